@@ -160,6 +160,8 @@ def _value(expr: nodes.Expr, args: Iterable[nodes.Expr]) -> nodes.Expr:
     """Return the value of an expression if its operands are constants."""
     if not all(isinstance(arg, nodes.Const) for arg in args):
         return expr
+    if not type_text.is_supported(expr.type):  # of the user, or the name of an object
+        return expr
     try:
         compute = interpret.compiled(expr)
     except FeatureNotSupported:  # Python does not compute it

@@ -26,6 +26,7 @@ from replctl.adt import (
     like,
     network,
     numeric,
+    pg_lsn,
     rangetypes,
     regexp,
     send,
@@ -36,6 +37,7 @@ from replctl.adt import (
     varbit,
     varlena,
 )
+from replctl.adt.format_ import format_text
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.types import builtin
@@ -44,6 +46,7 @@ from replctl.types import text as type_text
 from replctl.types import timestamp as type_timestamp
 from replctl.types.builtin import Function
 from replctl.types.hash import hash_extended, hash_of
+from replctl.types.quote import quote_literal
 from replctl.types.type_modifier import coercion_typmod
 
 Callee: TypeAlias = Callable[..., Any]
@@ -55,6 +58,7 @@ PLAIN: dict[str, Callee] = {
         float_,
         degrees,
         numeric,
+        pg_lsn,
         varlena,
         like,
         regexp,
@@ -77,12 +81,11 @@ PLAIN: dict[str, Callee] = {
     )
     for name, function in module.FUNCTIONS.items()
 }
-#: num_nulls() and num_nonnulls(), which may be called with VARIADIC.
-COUNTING: dict[str, Callee] = {
+_COUNTING: dict[str, Callee] = {
     "pg_num_nulls": lambda *args: sum(arg is None for arg in args),
     "pg_num_nonnulls": lambda *args: sum(arg is not None for arg in args),
 }
-PLAIN |= COUNTING
+PLAIN |= _COUNTING
 _COLLATED: dict[str, Callee] = {**varlena.COLLATED, **like.COLLATED, **regexp.COLLATED}
 
 #: Length coercions: prosrc -> type.
@@ -108,8 +111,10 @@ _INFINITIES: dict[str, tuple[object, ...]] = {
 
 _HASH = re.compile(r"hash\w+|\w+_hash(_extended)?")
 
-#: Functions that are not strict although pg_proc says so for their like, or take "any".
-_ANY = frozenset({"text_concat", "text_concat_ws"})
+#: quote_literal(anyelement) and quote_nullable(anyelement), written in SQL.
+_QUOTE_LITERAL, _QUOTE_NULLABLE = (
+    f"select pg_catalog.quote_{word}($1::pg_catalog.text)" for word in ("literal", "nullable")
+)
 
 
 def callee(function: Function, types: Sequence[str], collation: str | None) -> Callee:
@@ -189,8 +194,8 @@ def _typed(source: str, types: tuple[str, ...], result: str) -> Callee | None:
     if source in rangetypes.TYPED:
         kinds = [item for item in (*types, result) if item in rangetypes.ELEMENTS]
         return rangetypes.TYPED[source](comparison.range_type(kinds[0])) if kinds else None
-    if source in _ANY:
-        return _concatenation(source, types)
+    if source in _OF_TEXTS:
+        return _of_texts(_OF_TEXTS[source], types)
     return None
 
 
@@ -232,17 +237,41 @@ def shown_as_text(type_name: str) -> Callee:
     return lambda value: type_text.render(type_name, value)
 
 
-def _concatenation(source: str, types: tuple[str, ...]) -> Callee:
-    """concat() and concat_ws(): NULLs are left out."""
+def _of_texts(function: Callee, types: tuple[str, ...]) -> Callee:
+    """Return a function of values of any types, which it wants as texts."""
     show = [shown_as_text(item) for item in types]
 
-    def concat(*args: Any) -> str:
-        return "".join(f(arg) for f, arg in zip(show, args, strict=True) if arg is not None)
+    def call(*args: Any) -> Any:
+        pairs = zip(show, args, strict=True)
+        return function(*[None if arg is None else shown(arg) for shown, arg in pairs])
 
-    def concat_ws(separator: str | None, *args: Any) -> str | None:
-        if separator is None:
-            return None
-        texts = (f(arg) for f, arg in zip(show[1:], args, strict=True) if arg is not None)
-        return separator.join(texts)
+    return call
 
-    return concat if source == "text_concat" else concat_ws
+
+def _concat(*texts: str | None) -> str:
+    return "".join(text for text in texts if text is not None)
+
+
+def _concat_ws(separator: str | None, *texts: str | None) -> str | None:
+    if separator is None:
+        return None
+    return separator.join(text for text in texts if text is not None)
+
+
+def _format(template: str | None, *texts: str | None) -> str | None:
+    return None if template is None else format_text(template, *texts)
+
+
+#: prosrc -> function of the texts of values of any type, NULL included.
+_OF_TEXTS: dict[str, Callee] = {
+    "text_concat": _concat,
+    "text_concat_ws": _concat_ws,
+    "text_format": _format,
+    "text_format_nv": _format,
+    _QUOTE_LITERAL: quote_literal,
+    _QUOTE_NULLABLE: lambda text: "NULL" if text is None else quote_literal(text),
+}
+#: Functions that may be called with VARIADIC.
+VARIADIC = frozenset(["text_concat", "text_concat_ws", "text_format", *_COUNTING])
+#: Functions that show their arguments, of any type.
+TAKES_ANY = frozenset([*_OF_TEXTS, *arrayfuncs.PRINTING])

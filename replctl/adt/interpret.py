@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from replctl.adt import arrayfuncs, comparison, functions, jsonpath, network
 from replctl.errors import FeatureNotSupported, PostgresError
-from replctl.expr import nodes
+from replctl.expr import nodes, object_identifier
 from replctl.types import builtin
 from replctl.types import text as type_text
 
@@ -26,6 +26,8 @@ _SWAPPED = frozenset(
     "timedate_pl timetzdate_pl interval_pl_time interval_pl_date interval_pl_timetz"
     " interval_pl_timestamp interval_pl_timestamptz integer_pl_date int8pl_inet".split()
 )
+#: Types of OIDs, of 32 bits without a sign.
+_UNSIGNED = object_identifier.TYPES | {"oid"}
 
 
 def compiled(expr: nodes.Expr) -> Callable[[Sequence[Any]], Any]:
@@ -117,15 +119,23 @@ def _function(oid: int) -> builtin.Function:
 
 
 def _variadic_call(function: builtin.Function, args: Sequence[nodes.Expr]) -> Step:
-    """num_nulls(VARIADIC array): the array's elements are the arguments; of NULL it is NULL."""
-    *before, array = map(_compile, args)
-    if before or function.source not in functions.COUNTING:
+    """concat(VARIADIC array): the array's elements are the arguments; of NULL it is NULL, except
+    for format(), which then has no more arguments."""
+    *before, array = args
+    known = builtin.types().get(array.type)
+    if known is None or known.element is None or function.source not in functions.VARIADIC:
         raise FeatureNotSupported(f"VARIADIC in a call of {function.name}() is not supported")
-    count = functions.COUNTING[function.source]
+    steps, elements = [_compile(arg) for arg in before], _compile(array)
+    types, element = [arg.type for arg in before], known.element
+    takes_null = function.source == "text_format"
 
     def call(row: Sequence[Any], operand: Any) -> Any:
-        elements = array(row, operand)
-        return None if elements is None else count(*arrayfuncs.flat(elements))
+        values, found = [step(row, operand) for step in steps], elements(row, operand)
+        if found is None and not takes_null:
+            return None
+        items = [] if found is None else list(arrayfuncs.flat(found))
+        callee = functions.callee(function, [*types, *[element] * len(items)], None)
+        return callee(*values, *items)
 
     return call
 
@@ -157,6 +167,14 @@ def _call(oid: int, args: Sequence[nodes.Expr], collation: str | None) -> Step:
                 return None if left is None or right is None else callee(left, right)
 
             return call_swapped
+        case [first, _] if isinstance(args[1], nodes.Const) and args[1].value is not None:
+            constant_argument = constant(args[1])
+
+            def call_with_constant(row: Sequence[Any], operand: Any) -> Any:
+                left = first(row, operand)
+                return None if left is None else callee(left, constant_argument)
+
+            return call_with_constant
         case [first, second]:
 
             def call_two(row: Sequence[Any], operand: Any) -> Any:
@@ -328,15 +346,27 @@ def _row_comparison(expr: nodes.RowCompareExpr) -> Step:
 
 
 def _relabel(expr: nodes.RelabelType) -> Step:
-    step = _compile(expr.arg)
-    if (expr.arg.type, expr.type) != ("cidr", "inet"):
+    step, convert = _compile(expr.arg), relabelled(expr.arg.type, expr.type)
+    if convert is None:
         return step
 
     def evaluate(row: Sequence[Any], operand: Any) -> Any:
         value = step(row, operand)
-        return None if value is None else network.dump(network.load(value))
+        return None if value is None else convert(value)
 
     return evaluate
+
+
+def relabelled(source: str, target: str) -> Callable[[Any], Any] | None:
+    """Return how a value differs as one of another type that has the same bytes; None if it does
+    not."""
+    if (source, target) == ("cidr", "inet"):
+        return lambda value: network.dump(network.load(value))
+    if source == "int4" and target in _UNSIGNED:
+        return lambda value: value % 2**32
+    if source in _UNSIGNED and target == "int4":
+        return lambda value: value - 2**32 if value >= 2**31 else value
+    return None
 
 
 def _via_text(expr: nodes.CoerceViaIO) -> Step:

@@ -10,13 +10,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import select
 
-from replctl.adt import like, regexp, varlena
-from replctl.adt.format_ import format_text
 from replctl.catalog import (
     acl_functions,
     definition_functions,
@@ -40,20 +37,15 @@ from replctl.catalog.session_value import micros
 from replctl.catalog.storage import set_acceptance
 from replctl.catalog.table_home import located
 from replctl.errors import (
-    DivisionByZero,
     InvalidName,
     InvalidParameterValue,
-    NumericValueOutOfRange,
     UndefinedColumn,
     UndefinedObject,
     UndefinedTable,
 )
 from replctl.expr import object_identifier, pg_node_tree
 from replctl.types import builtin, guc, text
-from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
-
-if TYPE_CHECKING:
-    pass
+from replctl.types.quote import quote_qualified_identifier
 
 #: Reported by version(); the behaviour is that of this server.
 _VERSION = "PostgreSQL 17.0 (replctl) on Delta Lake, run by Spark"
@@ -188,98 +180,6 @@ def _array_items(value: str) -> list[str | None]:
     return list(parsed)
 
 
-def _array_to_text(
-    context: FunctionContext, array: str, separator: str, null: str | None = None
-) -> str:
-    items = [null if item is None else item for item in _array_items(array)]
-    return separator.join(item for item in items if item is not None)
-
-
-def _array_length(context: FunctionContext, array: str, dimension: int) -> int | None:
-    items = _array_items(array)
-    return len(items) or None if dimension == 1 else None
-
-
-def _concat(context: FunctionContext, *items: str | None) -> str:
-    return "".join(item for item in items if item is not None)
-
-
-def _concat_ws(context: FunctionContext, separator: str | None, *items: str | None) -> str | None:
-    if separator is None:
-        return None
-    return separator.join(item for item in items if item is not None)
-
-
-def _quote_nullable(context: FunctionContext, value: str | None) -> str:
-    return "NULL" if value is None else quote_literal(value)
-
-
-def _substring(context: FunctionContext, value: str, start: int, length: int | None = None) -> str:
-    end = None if length is None else max(start + length - 1, 0)
-    return value[max(start - 1, 0) : end]
-
-
-def _of_text(function: Callable[..., Any]) -> Implementation:
-    """Return a function of adt/, whose results become what SQLite holds of them."""
-
-    def call(context: FunctionContext, *args: Any) -> Any:
-        value = function(*args)
-        if isinstance(value, list):
-            return text.render("_text", value)
-        return int(value) if isinstance(value, bool) else value
-
-    return call
-
-
-_COLLATED = {**varlena.COLLATED, **like.COLLATED, **regexp.COLLATED}
-
-
-def _integer_operations() -> dict[str, Implementation]:
-    """+, -, *, /, % of integers, with PostgreSQL's overflow; the result is of the wider type."""
-    limits = {"2": ("smallint", 15), "4": ("integer", 31), "8": ("bigint", 63)}
-    operations: dict[str, Callable[[int, int], int]] = {
-        "pl": lambda a, b: a + b,
-        "mi": lambda a, b: a - b,
-        "mul": lambda a, b: a * b,
-        "div": _quotient,
-        "mod": lambda a, b: a - b * _quotient(a, b),
-    }
-    result: dict[str, Implementation] = {}
-    for first in limits:
-        for second in limits:
-            prefix = f"int{first}" if first == second else f"int{first}{second}"
-            name, bits = limits[max(first, second)]
-            for suffix, operation in operations.items():
-                result[prefix + suffix] = _checked(operation, name, bits)
-    for digit, (name, bits) in limits.items():
-        result[f"int{digit}um"] = _checked(lambda a: -a, name, bits)
-        result[f"int{digit}abs"] = _checked(abs, name, bits)
-        result[f"int{digit}up"] = lambda context, a: a
-    for source, (name, bits) in {
-        "i4toi2": limits["2"], "int82": limits["2"], "int84": limits["4"], "i2toi4": limits["4"],
-        "int28": limits["8"], "int48": limits["8"], "oidtoi8": limits["8"], "i8tooid": ("OID", 32),
-    }.items():  # fmt: skip
-        result[source] = _checked(lambda a: a, name, bits)
-    return result
-
-
-def _checked(operation: Callable[..., int], name: str, bits: int) -> Implementation:
-    def compute(context: FunctionContext, *args: int) -> int:
-        value = operation(*args)
-        if not -(2**bits) <= value < 2**bits:
-            raise NumericValueOutOfRange(f"{name} out of range")
-        return value
-
-    return compute
-
-
-def _quotient(a: int, b: int) -> int:
-    """Division that truncates toward zero."""
-    if b == 0:
-        raise DivisionByZero("division by zero")
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
 def _as_set(function: Callable[..., tuple[Any, ...]]) -> Callable[..., list[tuple[Any, ...]]]:
     return lambda context, *args: [function(context, *args)]
 
@@ -291,7 +191,6 @@ def _simple(function: Callable[..., Any]) -> Implementation:
 
 #: prosrc -> function; NULL in, NULL out, except for NOT_STRICT.
 FUNCTIONS: dict[str, Implementation] = {
-    **_integer_operations(),
     "format_type": _format_type,
     "pg_relation_filepath": _pg_relation_filepath,
     "replctl_accept_commits": _accept_commits,
@@ -319,41 +218,6 @@ FUNCTIONS: dict[str, Implementation] = {
     "statement_timestamp": lambda context: micros(context.session.statement_start),
     "clock_timestamp": lambda context: time.time_ns() // 1000,
     "drandom": _simple(random.random),
-    "array_to_text": _array_to_text,
-    "array_to_text_null": _array_to_text,
-    "array_length": _array_length,
-    "array_upper": _array_length,
-    "array_cardinality": _simple(lambda array: len(_array_items(array))),
-    "text_concat": _concat,
-    "text_concat_ws": _concat_ws,
-    "textcat": _simple(lambda a, b: a + b),
-    "textanycat": _simple(lambda a, b: a + b),
-    "anytextcat": _simple(lambda a, b: a + b),
-    "quote_ident": _simple(quote_identifier),
-    "quote_literal": _simple(quote_literal),
-    "textlen": _simple(len),
-    "text_reverse": _simple(lambda value: value[::-1]),
-    "text_substr": _substring,
-    "text_substr_no_len": _substring,
-    "replace_text": _simple(lambda value, old, new: value.replace(old, new) if old else value),
-    "textpos": _simple(lambda value, part: value.find(part) + 1),
-    "text_starts_with": _simple(lambda value, prefix: int(value.startswith(prefix))),
-    "btrim1": _simple(lambda value: value.strip(" ")),
-    "ltrim1": _simple(lambda value: value.lstrip(" ")),
-    "rtrim1": _simple(lambda value: value.rstrip(" ")),
-    "name_text": _simple(lambda value: value),
-    "booltext": _simple(lambda value: "true" if value else "false"),
-    "text_name": _simple(lambda value: text.canonical("name", value)),
-    "bool_int4": _simple(int),
-    **{f"int{size}_numeric": _simple(str) for size in (2, 4, 8)},
-    "int4_bool": _simple(lambda value: int(value != 0)),
-    "quote_nullable": _quote_nullable,
-    "select pg_catalog.quote_nullable($1::pg_catalog.text)": _quote_nullable,
-    "select pg_catalog.quote_literal($1::pg_catalog.text)": _simple(quote_literal),
-    "text_format": lambda context, template, *values: (
-        None if template is None else format_text(template, *values)
-    ),
-    "text_format_nv": _simple(format_text),
     **acl_functions.FUNCTIONS,
     **definition_functions.FUNCTIONS,
     **information_functions.FUNCTIONS,
@@ -362,22 +226,7 @@ FUNCTIONS: dict[str, Implementation] = {
     **origin_functions.FUNCTIONS,
     **replication_functions.FUNCTIONS,
     **privilege_functions.FUNCTIONS,
-    **{
-        name: _of_text(function)
-        for name, function in {**like.FUNCTIONS, **regexp.FUNCTIONS, **_COLLATED}.items()
-        if "bytea" not in name
-    },
 }
-
-#: Those that differ in collation C, which knows the letters of ASCII alone.
-FUNCTIONS_IN_C: dict[str, Implementation] = {
-    name: _of_text(partial(function, ascii_only=True)) for name, function in _COLLATED.items()
-}
-
-#: Functions that take values of any type, as texts.
-TAKES_TEXT = frozenset(
-    f"select pg_catalog.quote_{word}($1::pg_catalog.text)" for word in ("nullable", "literal")
-)
 
 #: Functions written in SQL have no prosrc: name -> function.
 FUNCTIONS_BY_NAME: dict[str, Implementation] = {
@@ -386,19 +235,12 @@ FUNCTIONS_BY_NAME: dict[str, Implementation] = {
         context.catalog, "pg_class", oid, number
     ),
     "shobj_description": _shobj_description,
-    **lsn_functions.FUNCTIONS_BY_NAME,
 }
 
 #: Functions that are called with NULL arguments, too.
 NOT_STRICT = frozenset(
     {
         "format_type",
-        "quote_nullable",
-        "select pg_catalog.quote_nullable($1::pg_catalog.text)",
-        "text_format",
-        "text_concat",
-        "text_concat_ws",
-        "array_to_text_null",
         "set_config_by_name",
         "pg_stat_reset_replication_slot",
         "pg_stat_reset_subscription_stats",

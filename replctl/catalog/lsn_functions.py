@@ -1,11 +1,10 @@
-"""PostgreSQL's functions of positions in the log, by their names in pg_proc.prosrc (pg_lsn.c,
-xlogfuncs.c, pg_controldata.c).  A numeric is its text."""
+"""PostgreSQL's functions of the log and its files, by their names in pg_proc.prosrc (xlogfuncs.c,
+pg_controldata.c).  A numeric is its text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
@@ -13,7 +12,7 @@ from sqlalchemy import select
 from replctl.catalog import state_schema
 from replctl.catalog.pg_control import check_writes_log
 from replctl.catalog.transaction import insert_lsn, next_insert_lsn, switch_segment
-from replctl.errors import FeatureNotSupported, InvalidParameterValue
+from replctl.errors import InvalidParameterValue
 
 if TYPE_CHECKING:
     from replctl.catalog.function_context import FunctionContext
@@ -39,36 +38,6 @@ def _switch_wal(context: FunctionContext) -> int:
     size = _segment_size(context)
     with context.cluster.begin(write=True) as connection:
         return switch_segment(connection, size)
-
-
-# -- arithmetic
-
-
-def _difference(context: FunctionContext, a: int, b: int) -> str:
-    return str(a - b)
-
-
-def _plus(context: FunctionContext, lsn: int, offset: str) -> int:
-    if Decimal(offset).is_nan():
-        raise FeatureNotSupported("cannot add NaN to pg_lsn")
-    return _of_numeric(Decimal(lsn) + Decimal(offset))
-
-
-def _minus(context: FunctionContext, lsn: int, offset: str) -> int:
-    if Decimal(offset).is_nan():
-        raise FeatureNotSupported("cannot subtract NaN from pg_lsn")
-    return _of_numeric(Decimal(lsn) - Decimal(offset))
-
-
-def _of_numeric(value: Decimal) -> int:
-    """Decimal("17.5") -> 18: the LSN 0/12 (numeric_pg_lsn)."""
-    if not value.is_finite():
-        what = "NaN" if value.is_nan() else "infinity"
-        raise FeatureNotSupported(f"cannot convert {what} to pg_lsn")
-    lsn = int(value.to_integral_value(ROUND_HALF_UP))
-    if not 0 <= lsn < 2**64:
-        raise InvalidParameterValue("pg_lsn out of range")
-    return lsn
 
 
 # -- files
@@ -113,20 +82,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_current_wal_insert_lsn": _current_insert,
     "pg_switch_wal": _switch_wal,
     "pg_log_standby_snapshot": _current,  # slots need none
-    "pg_lsn_mi": _difference,
-    "pg_wal_lsn_diff": _difference,
-    "pg_lsn_pli": _plus,
-    "pg_lsn_mii": _minus,
-    "numeric_pg_lsn": lambda context, value: _of_numeric(Decimal(value)),
-    "pg_lsn_cmp": lambda context, a, b: (a > b) - (a < b),
-    "pg_lsn_larger": lambda context, a, b: max(a, b),
-    "pg_lsn_smaller": lambda context, a, b: min(a, b),
     "pg_walfile_name": _walfile_name,
-}
-
-#: Functions written in SQL: name -> function.
-FUNCTIONS_BY_NAME: dict[str, Callable[..., Any]] = {
-    "numeric_pl_pg_lsn": lambda context, offset, lsn: _plus(context, lsn, offset),
 }
 
 #: prosrc -> function that returns a row, for FROM.

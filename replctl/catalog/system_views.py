@@ -15,13 +15,13 @@ from replctl.catalog.definition_views import DEFINITION_VIEWS
 from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.replication_views import REPLICATION_VIEWS
 from replctl.catalog.session_views import SESSION_VIEWS
-from replctl.catalog.view_rows import Row, stored_rows
+from replctl.catalog.view_rows import Row, in_order, stored_rows
 from replctl.errors import FeatureNotSupported
 from replctl.types import builtin
 
 
 def system_rows(context: FunctionContext, name: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a catalog or system view, in the order of its columns.
+    """Return the rows of a catalog or system view, in the order of its columns.
 
     Raises:
         FeatureNotSupported: it is one that replctl does not have.
@@ -33,9 +33,7 @@ def system_rows(context: FunctionContext, name: str) -> Iterator[tuple[Any, ...]
     if rows is None and name not in schema_table.metadata.tables:
         raise FeatureNotSupported(f'catalog "{name}" is not supported')
     found = stored_rows(context, name) if rows is None else rows(context)
-    defaults = _DEFAULTS.get(name, {})
-    for row in found:
-        yield tuple(row.get(column, defaults.get(column)) for column, _type in relation.columns)
+    return in_order(found, relation.columns, _DEFAULTS.get(name, {}))
 
 
 def _nothing(context: FunctionContext) -> Iterator[Row]:

@@ -5,7 +5,8 @@ them in a database without such features, else NULL. Values are as in catalog.fu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import select
@@ -20,6 +21,18 @@ Row = dict[str, Any]
 
 #: What gives the rows of a catalog or view.
 RowsOf = Callable[[FunctionContext], Iterator[Row]]
+
+
+def in_order(
+    rows: Iterable[Row], columns: Sequence[tuple[str, str]], defaults: Row
+) -> Iterator[tuple[Any, ...]]:
+    """Return rows as tuples of all columns (name, type)."""
+    names = [name for name, _type in columns]
+    template = dict.fromkeys(names) | defaults
+    if len(names) == 1:  # itemgetter would give no tuple
+        return (((template | row)[names[0]],) for row in rows)
+    values = itemgetter(*names)
+    return (values(template | row) for row in rows)
 
 
 def stored_rows(context: FunctionContext, name: str) -> Iterator[Row]:

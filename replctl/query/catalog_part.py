@@ -11,7 +11,7 @@ from replctl.catalog.function_context import FunctionContext
 from replctl.errors import CardinalityViolation
 from replctl.expr import nodes
 from replctl.query.sqlite import is_answerable, run_query
-from replctl.query.sqlite_value import canonical
+from replctl.query.sqlite_value import canonical_form
 from replctl.query.tree import (
     FromSubquery,
     FromTable,
@@ -40,10 +40,10 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
         match node:
             case nodes.SubLink() if _asks_catalogs(node.query, context):
                 test = transform(node.test, answered)
-                rows = run_query(node.query, context, form=canonical)
+                rows = run_query(node.query, context, form=canonical_form)
                 return _answer_of(replace(node, test=test), rows)
             case FromSubquery() if _asks_catalogs(node.query, context):
-                rows = run_query(node.query, context, form=canonical)
+                rows = run_query(node.query, context, form=canonical_form)
                 return replace(node, query=_query_of(node.query, rows), is_lateral=False)
             case FromTable() if node.is_catalog:
                 conditions = transform(node.conditions, answered)

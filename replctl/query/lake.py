@@ -129,6 +129,13 @@ class LakeDialect:
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
         return grouping_form(self._value(expr, write))
 
+    def recursive_side(self, query: Query, text: str) -> str:
+        return f"SELECT * FROM ({text}) AS q"
+
+    @property
+    def has_all(self) -> bool:
+        return True
+
     def is_shown_by_key(self, expr: nodes.Expr) -> bool:
         spark = storage_type(expr.type, nodes.typmod(expr))
         return is_shown_by_form(SqlValue("c", expr.type, spark))

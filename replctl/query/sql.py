@@ -51,6 +51,13 @@ class Dialect(Protocol):
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
         """Return what is equal where values of an expression are: to group by."""
 
+    def recursive_side(self, query: Query, text: str) -> str:
+        """Return the first side of a recursive UNION, of the text of its query."""
+
+    @property
+    def has_all(self) -> bool:
+        """Return whether the engine has INTERSECT ALL and EXCEPT ALL."""
+
     def is_shown_by_key(self, expr: nodes.Expr) -> bool:
         """Return whether the engine shows a group as its values are stored if the group is made by
         the expression itself."""
@@ -108,7 +115,8 @@ class QueryWriter:
         if operation is None or operation.op != "union" or not is_plain:
             return self.write(query)
         op = "UNION ALL" if operation.all else "UNION"
-        return f"{self._operand(operation.left)} {op} {self.write(operation.right)}"
+        left = self._dialect.recursive_side(operation.left, self.write(operation.left))
+        return f"{left} {op} {self.write(operation.right)}"
 
     def _body(self, query: Query, is_outermost: bool) -> str:
         dialect = self._dialect
@@ -184,7 +192,8 @@ class QueryWriter:
         """Return a set operation; where equal values are stored differently, as a filter of the
         rows of both sides."""
         left, right = self._operand(operation.left), self._operand(operation.right)
-        if (operation.op == "union" and operation.all) or self._is_plain(query):
+        has_operation = self._dialect.has_all or not operation.all
+        if (operation.op == "union" and operation.all) or (has_operation and self._is_plain(query)):
             op = operation.op.upper() + (" ALL" if operation.all else "")
             return f"{left} {op} {right}"
         if operation.op == "union":

@@ -5,35 +5,30 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
-from replctl.adt.case_mapping import is_ascii_collation
+from replctl.adt import arrayfuncs
 from replctl.adt.functions import arguments
 from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.functions import (
-    EVALUATED_BEFORE,
-    FUNCTIONS_IN_C,
-    NOT_STRICT,
-    SET_FUNCTIONS,
-    TAKES_TEXT,
+from replctl.catalog.functions import EVALUATED_BEFORE, SET_FUNCTIONS
+from replctl.errors import (
+    InternalError,
+    InvalidRowCountInLimitClause,
+    InvalidRowCountInResultOffsetClause,
 )
-from replctl.catalog.session_value import session_value
-from replctl.errors import FeatureNotSupported, InternalError
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.query.sql import QueryWriter, WriteQuery, column
-from replctl.query.sqlite_aggregate import Build, array_of, average, collector, distinct, joined
+from replctl.query.sqlite_expression import ExpressionWriter
 from replctl.query.sqlite_function import (
     PythonCalls,
     as_json,
     as_records,
-    first_of,
     implementation_of,
-    interpreter,
-    is_member,
     with_lsns,
 )
-from replctl.query.sqlite_value import COMPARABLE, INFINITY, TEXTS, shown, stored
+from replctl.query.sqlite_program import is_evaluated
+from replctl.query.sqlite_value import FLOATS, NAN, is_exact, loader, shown_form, stored, storer
 from replctl.query.tree import (
     FromFunction,
     FromSubquery,
@@ -44,37 +39,36 @@ from replctl.query.tree import (
     set_functions_of,
 )
 from replctl.query.view_catalog import catalog_columns, catalog_rows
-from replctl.types import builtin, text
-from replctl.types.builtin import Function
 from replctl.types.quote import quote_record, quote_string
 
 
 def is_answerable(query: Query, environment: Environment) -> bool:
     """Return whether SQLite can run a query: are all its functions known here?"""
-    for call in functions_of(query):
-        if isinstance(call, nodes.SqlValueFunction):
-            continue
-        function = environment.function(call.function_oid)
-        if call.returns_set and function.source not in SET_FUNCTIONS.keys() | EVALUATED_BEFORE:
-            return False
-        is_known = function.source in SET_FUNCTIONS or function.source == "pg_typeof"
-        is_known = is_known or implementation_of(function) is not None
-        if not call.returns_set and not is_known and interpreter(call, []) is None:
-            return False
-    return True
+    return all(_is_known(call, environment) for call in functions_of(query))
 
 
-#: How a value of SQLite of a type becomes text.
-_Form: TypeAlias = Callable[[Environment, str, Any], str | None]
+def _is_known(call: nodes.FuncExpr | nodes.SqlValueFunction, environment: Environment) -> bool:
+    if isinstance(call, nodes.SqlValueFunction):
+        return True
+    function = environment.function(call.function_oid)
+    if call.returns_set:
+        return function.source in SET_FUNCTIONS or function.source in EVALUATED_BEFORE
+    is_known = function.source in SET_FUNCTIONS or function.source == "pg_typeof"
+    return is_known or implementation_of(function) is not None or is_evaluated(call)
+
+
+#: How values of SQLite of a type become texts.
+_Form: TypeAlias = Callable[[Environment, str], Callable[[Any], str]]
 
 
 def run_query(
-    query: Query, context: FunctionContext, *, form: _Form = shown
+    query: Query, context: FunctionContext, *, form: _Form = shown_form
 ) -> list[list[str | None]]:
     """Return the rows of a query, as texts.
 
     Args:
-        form: shown, the text form of the types; or canonical, in which objects are their OIDs.
+        form: shown_form, the text form of the types; or canonical_form, in which objects are
+            their OIDs.
 
     Raises:
         FeatureNotSupported: it uses what is not known here.
@@ -90,9 +84,12 @@ def run_query(
             rows = context.catalog.driver_rows(statement)
     except InternalError as error:
         raise calls.error or error from error
-    types = [result.type for result in query.columns]
+    if calls.error is not None:
+        raise calls.error
+    forms = [form(context.environment, result.type) for result in query.columns]
     return [
-        [form(context.environment, *pair) for pair in zip(types, row, strict=False)] for row in rows
+        [None if value is None else show(value) for show, value in zip(forms, row, strict=False)]
+        for row in rows
     ]
 
 
@@ -102,13 +99,6 @@ def evaluated_rows(context: FunctionContext, item: FromFunction) -> list[list[st
     rows = context.evaluated[item.function]
     is_record = item.columns[0].type == "record"  # in the SELECT list
     return [[quote_record(row)] for row in rows] if is_record else rows
-
-
-#: Those that SQLite has under the same name.
-_WINDOW_FUNCTIONS = frozenset(
-    """row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value
-    nth_value""".split()
-)
 
 
 class _Dialect:
@@ -121,17 +111,21 @@ class _Dialect:
         self._driver = driver
         self._calls = calls
         self._set_functions = {item.varno: item for item in set_functions_of(query)}
-        self._compiled: list[nodes.Expr] = []
         self._lateral = lateral_subqueries(query)
+        self._filled: set[int] = set()  # relations whose rows are in SQLite's tables
+        self._expressions = ExpressionWriter(context, calls, self._column)
 
     # -- FROM
 
     def table(self, item: FromTable) -> str:
         relation = item.relation
         assert item.is_catalog, relation
+        table = f"pg__{relation.oid}"
+        if relation.oid in self._filled:
+            return f"SELECT * FROM temp.{table}"
+        self._filled.add(relation.oid)
         width = len(catalog_columns(relation))
         columns = ", ".join(f"c{i}" for i in range(1, width + 1))
-        table = f"pg__{relation.oid}"
         self._driver.execute(f"DROP TABLE IF EXISTS temp.{table}")
         self._driver.execute(f"CREATE TEMP TABLE {table} ({columns})")
         rows = catalog_rows(self._context, relation)
@@ -142,405 +136,140 @@ class _Dialect:
     def function(self, item: FromFunction, write: WriteQuery) -> str:
         """Return a set as JSON: json_each() may use columns of the relations before it."""
         call = item.function
+        types = [column.type for column in item.columns]
         if not isinstance(call, nodes.FuncExpr):
-            return f"json_each(json_array(json_array({self.expr(call, write)})))"
+            return self._value(call, write)
         if call in self._context.evaluated:
             rows = [
                 [
-                    None if value is None else stored(column.type, value)
-                    for value, column in zip(row, item.columns, strict=False)
+                    None if value is None else stored(type_, value)
+                    for value, type_ in zip(row, types, strict=False)
                 ]
                 for row in evaluated_rows(self._context, item)
             ]
             return f"json_each({quote_string(json.dumps(rows))})"
         function = self._context.environment.function(call.function_oid)
-        if call.returns_set or function.columns:
-            args = ", ".join(self.expr(arg, write) for arg in arguments(function, call.args))
-            name, set_function = f"set_{function.source}", SET_FUNCTIONS[function.source]
-            if item.columns[0].type == "record":  # in the SELECT list
-                name, set_function = f"records_{name}", as_records(function, set_function)
-            name = self._calls.name_of(name, as_json(set_function))
-            return f"json_each({name}({args}))"
-        return f"json_each(json_array(json_array({self.expr(call, write)})))"
+        if not call.returns_set and not function.columns:
+            return self._value(call, write)
+        args = ", ".join(self.expr(arg, write) for arg in arguments(function, call.args))
+        name = f"set_{function.source}"
+        set_function = with_lsns(function, SET_FUNCTIONS[function.source])
+        if types[0] == "record":  # in the SELECT list
+            name, set_function = f"records_{name}", as_records(function, set_function)
+        elif function.source == "array_unnest":
+            name, set_function = f"{name}_{types[0]}", _items(call.args[0].type, types[0])
+        name = self._calls.catalog_function(name, as_json(set_function))
+        return f"json_each({name}({args}))"
+
+    def _value(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        """Return one value as a set."""
+        return f"json_each(json_array(json_array({self._json(self.expr(expr, write), expr.type)})))"
 
     def lateral(self, item: FromSubquery, query: str) -> str:
         """Return the rows as JSON, as a function's are: a subquery in FROM may not use what is next
         to it."""
-        columns = ", ".join(f"c{i}" for i in range(1, len(item.query.columns) + 1))
+        columns = ", ".join(
+            self._json(f"c{i}", column.type) for i, column in enumerate(item.query.columns, start=1)
+        )
         return f"json_each((SELECT json_group_array(json_array({columns})) FROM {query} AS q))"
 
     # -- expressions
 
     def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        return self._expr(expr, write)
+        return self._expressions.simplified(expr, write)
 
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        return self._expr(expr, write)
+        return self._expressions.condition(expr, write)
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        return self._expr(expr, write)
-
-    def is_shown_by_key(self, expr: nodes.Expr) -> bool:
-        return True
+        if not is_exact(expr.type):
+            self._calls.define_any_value()  # what shows such groups
+        return self._expressions.group_key(expr, write)
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
-        direction = "DESC" if key.descending else "ASC"
-        nulls = "FIRST" if key.nulls_first else "LAST"
-        return f"{self._sortable(key.expr, write)} {direction} NULLS {nulls}"
+        return self._expressions.sort_key(key, write)
+
+    def is_shown_by_key(self, expr: nodes.Expr) -> bool:
+        return is_exact(expr.type)
+
+    # -- clauses
+
+    @property
+    def has_all(self) -> bool:
+        return False
+
+    def recursive_side(self, query: Query, text: str) -> str:
+        collates = (self._expressions.collate(column.type) for column in query.columns)
+        columns = ", ".join(f"c{i}{collate} AS c{i}" for i, collate in enumerate(collates, start=1))
+        return f"SELECT {columns} FROM ({text}) AS q"
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
         return (), ()
 
     def limit(self, limit: str | None, offset: str | None) -> str:
+        """Return the clause; of NULL there is no limit."""
         if limit is None and offset is None:
             return ""
-        tail = f" LIMIT {-1 if limit is None else limit}"
-        return tail if offset is None else f"{tail} OFFSET {offset}"
+        tail = " LIMIT -1" if limit is None else f" LIMIT {self._count('limit', limit, -1)}"
+        return tail if offset is None else f"{tail} OFFSET {self._count('offset', offset, 0)}"
+
+    def _count(self, clause: str, value: str, otherwise: int) -> str:
+        if value.isdecimal():
+            return value
+        name = self._calls.function(clause, _CHECKS[clause])
+        return f"coalesce({name}({value}), {otherwise})"
 
     def constants(self, rows: Sequence[Sequence[str]]) -> str:
         names = ", ".join(f"column{i} AS c{i}" for i in range(1, len(rows[0]) + 1))
         listed = (f"({', '.join(row)})" for row in rows)
         return f"SELECT {names} FROM (VALUES {', '.join(listed)})"
 
-    def _sortable(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        value = self._expr(expr, write)
-        if expr.type in COMPARABLE:
-            return value
-        if expr.type == "numeric":
-            return f"CAST({value} AS REAL)"
-        if expr.type in ("_text", "_name", "_char", "int2vector", "oidvector", "_oid", "_int2"):
-            return value
-        raise FeatureNotSupported(f"sorting catalogs by type {expr.type} is not supported")
-
     def _column(self, var: nodes.Var) -> str:
-        if var.varno in self._lateral and not var.levels_up:
-            return f"json_extract(r{var.varno}.value, '$[{var.attnum - 1}]')"
+        place = f"json_extract(r{var.varno}.value, '$[{var.attnum - 1}]')"
         item = self._set_functions.get(var.varno)
-        if item is None or var.levels_up:
-            return column(var)
-        if item.with_ordinality and var.attnum == len(item.columns):
+        if item is not None and item.with_ordinality and var.attnum == len(item.columns):
             return f"(r{var.varno}.key + 1)"
-        return f"json_extract(r{var.varno}.value, '$[{var.attnum - 1}]')"
+        if item is None and var.varno not in self._lateral:
+            return column(var)
+        if var.type in FLOATS:
+            return f"{self._calls.function('from_json', _from_json)}({place})"
+        return place
 
-    def _expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        match expr:
-            case nodes.Var():
-                if expr.attnum <= 0 or (expr.varno == 0 and expr.attnum < 1):
-                    raise FeatureNotSupported(
-                        "system columns and whole rows are not supported in a query of catalogs"
-                    )
-                return self._column(expr)
-            case nodes.Const():
-                return self._constant(expr)
-            case nodes.OpExpr():
-                return self._operator(expr, write)
-            case nodes.FuncExpr():
-                return self._function(expr, write)
-            case nodes.DistinctExpr(args=(left, right)):
-                return f"({self._expr(left, write)} IS NOT {self._expr(right, write)})"
-            case nodes.NullIfExpr(args=(left, right)):
-                return f"nullif({self._expr(left, write)}, {self._expr(right, write)})"
-            case nodes.ScalarArrayOpExpr():
-                return self._any_or_all(expr, write)
-            case nodes.BoolExpr():
-                args = [self._expr(arg, write) for arg in expr.args]
-                return f"(NOT {args[0]})" if expr.op == "not" else f"({f' {expr.op} '.join(args)})"
-            case nodes.NullTest():
-                word = "IS NULL" if expr.is_null else "IS NOT NULL"
-                return f"({self._expr(expr.arg, write)} {word})"
-            case nodes.BooleanTest():
-                word = expr.test.upper().replace("UNKNOWN", "NULL")
-                return f"({self._expr(expr.arg, write)} IS {word})"
-            case nodes.CaseExpr():
-                return self._case(expr, write)
-            case nodes.CoalesceExpr():
-                args = [self._expr(arg, write) for arg in expr.args]
-                return f"coalesce({', '.join(args)})" if len(args) > 1 else args[0]
-            case nodes.MinMaxExpr() if expr.type in COMPARABLE and len(expr.args) > 1:
-                word = "max" if expr.op == "greatest" else "min"
-                return f"{word}({', '.join(self._expr(arg, write) for arg in expr.args)})"
-            case nodes.SqlValueFunction():
-                value = session_value(self._context, expr)
-                if value is None:
-                    raise _unsupported(expr)
-                return self._expr(value, write)
-            case nodes.RelabelType() | nodes.CollateExpr() | nodes.NamedArgExpr():
-                return self._expr(expr.arg, write)
-            case nodes.CoerceViaIO():
-                return self._by_text(expr.arg, expr.type, write)
-            case nodes.ArrayCoerceExpr():
-                return self._expr(expr.arg, write)
-            case nodes.ArrayExpr():
-                return self._array(expr, write)
-            case nodes.SubLink():
-                return self._sublink(expr, write)
-            case nodes.Aggref():
-                return self._aggregate(expr, write)
-            case nodes.FieldSelect():
-                return self._field(expr, write)
-            case nodes.WindowFunc():
-                return self._window(expr, write)
-            case nodes.SubscriptingRef() | nodes.RowCompareExpr() | nodes.MinMaxExpr():
-                return self._interpreted(expr, write)
-            case (
-                nodes.Param()
-                | nodes.RowExpr()
-                | nodes.CoerceToDomain()
-                | nodes.JsonValueExpr()
-                | nodes.JsonIsPredicate()
-                | nodes.XmlIsDocument()
-                | nodes.GroupingFunc()
-                | nodes.SetToDefault()
-            ):
-                raise _unsupported(expr)
-        assert_never(expr)
-
-    def _constant(self, const: nodes.Const) -> str:
-        if const.value is None:
-            return "NULL"
-        value = stored(const.type, const.value)
-        if isinstance(value, str):
-            return "'" + value.replace("'", "''") + "'"
-        return repr(value).replace("inf", INFINITY)
-
-    def _operator(self, expr: nodes.OpExpr, write: WriteQuery) -> str:
-        args = [self._expr(arg, write) for arg in expr.args]
-        types = {arg.type for arg in expr.args}
-        if expr.name in ("=", "<>", "<", "<=", ">", ">=") and len(args) == 2:
-            arrays = {"_text", "_name", "_oid", "_int2", "int2vector", "oidvector"}
-            if types <= COMPARABLE or (types <= arrays and expr.name in ("=", "<>")):
-                return f"({args[0]} {expr.name} {args[1]})"
-        if expr.name == "||" and types <= TEXTS:
-            return f"({args[0]} || {args[1]})"
-        if expr.name == "||" and expr.type == "text":
-            args = [self._text_of(arg, write) for arg in expr.args]
-            return f"({args[0]} || {args[1]})"
-        function = self._context.environment.function(
-            self._context.environment.operator(expr.operator_oid).function_oid
-        )
-        if implementation_of(function) is None:
-            return self._interpreted(expr, write)
-        return self._called(function, args, expr)
-
-    def _function(self, expr: nodes.FuncExpr, write: WriteQuery) -> str:
-        function = self._context.environment.function(expr.function_oid)
-        if function.source == "pg_typeof":
-            return str(self._context.environment.type(expr.args[0].type).oid)
-        if implementation_of(function) is None and function.source not in SET_FUNCTIONS:
-            return self._interpreted(expr, write)
-        is_any = function.variadic == "any" or "any" in function.argument_types
-        is_any = is_any or function.source in TAKES_TEXT
-        write_arg = self._text_of if is_any else self._expr
-        args = [write_arg(arg, write) for arg in arguments(function, expr.args)]
-        return self._called(function, args, expr)
-
-    def _interpreted(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return an expression that is computed as row filters are where Spark has nothing for it:
-        its operands in SQLite, and what joins them in Python."""
-        operands: list[nodes.Expr] = []
-        compute = interpreter(expr, operands)
-        if compute is None:
-            raise _unsupported(expr)
-        types, result = [operand.type for operand in operands], expr.type
-
-        def call(context: FunctionContext, *args: Any) -> Any:
-            shown_args = (
-                shown(context.environment, type_, arg)
-                for type_, arg in zip(types, args, strict=True)
-            )
-            row = [
-                None if item is None else text.parse(type_, item)
-                for type_, item in zip(types, shown_args, strict=True)
-            ]
-            value = compute(row)
-            return None if value is None else stored(result, text.render(result, value))
-
-        name = self._calls.name_of(f"expr_{len(self._compiled)}", call, is_strict=False)
-        self._compiled.append(expr)
-        return f"{name}({', '.join(self._expr(operand, write) for operand in operands)})"
-
-    def _window(self, expr: nodes.WindowFunc, write: WriteQuery) -> str:
-        over = expr.over(
-            (self._sortable(item, write) for item in expr.partition_by),
-            (self.sort_key(key, write) for key in expr.order_by),
-        )
-        if expr.is_aggregate:
-            if not expr.is_star and expr.name not in ("count", "sum", "min", "max"):
-                raise _unsupported(expr)
-            return self._aggregate(expr.as_aggregate(), write) + over
-        if expr.name not in _WINDOW_FUNCTIONS:
-            raise _unsupported(expr)
-        args = ", ".join(self._expr(arg, write) for arg in expr.args)
-        return f"{expr.name}({args}){over}"
-
-    def _field(self, expr: nodes.FieldSelect, write: WriteQuery) -> str:
-        """`(f(x)).name`, f being a function that returns a row."""
-        if not isinstance(expr.arg, nodes.FuncExpr):
-            raise _unsupported(expr)
-        function = self._context.environment.function(expr.arg.function_oid)
-        rows = SET_FUNCTIONS.get(function.source)
-        if rows is None or function.returns_set:
-            raise _unsupported(expr)
-        args = ", ".join(self._expr(arg, write) for arg in arguments(function, expr.arg.args))
-        place = expr.field_number - 1
-
-        def field(context: FunctionContext, *values: Any) -> Any:
-            (row,) = rows(context, *values)
-            return row[place]
-
-        name = self._calls.name_of(f"field_{function.source}_{place}", field)
-        return f"{name}({args})"
-
-    def _called(
-        self, function: Function, args: Sequence[str], expr: nodes.OpExpr | nodes.FuncExpr
-    ) -> str:
-        key = function.source or function.name
-        implementation = implementation_of(function)
-        if implementation is None and key in SET_FUNCTIONS:
-            implementation = first_of(as_records(function, SET_FUNCTIONS[key]))
-        if implementation is None:
-            raise _unsupported(expr)
-        is_strict = key not in NOT_STRICT
-        if key in FUNCTIONS_IN_C and is_ascii_collation(expr.input_collation):
-            key, implementation = f"{key}_in_c", FUNCTIONS_IN_C[key]
-        implementation = with_lsns(function, implementation)
-        name = self._calls.name_of(key, implementation, is_strict=is_strict)
-        return f"{name}({', '.join(args)})"
-
-    def _any_or_all(self, expr: nodes.ScalarArrayOpExpr, write: WriteQuery) -> str:
-        left, right = expr.args
-        value = self._expr(left, write)
-        glue = " OR " if expr.use_or else " AND "
-        if isinstance(right, nodes.ArrayExpr):
-            items = [self._expr(item, write) for item in right.elements]
-        elif isinstance(right, nodes.Const) and right.value is not None:
-            element = builtin.types()[right.type].element or "text"
-            parsed: Any = text.parse(right.type, right.value)
-            items = [
-                self._constant(
-                    nodes.Const(element, None if item is None else text.render(element, item))
-                )
-                for item in parsed
-            ]
-        elif expr.name == "=" and expr.use_or:
-            array = self._expr(right, write)
-            name = self._calls.name_of("is_member", is_member)
-            return f"{name}({self._text_of(left, write)}, {array})"
-        else:
-            raise _unsupported(expr)
-        tests = [f"{value} {expr.name} {item}" for item in items]
-        return f"({glue.join(tests) or ('0' if expr.use_or else '1')})"
-
-    def _case(self, expr: nodes.CaseExpr, write: WriteQuery) -> str:
-        operand = None if expr.arg is None else expr.arg
-
-        def filled(node: Any) -> Any:
-            return operand if isinstance(node, nodes.Param) and node.number == 0 else None
-
-        whens = " ".join(
-            f"WHEN {self._expr(nodes.transform(when.condition, filled), write)}"
-            f" THEN {self._expr(when.result, write)}"
-            for when in expr.whens
-        )
-        return f"CASE {whens} ELSE {self._expr(expr.default, write)} END"
-
-    def _text_of(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return an expression in the text form of its type."""
-        return self._shown(self._expr(expr, write), expr.type)
-
-    def _shown(self, value: str, type_: str) -> str:
-        if type_ in TEXTS:
-            return value
-        environment = self._context.environment
-        name = self._calls.name_of(
-            f"out_{type_.strip('@')}", lambda context, item: shown(environment, type_, item)
-        )
-        return f"{name}({value})"
-
-    def _by_text(self, arg: nodes.Expr, target: str, write: WriteQuery) -> str:
-        value = self._text_of(arg, write)
-        if target in TEXTS:
-            return value
-        environment = self._context.environment
-        type_ = environment.type(target)
-        name = self._calls.name_of(
-            f"in_{target.strip('@')}",
-            lambda context, item: stored(target, environment.input(type_, item, -1, None)),
-        )
-        return f"{name}({value})"
-
-    def _array(self, expr: nodes.ArrayExpr, write: WriteQuery) -> str:
-        items = ", ".join(self._text_of(item, write) for item in expr.elements)
-        name = self._calls.name_of(
-            "array", lambda context, *args: text.render("_text", list(args)), is_strict=False
-        )
-        return f"{name}({items})"
-
-    def _sublink(self, expr: nodes.SubLink, write: WriteQuery) -> str:
-        query = write(expr.query)
-        match expr.kind:
-            case "exists":
-                return f"EXISTS ({query})"
-            case "expr":
-                return f"({query})"
-            case "any" if isinstance(expr.test, nodes.OpExpr) and expr.test.name == "=":
-                return f"({self._expr(expr.test.args[0], write)} IN ({query}))"
-            case "all" if isinstance(expr.test, nodes.OpExpr) and expr.test.name == "<>":
-                return f"({self._expr(expr.test.args[0], write)} NOT IN ({query}))"
-            case "array":
-                (element,) = expr.query.columns
-                value = self._shown("c1", element.type)
-                aggregate = self._calls.aggregate("array", collector(array_of, 1, ()))
-                return f"(SELECT coalesce({aggregate}({value}), '{{}}') FROM ({query}) AS a)"
-        raise _unsupported(expr)
-
-    def _aggregate(self, expr: nodes.Aggref, write: WriteQuery) -> str:
-        condition = ""
-        if expr.filter is not None:
-            condition = f" FILTER (WHERE {self._expr(expr.filter, write)})"
-        if expr.is_star:
-            return f"count(*){condition}"
-        distinct = "DISTINCT " if expr.is_distinct else ""
-        arg = expr.args[0]
-        value = self._expr(arg, write)
-        match expr.name:
-            case "count":
-                return f"count({distinct}{value}){condition}"
-            case "min" | "max" if arg.type in COMPARABLE:
-                return f"{expr.name}({value}){condition}"
-            case "sum" if arg.type in ("int2", "int4", "int8"):
-                return f"sum({distinct}{value}){condition}"
-            case "bool_and" | "every":
-                return f"min({value}){condition}"
-            case "bool_or":
-                return f"max({value}){condition}"
-            case "avg" if arg.type in ("int2", "int4", "int8") and not expr.is_distinct:
-                name = self._calls.aggregate("avg", collector(average, 1, ()))
-                return f"{name}({value}){condition}"
-            case "array_agg" | "string_agg":
-                return self._collected(expr, write) + condition
-        raise _unsupported(expr)
-
-    def _collected(self, expr: nodes.Aggref, write: WriteQuery) -> str:
-        """array_agg() and string_agg(), of texts."""
-        args = [self._text_of(arg, write) for arg in expr.args]
-        keys = [self._sortable(key.expr, write) for key in expr.order_by]
-        directions = [(key.descending, key.nulls_first) for key in expr.order_by]
-        if expr.is_distinct and not keys:
-            keys, directions = [self._sortable(expr.args[0], write)], [(False, False)]
-        build: Build = array_of if expr.name == "array_agg" else joined
-        if expr.is_distinct:
-            build = _once(build)
-        flags = "".join(f"{descending:d}{first:d}" for descending, first in directions)
-        aggregate = collector(build, len(args), directions)
-        name = self._calls.aggregate(f"{expr.name}_{expr.is_distinct:d}_{flags}", aggregate)
-        return f"{name}({', '.join([*args, *keys])})"
+    def _json(self, value: str, type_: str) -> str:
+        """Return a value for json_array(), which keeps 15 digits of a float."""
+        return f"{self._calls.function('to_json', str)}({value})" if type_ in FLOATS else value
 
 
-def _once(build: Build) -> Build:
-    return lambda rows: build(distinct(rows))
+def _items(array_type: str, type_: str) -> Callable[..., Sequence[Sequence[Any]]]:
+    """Return unnest() of arrays of any number of dimensions."""
+    load, store = loader(array_type), storer(type_)
+    if load is None:  # of a user's type: their values are their texts
+        return SET_FUNCTIONS["array_unnest"]
+
+    def items(context: FunctionContext, array: str) -> list[list[Any]]:
+        return [
+            [item if item is None or store is None else store(item)]
+            for item in arrayfuncs.flat(load(array))
+        ]
+
+    return items
 
 
-def _unsupported(expr: nodes.Expr) -> FeatureNotSupported:
-    name = getattr(expr, "name", "") or type(expr).__name__
-    return FeatureNotSupported(f"{name} is not supported in a query of catalogs")
+def _from_json(value: str | float) -> float | str:
+    """Return a float of its text; NaN is one here, too."""
+    return value if value == NAN else float(value)
+
+
+def _checked_limit(value: int) -> int:
+    if value < 0:
+        raise InvalidRowCountInLimitClause("LIMIT must not be negative")
+    return value
+
+
+def _checked_offset(value: int) -> int:
+    if value < 0:
+        raise InvalidRowCountInResultOffsetClause("OFFSET must not be negative")
+    return value
+
+
+_CHECKS = {"limit": _checked_limit, "offset": _checked_offset}

@@ -1,73 +1,197 @@
-"""Aggregates that SQLite has not, for queries over catalogs: array_agg and string_agg with DISTINCT
-and any ORDER BY, and averages."""
+"""Aggregates in queries over catalogs: SQLite's own where they are PostgreSQL's, else the rows of
+the group are collected and the evaluator's functions compute the result."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from decimal import Decimal
+from functools import reduce
+from typing import Any, TypeAlias
 
+from replctl.adt import arrayfuncs, comparison
 from replctl.adt.functions import PLAIN
-from replctl.types import text
+from replctl.expr import nodes
+from replctl.query.sqlite_value import (
+    TEXTS,
+    has_text_form,
+    is_exact,
+    is_ordered,
+    loader,
+    sort_key,
+    storer,
+)
+from replctl.record import dataclass
+from replctl.types import builtin
 
-#: What is computed of the values in their order; None where there was no row.
-Build = Callable[[list[tuple[Any, ...]]], Any]
+#: What is computed of the arguments of a group's rows, at least one, in their order.
+Build: TypeAlias = Callable[[Sequence[tuple[Any, ...]]], Any]
 
-
-def collector(build: Build, width: int, directions: Sequence[tuple[bool, bool]]) -> type:
-    """Return a class as sqlite3 wants aggregates: of `width` values and the keys to sort by.
-
-    Args:
-        directions: (descending, nulls first) of each key.
-    """
-
-    class Collector:
-        def __init__(self) -> None:
-            self.rows: list[tuple[Any, ...]] = []
-
-        def step(self, *args: Any) -> None:
-            self.rows.append(args)
-
-        def finalize(self) -> Any:
-            rows = self.rows
-            for i, (descending, nulls_first) in reversed(list(enumerate(directions, start=width))):
-                rows = _sorted(rows, i, descending=descending, nulls_first=nulls_first)
-            return build([row[:width] for row in rows]) if rows else None
-
-    return Collector
-
-
-def _sorted(
-    rows: list[tuple[Any, ...]], place: int, *, descending: bool, nulls_first: bool
-) -> list[tuple[Any, ...]]:
-    nulls = [row for row in rows if row[place] is None]
-    others = [row for row in rows if row[place] is not None]
-    others.sort(key=lambda row: row[place], reverse=descending)
-    return [*nulls, *others] if nulls_first else [*others, *nulls]
+_INTEGERS = ("int2", "int4", "int8")
+_BITS = {"bit_and": operator.and_, "bit_or": operator.or_, "bit_xor": operator.xor}
+_ADD = {
+    "numeric": "numeric_add",
+    "float4": "float4pl",
+    "float8": "float8pl",
+    "interval": "interval_pl",
+}
+_DIVIDE = {"numeric": "numeric_div", "float8": "float8div", "interval": "interval_div"}
+#: Type -> how its functions of the larger and the smaller value begin, where that is not its name.
+_EXTREMES = {"inet": "network_", "cidr": "network_", "float4": "float4", "float8": "float8"}
 
 
-def distinct(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return each row once, sorted as PostgreSQL finds them unless they are sorted already."""
-    return list(dict.fromkeys(rows))
-
-
-def array_of(rows: list[tuple[Any, ...]]) -> str:
-    """Texts of elements as the text of an array."""
-    return text.render("_text", [None if row[0] is None else str(row[0]) for row in rows])
-
-
-def joined(rows: list[tuple[Any, ...]]) -> str | None:
-    """(value, separator before it), without those that are NULL."""
-    result: str | None = None
-    for value, separator in rows:
-        if value is not None:
-            result = str(value) if result is None else f"{result}{separator or ''}{value}"
-    return result
-
-
-def average(rows: list[tuple[Any, ...]]) -> str | None:
-    """Of integers, with the digits that numeric division has."""
-    values = [row[0] for row in rows if row[0] is not None]
-    if not values:
+def native_aggregate(expr: nodes.Aggref) -> str | None:
+    """Return the aggregate of SQLite that is PostgreSQL's; None if there is none."""
+    if expr.within_group or (expr.order_by and expr.name in ("array_agg", "string_agg")):
         return None
-    total, count = (text.parse("numeric", str(n)) for n in (sum(values), len(values)))
-    return text.render("numeric", PLAIN["numeric_div"](total, count))
+    type_ = expr.args[0].type if expr.args else ""
+    match expr.name:
+        case "count":
+            return "count"
+        case "min" | "max" if is_ordered(type_) and is_exact(type_):
+            return expr.name
+        case "sum" if type_ in ("int2", "int4"):
+            return "sum"
+        case "bool_and" | "every":
+            return "min"
+        case "bool_or":
+            return "max"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SortBy:
+    """How rows are sorted by one of the arguments of `step`."""
+
+    place: int
+    key: Callable[[Any], Any]
+    descending: bool = False
+    nulls_first: bool = False
+
+    def sorted(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        place, key = self.place, self.key
+        nulls = [row for row in rows if row[place] is None]
+        others = [row for row in rows if row[place] is not None]
+        others.sort(key=lambda row: key(row[place]), reverse=self.descending)
+        return [*nulls, *others] if self.nulls_first else [*others, *nulls]
+
+
+def collected_aggregate(expr: nodes.Aggref) -> Build | None:
+    """Return what computes an aggregate of the rows of a group, as SQLite has them: its arguments,
+    then what it sorts by.  None if nothing does."""
+    build = _build(expr)
+    if build is None:
+        return None
+    types = [arg.type for arg in expr.args]
+    order = [
+        SortBy(i, sort_key(key.expr.type), key.descending, key.nulls_first)
+        for i, key in enumerate(expr.order_by, start=len(types))
+    ]
+    keys = [sort_key(type_) for type_ in types] if expr.is_distinct else []
+    order += [SortBy(i, key) for i, key in enumerate(keys)]
+    loads, store = [loader(type_) for type_ in types], storer(expr.type)
+    keeps_nulls = expr.name == "array_agg"
+
+    def compute(rows: Sequence[tuple[Any, ...]]) -> Any:
+        for item in reversed(order):
+            rows = item.sorted(rows)
+        if keys:
+            rows = _distinct(rows, keys)
+        if not keeps_nulls:
+            rows = [row for row in rows if row[0] is not None]
+        loaded = [
+            tuple(
+                value if load is None or value is None else load(value)
+                for load, value in zip(loads, row, strict=False)
+            )
+            for row in rows
+        ]
+        result = build(loaded) if loaded else None
+        return result if result is None or store is None else store(result)
+
+    return compute
+
+
+def _distinct(
+    rows: Sequence[tuple[Any, ...]], keys: Sequence[Callable[[Any], Any]]
+) -> list[tuple[Any, ...]]:
+    """Return the first of rows with equal arguments."""
+    found: dict[Any, tuple[Any, ...]] = {}
+    for row in rows:
+        key = tuple(
+            None if value is None else (key(value),) for key, value in zip(keys, row, strict=False)
+        )
+        found.setdefault(key, row)
+    return list(found.values())
+
+
+def _build(expr: nodes.Aggref) -> Build | None:
+    if expr.within_group or expr.is_variadic or not expr.args:
+        return None
+    type_ = expr.args[0].type
+    match expr.name:
+        case "sum" | "avg":
+            return _sum_or_average(expr.name, type_)
+        case "min" | "max":
+            choose = _extreme(type_, "larger" if expr.name == "max" else "smaller")
+            return None if choose is None else _reduced(choose)
+        case "bit_and" | "bit_or" | "bit_xor" if type_ in _INTEGERS:
+            return _reduced(_BITS[expr.name])
+        case "any_value":
+            return lambda rows: rows[0][0]
+        case "string_agg" if type_ in TEXTS:
+            return _joined
+        case "array_agg" if not _is_array(type_):
+            if has_text_form(expr.type):
+                return lambda rows: [row[0] for row in rows]
+            return None
+    return None
+
+
+def _is_array(type_: str) -> bool:
+    known = builtin.types().get(type_)
+    return known is not None and known.is_array
+
+
+def _reduced(function: Callable[[Any, Any], Any]) -> Build:
+    return lambda rows: reduce(function, (row[0] for row in rows))
+
+
+def _extreme(type_: str, word: str) -> Callable[[Any, Any], Any] | None:
+    if _is_array(type_):
+        element = builtin.types()[type_].element
+        assert element is not None
+        return arrayfuncs.KEYED[f"array_{word}"](comparison.key_of(element))
+    return PLAIN.get(f"{_EXTREMES.get(type_, f'{type_}_')}{word}")
+
+
+def _sum_or_average(name: str, type_: str) -> Build | None:
+    """Return the sum, or the sum by the number of values: a quotient of numerics has the digits
+    that numeric division gives it, and that of floats is one of float8."""
+    if type_ in _INTEGERS:
+        return _sum_of_integers if name == "sum" else _average_of_integers
+    if type_ not in _ADD:
+        return None
+    if name == "sum":
+        return _reduced(PLAIN[_ADD[type_]])
+    wide = "float8" if type_ == "float4" else type_
+    total = _reduced(PLAIN[_ADD[wide]])
+    divide = PLAIN[_DIVIDE[wide]]
+    number = Decimal if wide == "numeric" else float
+    return lambda rows: divide(total(rows), number(len(rows)))
+
+
+def _sum_of_integers(rows: Sequence[tuple[Any, ...]]) -> Decimal:
+    return Decimal(sum(row[0] for row in rows))
+
+
+def _average_of_integers(rows: Sequence[tuple[Any, ...]]) -> Any:
+    return PLAIN["numeric_div"](_sum_of_integers(rows), Decimal(len(rows)))
+
+
+def _joined(rows: Sequence[tuple[Any, ...]]) -> str:
+    """(value, the separator before it), ..."""
+    result: str = rows[0][0]
+    for value, separator in rows[1:]:
+        result += f"{separator or ''}{value}"
+    return result

@@ -1,4 +1,4 @@
-"""The functions of Python that SQLite calls: those of catalogs, and interpreted expressions."""
+"""The functions, aggregates and collations of Python that SQLite calls."""
 
 from __future__ import annotations
 
@@ -6,50 +6,23 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache, partial
 from itertools import zip_longest
 from typing import Any
 
-from replctl.adt import interpret
 from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.functions import FUNCTIONS, FUNCTIONS_BY_NAME
 from replctl.ctrl_c import on_ctrl_c
-from replctl.errors import FeatureNotSupported, QueryCanceled
-from replctl.expr import nodes
+from replctl.errors import QueryCanceled
 from replctl.query.size import FUNCTIONS as SIZE_FUNCTIONS
-from replctl.query.sqlite_value import lsn_of, shown, stored_lsn
+from replctl.query.sqlite_value import shown, sort_key, storer
 from replctl.query.view_catalog import FUNCTIONS as VIEW_FUNCTIONS
-from replctl.types import builtin, text
 from replctl.types.builtin import Function
 from replctl.types.quote import quote_record
 
 
-def interpreter(
-    expr: nodes.Expr, operands: list[nodes.Expr]
-) -> Callable[[Sequence[Any]], Any] | None:
-    """Return what computes an expression of its operands, None if nothing does.
-
-    Args:
-        operands: the expressions directly below are put there.
-    """
-
-    def replaced(node: Any) -> Any:
-        if node is expr or isinstance(node, nodes.SortKey):
-            return None
-        operands.append(node)
-        collation = nodes.collation(node)
-        return nodes.Param(len(operands), node.type, nodes.typmod(node), collation)
-
-    try:
-        compute = interpret.compiled(nodes.transform(expr, replaced))
-        known = builtin.types()
-        is_known = all(operand.type in known for operand in operands) and expr.type in known
-    except (FeatureNotSupported, KeyError):
-        return None
-    return compute if is_known else None
-
-
 def implementation_of(function: Function) -> Callable[..., Any] | None:
-    """Return the Python of a function, None if there is none."""
+    """Return the Python of a function that asks the catalog or the session, None if it does not."""
     source = function.source
     if source:
         for known in (FUNCTIONS, VIEW_FUNCTIONS, SIZE_FUNCTIONS):
@@ -60,11 +33,12 @@ def implementation_of(function: Function) -> Callable[..., Any] | None:
 
 #: Instructions of SQLite's machine, some milliseconds.
 _SIGNAL_INTERVAL = 100_000
+#: Values whose sort keys are remembered.
+_KEYS = 10_000
 
 
 class PythonCalls:
-    """Python functions that SQLite calls; an error in one of them is kept, since SQLite would lose
-    it."""
+    """What SQLite calls in Python; an error there is kept, since SQLite would lose it."""
 
     def __init__(self, context: FunctionContext, driver: Any) -> None:
         self._context = context
@@ -86,42 +60,114 @@ class PythonCalls:
         self.error = QueryCanceled("canceling statement due to user request")
         self._driver.interrupt()
 
-    def name_of(self, name: str, function: Callable[..., Any], *, is_strict: bool = True) -> str:
-        """Return the name under which SQLite finds a function; it is registered if it is not
-        yet."""
+    def function(self, name: str, function: Callable[..., Any], *, is_strict: bool = True) -> str:
+        """Return the name under which SQLite finds a function of values; it is registered if it is
+        not yet."""
         sql_name = "pg__" + re.sub(r"\W", "_", name)
-        if sql_name not in self._known:
-            self._known.add(sql_name)
+        if self._is_new(sql_name):
             self._driver.create_function(sql_name, -1, self._guarded(function, is_strict))
         return sql_name
 
-    def aggregate(self, name: str, aggregate: type) -> str:
-        """Return the name of an aggregate of Python."""
+    def catalog_function(
+        self, name: str, function: Callable[..., Any], *, is_strict: bool = True
+    ) -> str:
+        """As `function`, of one whose first argument is the context."""
+        return self.function(name, partial(function, self._context), is_strict=is_strict)
+
+    def aggregate(self, name: str, compute: Callable[[Sequence[tuple[Any, ...]]], Any]) -> str:
+        """Return the name of an aggregate that computes its result of all its arguments."""
         sql_name = f"pg__agg_{name}"
-        if sql_name not in self._known:
-            self._known.add(sql_name)
-            self._driver.create_aggregate(sql_name, -1, aggregate)
+        if self._is_new(sql_name):
+            guarded = self._guarded(compute, is_strict=False)
+
+            class Collector:
+                def __init__(self) -> None:
+                    self.rows: list[tuple[Any, ...]] = []
+
+                def step(self, *args: Any) -> None:
+                    self.rows.append(args)
+
+                def finalize(self) -> Any:
+                    return guarded(self.rows)
+
+            self._driver.create_aggregate(sql_name, -1, Collector)
         return sql_name
+
+    def define_any_value(self) -> None:
+        """Give SQLite any_value(): the first value that is not NULL."""
+        if self._is_new("any_value"):
+            self._driver.create_aggregate("any_value", 1, _AnyValue)
+
+    def collation(self, type_: str) -> str:
+        """Return the name of a collation that orders the texts of a type's values.
+
+        Raises:
+            FeatureNotSupported: values of the type are not compared.
+        """
+        sql_name = "pg__order_" + re.sub(r"\W", "_", type_)
+        if self._is_new(sql_name):
+            key = lru_cache(_KEYS)(sort_key(type_))
+
+            def compare(a: str, b: str) -> int:
+                try:
+                    first, second = key(a), key(b)
+                    return int(first > second) - int(first < second)
+                except Exception as error:  # SQLite knows no error here
+                    self.error = error
+                    return 0
+
+            self._driver.create_collation(sql_name, compare)
+        return sql_name
+
+    def _is_new(self, sql_name: str) -> bool:
+        if sql_name in self._known:
+            return False
+        self._known.add(sql_name)
+        return True
 
     def _guarded(self, function: Callable[..., Any], is_strict: bool) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
-            if is_strict and None in args:
-                return None
             try:
-                return function(self._context, *args)
+                return function(*args)
             except Exception as error:
                 self.error = error
                 raise
 
+        if not is_strict:
+            return call
+        return lambda *args: None if None in args else call(*args)
+
+
+class _AnyValue:
+    """An aggregate as sqlite3 wants it."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+
+    def step(self, value: Any) -> None:
+        if self.value is None:
+            self.value = value
+
+    def finalize(self) -> Any:
+        return self.value
+
+
+def with_lsns(function: Function, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes and gives LSNs as SQLite has them; others as they are."""
+    lsns = [type_ == "pg_lsn" for type_ in function.argument_types]
+    store = storer("pg_lsn") if function.result == "pg_lsn" and not function.returns_set else None
+    if not any(lsns) and store is None:
         return call
 
+    def called(context: FunctionContext, *args: Any) -> Any:
+        known = (
+            int(arg) if is_lsn and arg is not None else arg
+            for is_lsn, arg in zip_longest(lsns, args, fillvalue=False)
+        )
+        result = call(context, *known)
+        return result if result is None or store is None else store(result)
 
-def is_member(context: FunctionContext, value: str, array: str) -> int | None:
-    """`value = ANY (array)` by text; NULL if only a NULL stands in the way."""
-    items: Any = text.parse("_text", array)
-    if value in items:
-        return 1
-    return None if None in items else 0
+    return called
 
 
 def as_records(
@@ -137,29 +183,18 @@ def as_records(
     return lambda context, *args: [[record(context, row)] for row in rows(context, *args)]
 
 
-def with_lsns(function: Function, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes and gives LSNs as SQLite has them; others as they are."""
-    lsns = [type_ == "pg_lsn" for type_ in function.argument_types]
-    gives_lsn = function.result == "pg_lsn" and not function.returns_set
-    if not any(lsns) and not gives_lsn:
-        return call
-
-    def called(context: FunctionContext, *args: Any) -> Any:
-        known = (
-            lsn_of(arg) if is_lsn and arg is not None else arg
-            for is_lsn, arg in zip_longest(lsns, args, fillvalue=False)
-        )
-        result = call(context, *known)
-        return stored_lsn(result) if gives_lsn and result is not None else result
-
-    return called
-
-
 def first_of(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., Any]:
     """Return a function that gives the first value of the first row."""
     return lambda context, *args: rows(context, *args)[0][0]
 
 
 def as_json(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., str]:
-    """Return a function that gives the rows as JSON, for json_each()."""
-    return lambda context, *args: json.dumps(rows(context, *args))
+    """Return a function that gives the rows as JSON, for json_each(), which would cut floats."""
+
+    def written(context: FunctionContext, *args: Any) -> str:
+        found = rows(context, *args)
+        return json.dumps(
+            [[str(item) if isinstance(item, float) else item for item in row] for row in found]
+        )
+
+    return written

@@ -19,6 +19,7 @@ from replctl.catalog.pg_policy import list_policies
 from replctl.catalog.pg_sequence import sequence_state
 from replctl.catalog.ruleutils import get_expr, partition_bound, partition_key_types
 from replctl.catalog.system_views import system_rows
+from replctl.catalog.view_rows import in_order
 from replctl.errors import UndefinedTable
 from replctl.expr import nodes
 from replctl.expr.type_names import split_name
@@ -108,8 +109,7 @@ def catalog_rows(
     if rows is None:
         yield from system_rows(context, relation.name)
         return
-    for row in rows(context):
-        yield tuple(row.get(column) for column, _type in relation.columns)
+    yield from in_order(rows(context), relation.columns, {})
 
 
 def _views(context: FunctionContext, kind: str) -> list[Relation]:

@@ -20,6 +20,7 @@ from fix_spark import opened_engine
 
 from .comparison import Comparison
 from .drawing import drawn_expressions, drawn_table
+from .select_values import SelectValues, scratch_session
 from .server import connected
 from .spark_values import spark_values
 
@@ -36,13 +37,18 @@ def main() -> int:
     start = time.monotonic()
     runs: list[Comparison] = []
     engine = opened_engine() if options.spark else None
-    with postgres() as conninfo, connected(conninfo) as server:
+    with (
+        postgres() as conninfo,
+        connected(conninfo) as server,
+        scratch_session() as session,
+    ):
         for number in range(-(-options.expressions // _BATCH)):
             size = min(_BATCH, options.expressions - number * _BATCH)
             seed = options.seed * 1000 + number
             run = Comparison(server, server.store(drawn_table(seed)))
             items = run.supported(run.texts(drawn_expressions(size, seed)))
             run.values_in_python(items)
+            SelectValues(session, run).compare(items)
             if engine is not None:
                 with spark_values(engine, run) as values:
                     values.compare(items)

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from replctl.session import Session
+
 from .comparison import Comparison
 from .drawing import drawn_expressions, drawn_table
+from .select_values import SelectValues
 from .server import Server, connected
 from .spark_values import spark_values
 
@@ -33,6 +36,14 @@ def test_texts_errors_and_values_in_python(server: Server) -> None:
     comparison.values_in_python(items)
     assert comparison.differences == []
     assert len(items) > _EXPRESSIONS / 2
+
+
+def test_values_of_select(server: Server, session: Session) -> None:
+    comparison = Comparison(server, server.store(drawn_table(_SEED)))
+    items = comparison.texts(drawn_expressions(_EXPRESSIONS, _SEED))
+    SelectValues(session, comparison).compare(items)
+    assert comparison.differences == []
+    assert len(items) - len(comparison.refused) > _EXPRESSIONS / 2
 
 
 @pytest.mark.spark

@@ -1,0 +1,154 @@
+"""Parts of expressions that the evaluator computes (adt/interpret.py), as functions that SQLite
+calls with what is below them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from replctl.adt import interpret
+from replctl.adt.functions import TAKES_ANY
+from replctl.catalog.functions import SET_FUNCTIONS
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.expr.environment import Environment
+from replctl.query.sqlite_function import implementation_of
+from replctl.query.sqlite_value import evaluated_type, has_text_form, loader, storer
+from replctl.types import builtin, text
+
+#: What only SQLite has.
+_LEAVES = (
+    nodes.Var,
+    nodes.SubLink,
+    nodes.Aggref,
+    nodes.WindowFunc,
+    nodes.SqlValueFunction,
+    nodes.GroupingFunc,
+    nodes.FieldSelect,
+)
+#: What computes some of its parts only if others want it.
+_LAZY = (nodes.BoolExpr, nodes.CaseExpr, nodes.CoalesceExpr)
+
+
+class Program:
+    """An expression of Param(1), Param(2), ..., which stand for operands.
+
+    Attributes:
+        operands: what SQLite gives the function.
+
+    Raises:
+        FeatureNotSupported, KeyError: the evaluator has nothing for a part of it.
+    """
+
+    def __init__(self, tree: nodes.Expr, operands: Sequence[nodes.Expr]) -> None:
+        self.tree = tree
+        self.operands = operands
+        self._compute = interpret.compiled(tree)
+
+    @classmethod
+    def of(cls, environment: Environment, expr: nodes.Expr) -> Program | None:
+        """Return the program of an expression; None if the evaluator has none."""
+        operands: list[nodes.Expr] = []
+
+        def replaced(node: Any) -> Any:
+            if node is not expr and is_leaf(environment, node):
+                if not isinstance(node, nodes.Var) or node not in operands:
+                    operands.append(node)
+                    number = len(operands)
+                else:
+                    number = operands.index(node) + 1
+                type_ = evaluated_type(node.type)
+                return nodes.Param(number, type_, nodes.typmod(node), nodes.collation(node))
+            if isinstance(node, nodes.Const):
+                return dataclasses.replace(node, type=evaluated_type(node.type))
+            with_texts = _with_texts(environment, node)
+            return None if with_texts is node else nodes.transform(with_texts, replaced)
+
+        try:
+            return cls(nodes.transform(expr, replaced), operands)
+        except (FeatureNotSupported, KeyError):
+            return None
+
+    def function(self) -> Callable[..., Any]:
+        """Return it as a function of SQLite's values."""
+        compute, store = self._compute, storer(self.tree.type)
+        loads = [loader(operand.type) for operand in self.operands]
+        if not any(loads):
+            if store is None:
+                return lambda *args: compute(args)
+            stores = store
+
+            def call_as_it_is(*args: Any) -> Any:
+                value = compute(args)
+                return None if value is None else stores(value)
+
+            return call_as_it_is
+
+        def call(*args: Any) -> Any:
+            row = [
+                arg if load is None or arg is None else load(arg)
+                for load, arg in zip(loads, args, strict=True)
+            ]
+            value = compute(row)
+            return value if value is None or store is None else store(value)
+
+        return call
+
+
+def is_evaluated(call: nodes.FuncExpr) -> bool:
+    """Return whether the evaluator has a function."""
+
+    def param(number: int, arg: nodes.Expr) -> nodes.Expr:
+        if isinstance(arg, nodes.NamedArgExpr):
+            return dataclasses.replace(arg, arg=param(number, arg.arg))
+        return nodes.Param(number, arg.type, nodes.typmod(arg), nodes.collation(arg))
+
+    args = tuple(param(i, arg) for i, arg in enumerate(call.args, start=1))
+    try:
+        interpret.compiled(dataclasses.replace(call, args=args))
+    except (FeatureNotSupported, KeyError):
+        return False
+    return True
+
+
+def is_leaf(environment: Environment, node: Any) -> bool:
+    """Return whether the value of an expression is SQLite's matter."""
+    match node:
+        case nodes.FuncExpr(function_oid=oid):
+            function = environment.function(oid)
+            is_known = function.source in SET_FUNCTIONS or function.source == "pg_typeof"
+            return is_known or implementation_of(function) is not None
+        case nodes.Const(type=type_) | nodes.ArrayExpr(type=type_):
+            return not has_text_form(type_)
+        case nodes.ArrayCoerceExpr(arg=arg):
+            return not (has_text_form(arg.type) and has_text_form(node.type))
+        case nodes.CoerceViaIO(arg=arg):
+            return not (text.is_supported(arg.type) and text.is_supported(node.type))
+    if isinstance(node, _LAZY):
+        return any(
+            not isinstance(part, nodes.Var) and is_leaf(environment, part)
+            for part in nodes.walk(node)
+            if part is not node
+        )
+    return isinstance(node, _LEAVES)
+
+
+def operand_as_text(expr: nodes.Expr) -> nodes.Expr:
+    """Return the text of an expression of a type whose texts only the catalog knows; an array as
+    one of texts."""
+    if text.is_supported(expr.type):
+        return expr
+    shown = nodes.CoerceViaIO(expr, "text")
+    known = builtin.types().get(expr.type)
+    return nodes.CoerceViaIO(shown, "_text") if known is not None and known.is_array else shown
+
+
+def _with_texts(environment: Environment, node: Any) -> Any:
+    """Return a call of concat(), format(), ... with the names of objects as texts."""
+    if not isinstance(node, nodes.FuncExpr):
+        return node
+    if environment.function(node.function_oid).source not in TAKES_ANY:
+        return node
+    args = tuple(map(operand_as_text, node.args))
+    return node if args == node.args else dataclasses.replace(node, args=args)

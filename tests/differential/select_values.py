@@ -1,0 +1,53 @@
+"""Values that a SELECT without tables gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from select_values import is_same, values_of_select
+
+from replctl.catalog.cluster import Cluster
+from replctl.session import Session
+
+from .comparison import Comparison, Difference, Evaluated
+
+
+@dataclass(frozen=True)
+class SelectValues:
+    """A session's side of a comparison."""
+
+    session: Session
+    comparison: Comparison
+
+    def compare(self, items: Sequence[Evaluated]) -> None:
+        """Find the rows for which a SELECT has another value than the server, or another error."""
+        for item in items:
+            self._compare(item)
+
+    def _compare(self, item: Evaluated) -> None:
+        comparison = self.comparison
+        results = values_of_select(self.session, item.expr, comparison.columns, comparison.rows)
+        for number, (expected, actual) in enumerate(zip(item.results, results, strict=True), 1):
+            if is_same(expected, actual):
+                continue
+            if actual.startswith("!0A000"):
+                comparison.refused[item.expression] = f"SELECT: {actual.partition(' ')[2]}"
+            else:
+                comparison.differences.append(
+                    Difference("select", item.expression, expected, actual, number)
+                )
+
+
+@contextmanager
+def scratch_session() -> Iterator[Session]:
+    """A session of a cluster that lives as long as it."""
+    with TemporaryDirectory() as folder:
+        cluster = Cluster.open(Path(folder) / "cluster")
+        try:
+            yield Session.connect(cluster, "postgres", "postgres")
+        finally:
+            cluster.close()
