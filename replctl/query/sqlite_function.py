@@ -38,7 +38,7 @@ _KEYS = 10_000
 
 
 class PythonCalls:
-    """What SQLite calls in Python; an error there is kept, since SQLite would lose it."""
+    """Functions of Python that SQLite calls; their errors are kept: SQLite would lose them."""
 
     def __init__(self, context: FunctionContext, driver: Any) -> None:
         self._context = context
