@@ -169,6 +169,8 @@ def _connected(
     except PostgresError as error:
         raise _refused(host, error) from error
     try:
+        if not remote.form.is_utc:
+            raise FeatureNotSupported("TimeZone of a subscription's connection is not supported")
         with remote.read() as catalog:
             role = remote.privileges(catalog).role
         if not role.is_superuser and not role.can_replicate:

@@ -48,6 +48,7 @@ from replctl.session_setting import (
     shown_setting,
 )
 from replctl.types.quote import split_identifiers
+from replctl.types.session_form import SessionForm, form_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -323,6 +324,11 @@ class Session:
         """
         return setting_value(self, name)
 
+    @property
+    def form(self) -> SessionForm:
+        """Return how the session reads and shows values."""
+        return form_of(self.setting)
+
     def put_setting(self, name: str, value: str | None) -> None:
         """Change a setting, or put it back to what it is by default (None)."""
         if value is None:
@@ -376,6 +382,7 @@ class Session:
             self.role_oid,
             temporary_schema=self.temporary_schema,
             routine=self.routine,
+            form=self.form,
         )
 
     @contextmanager

@@ -28,6 +28,7 @@ from replctl.types.guc import (
     settings,
     show_value,
 )
+from replctl.types.guc_rule import check_storable
 
 if TYPE_CHECKING:
     from replctl.session import Session
@@ -246,6 +247,18 @@ def configured_settings(cluster: Cluster, on_notice: Callable[[Notice], None]) -
     }
 
 
+def read_stored_value(setting: Setting, value: str, on_notice: Callable[[Notice], None]) -> str:
+    """Return a value that sessions are to begin with, as it is kept.
+
+    Raises:
+        PostgresError: as `read_value`.
+        FeatureNotSupported: only a session may have it (0A000).
+    """
+    read = read_value(setting, value, on_notice)
+    check_storable(setting.name, read)
+    return read
+
+
 def read_settings(stored: Mapping[str, str], on_notice: Callable[[Notice], None]) -> dict[str, str]:
     """Return what was said of settings, by name in lower case; a WARNING for what cannot be read
     now."""
@@ -253,7 +266,7 @@ def read_settings(stored: Mapping[str, str], on_notice: Callable[[Notice], None]
     for name, value in stored.items():
         try:
             setting = find_setting(name)
-            found[setting.key] = read_value(setting, value, on_notice)
+            found[setting.key] = read_stored_value(setting, value, on_notice)
         except PostgresError as error:
             on_notice(Notice("WARNING", error.message, error.sqlstate, error.detail, error.hint))
     return found

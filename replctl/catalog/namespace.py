@@ -26,6 +26,7 @@ from replctl.expr.environment import (
 from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 from replctl.types.quote import quote_qualified_identifier
+from replctl.types.session_form import CANONICAL, SessionForm
 
 
 class CatalogEnvironment(BuiltinEnvironment):
@@ -38,6 +39,7 @@ class CatalogEnvironment(BuiltinEnvironment):
             passed over.
         role_oid: who looks; schemas that it may not use are passed over, too.
         temporary_schema: the name of the schema that pg_temp stands for.
+        form: how literals are read, and constants shown.
         routine: the function whose body is looked at.
     """
 
@@ -50,6 +52,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         *,
         temporary_schema: str | None = None,
         routine: Routine | None = None,
+        form: SessionForm = CANONICAL,
     ) -> None:
         self.catalog = catalog
         self.database = database
@@ -57,6 +60,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         self._role_oid = role_oid
         self._temporary_schema = temporary_schema
         self.routine = routine
+        self.form = form
 
     def within(self, routine: Routine) -> CatalogEnvironment:
         """Return the database as the body of a function sees it."""
@@ -67,6 +71,7 @@ class CatalogEnvironment(BuiltinEnvironment):
             self._role_oid,
             temporary_schema=self._temporary_schema,
             routine=routine,
+            form=self.form,
         )
 
     @property

@@ -40,6 +40,7 @@ from replctl.lake.rewrite import ColumnRewrite, TableRewrite
 from replctl.lake.storage import renew_storage_column
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
+from replctl.query.session_form import in_form
 from replctl.record import dataclass
 from replctl.spark import column_sql, storage_type, stored_sql, to_sql
 from replctl.types.quote import quote_identifier
@@ -285,7 +286,8 @@ def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     version = None
     has_rows = ddl.has_rows(before)
     if has_rows:
-        made = ddl.rewritten(TableRewrite(before.oid, tuple(_new_values(before, moved))))
+        changes = [replace(c, value=in_form(ddl.session, c.value)) for c in moved]
+        made = ddl.rewritten(TableRewrite(before.oid, tuple(_new_values(before, changes))))
         if made is not None:
             names, version = made.names, made.version
     for change in moved:

@@ -28,6 +28,7 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
+from replctl.query.session_form import in_form
 from replctl.record import dataclass
 from replctl.spark import StagedColumn, scan, to_sql
 from replctl.types.builtin import system_columns
@@ -248,7 +249,7 @@ def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
     require_rows(
         ddl,
         relation,
-        f"NOT {to_sql(constraint.check, lambda var: f'c{var.attnum}').text}"
+        f"NOT {to_sql(in_form(ddl.session, constraint.check), lambda v: f'c{v.attnum}').text}"
         if ddl.has_rows(relation)
         else "",
         lambda: CheckViolation(

@@ -138,7 +138,7 @@ def require_references(
 
     def error(values: Sequence[str | None]) -> PostgresError:
         with ddl.session.read() as catalog:
-            reader = RowReader(ddl.session.privileges(catalog))
+            reader = RowReader(ddl.session.privileges(catalog), form=ddl.session.form)
             return orphan(relation, other, constraint, values, reader)
 
     columns = [relation.column_at(attnum) for attnum in constraint.columns]

@@ -292,7 +292,7 @@ def require_unique(
             if value is None and column in nullable:
                 return _has_null(relation, column)
         with ddl.session.read() as catalog:  # an index is made for its table's owner
-            reader = RowReader(Privileges(catalog, relation.owner))
+            reader = RowReader(Privileges(catalog, relation.owner), form=ddl.session.form)
             return duplicated(relation, index, values, reader)
 
     ddl.require(

@@ -18,8 +18,8 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.session import Session
-from replctl.session_setting import check_changeable
-from replctl.types.guc import ROLE_SETTINGS, find_setting, read_value
+from replctl.session_setting import check_changeable, read_stored_value
+from replctl.types.guc import ROLE_SETTINGS, find_setting
 
 
 def alter_role_set(session: Session, statement: ast.AlterRoleSet) -> str:
@@ -107,7 +107,7 @@ def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None
         check_changeable(ddl.session, setting)
         if change.values:
             value = joined(setting, change.values)
-            read_value(setting, value, ddl.session.on_notice)
+            read_stored_value(setting, value, ddl.session.on_notice)
             settings[setting.name] = value
         else:
             settings.pop(setting.name, None)

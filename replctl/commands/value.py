@@ -7,6 +7,7 @@ from replctl.catalog.function_context import function_context
 from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.query.session_form import in_form
 from replctl.query.sqlite import is_answerable, run_query
 from replctl.query.tree import Output, Query
 from replctl.types import text
@@ -22,7 +23,7 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
         FeatureNotSupported: Spark would have to compute it.
         PostgresError: it has no value.
     """
-    result = simplified(expr)
+    result = simplified(in_form(ddl.session, expr))
     if isinstance(result, nodes.Const):
         return result.value
     query = Query((Output("", result),))

@@ -13,14 +13,13 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
-from replctl.session_setting import TRANSACTION_SETTINGS
+from replctl.session_setting import TRANSACTION_SETTINGS, read_stored_value
 from replctl.types.guc import (
     ROLE_SETTINGS,
     Setting,
     check_readable,
     find_setting,
     is_readable,
-    read_value,
     settings,
 )
 from replctl.types.quote import quote_identifier
@@ -129,7 +128,7 @@ def _configurable(name: str) -> Setting:
 
 def _configured(session: Session, setting: Setting, values: tuple[str, ...]) -> str:
     given = joined(setting, values)
-    value = read_value(setting, given, session.on_notice)
+    value = read_stored_value(setting, given, session.on_notice)
     if "\n" in given:
         raise InvalidParameterValue("parameter value for ALTER SYSTEM must not contain a newline")
     return value

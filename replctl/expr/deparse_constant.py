@@ -45,7 +45,7 @@ def _literal(environment: Environment, const: nodes.Const) -> tuple[str, bool]:
     """Return the value, and whether the parser gives it this type without a label."""
     assert const.value is not None
     type_ = environment.type(const.type)
-    text = environment.output(type_, const.value)
+    text = environment.shown(type_, const.value)
     match const.type:
         case "int4":
             is_plain = not text.startswith("-")

@@ -16,6 +16,7 @@ from replctl.record import dataclass
 from replctl.types import builtin, text
 from replctl.types.array_ import array_form
 from replctl.types.builtin import Cast, Function, Operator, Type
+from replctl.types.session_form import CANONICAL, SessionForm, read_by, reading
 from replctl.types.text_form import TextForm
 
 SYSTEM_SCHEMA = "pg_catalog"
@@ -121,6 +122,9 @@ class Environment(Protocol):
     def output(self, type_: Type, value: str) -> str:
         """Return the text that shows a canonical value; another one only for names of objects."""
 
+    def shown(self, type_: Type, value: str) -> str:
+        """Return the text that shows a canonical value with the session's settings."""
+
 
 class BuiltinEnvironment:
     """The objects that initdb makes, found through the search path `pg_catalog`.
@@ -130,6 +134,7 @@ class BuiltinEnvironment:
 
     database = "postgres"
     routine: Routine | None = None
+    form: SessionForm = CANONICAL
 
     def has_schema(self, name: str) -> bool:
         return name == SYSTEM_SCHEMA
@@ -174,10 +179,25 @@ class BuiltinEnvironment:
         return text.format_type(self.type(name), typmod)
 
     def input(self, type_: Type, value: str, typmod: int, now: datetime | None) -> str:
+        if self.form != reading():
+            with read_by(self.form):
+                return self.input(type_, value, typmod, now)
         form = self._own_form(type_)
         if form is None:
             return text.canonical(type_.name, value, typmod, now=now)
         return str(form.render(form.parse(value, typmod, now)))
+
+    def shown(self, type_: Type, value: str) -> str:
+        found = self.output(type_, value)
+        if self.form == CANONICAL:
+            return found
+        from replctl.types.shown import shown  # few sessions need it
+
+        return shown(self.shown_type(type_.name), found, self.form)
+
+    def shown_type(self, name: str) -> str:
+        """Return the type as whose values those of a type are shown: rows are records."""
+        return "record" if self.type(name).category == "C" else name
 
     def output(self, type_: Type, value: str) -> str:
         element_name = element_of(type_)

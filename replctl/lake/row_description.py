@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.record import dataclass
 from replctl.types.quote import quote_identifier
+from replctl.types.session_form import CANONICAL, SessionForm
+from replctl.types.shown import shown
 
 _MAX_FIELD_LENGTH = 64  # bytes of a value that are shown
 
@@ -22,11 +24,13 @@ class RowReader:
         supplied: names of the columns whose values its statement gives.
         named: the table that the statement names, if the row may be of one that inherits from it;
             the row is shown as one of that table then.
+        form: how values are shown.
     """
 
     privileges: Privileges
     supplied: Collection[str] = ()
     named: Relation | None = None
+    form: SessionForm = CANONICAL
 
     def row(self, relation: Relation, values: Mapping[int, str | None]) -> str | None:
         """Return `(1, null)`, or `(a, b) = (1, null)` if not all columns may be shown, or None if
@@ -38,7 +42,9 @@ class RowReader:
         described = self.named or relation
         if is_row_security_active(self.privileges, described):
             return None
-        by_name = {c.name: values[c.attnum] for c in relation.columns if c.attnum in values}
+        by_name = {
+            c.name: self._value(c, values[c.attnum]) for c in relation.columns if c.attnum in values
+        }
         columns = [column for column in described.columns if column.name in by_name]
         if self._may_read(described):
             return _values([by_name[column.name] for column in columns])
@@ -69,7 +75,14 @@ class RowReader:
             len(attnums) < len(names) or not self._may_read(relation, attnums)
         ):
             return None
-        return f"({', '.join(map(quote_identifier, names))}){sep}{_values(values)}"
+        texts = [
+            value if column is None else self._value(column, value)
+            for column, value in zip(columns, values, strict=True)
+        ]
+        return f"({', '.join(map(quote_identifier, names))}){sep}{_values(texts)}"
+
+    def _value(self, column: Column, value: str | None) -> str | None:
+        return None if value is None else shown(column.type, value, self.form)
 
     def _may_read(self, relation: Relation, attnums: Sequence[int] | None = None) -> bool:
         return self.privileges.has_on_relation(relation, "r", attnums)

@@ -21,6 +21,7 @@ from replctl.parser import ast
 from replctl.query.copy_relation import file_error
 from replctl.query.lake import LakeDialect
 from replctl.query.next_value import with_columns
+from replctl.query.session_form import in_form
 from replctl.query.sql import QueryWriter
 from replctl.query.write import plan_of, written
 from replctl.result import Result
@@ -153,6 +154,7 @@ def _source(plan: CopyPlan, dialect: LakeDialect) -> str:
         default = item.default or nodes.Const(column.type, None, column.typmod, column.collation)
         name = value = f"w{column.attnum}"
         if not item.is_given or plan.has_markers(item):
+            default = in_form(dialect.context.session, default)
             value = dialect.expr(with_columns(default, item.sequences), writer.write)
         if item.is_given and plan.has_markers(item):
             value = f"if(d{column.attnum}, {value}, {name})"
@@ -162,7 +164,8 @@ def _source(plan: CopyPlan, dialect: LakeDialect) -> str:
     text = text.replace("{", "{{").replace("}", "}}") + "{view}"
     if plan.where is None:
         return text
-    condition = dialect.condition(plan.where, writer.write).replace("{", "{{").replace("}", "}}")
+    where = in_form(dialect.context.session, plan.where)
+    condition = dialect.condition(where, writer.write).replace("{", "{{").replace("}", "}}")
     named = ", ".join(f"w{item.column.attnum} AS c{item.column.attnum}" for item in plan.stored)
     return (
         f"SELECT {', '.join(columns)} FROM (SELECT *, {named} FROM ({text})) AS r{COPY_VARNO}"

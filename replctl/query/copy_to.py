@@ -20,6 +20,7 @@ from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.copy_options import CopyFormat, copy_format
 from replctl.query.copy_relation import column_numbers, copied_relation, file_error
 from replctl.query.select import select
+from replctl.query.session_form import shown_result
 from replctl.result import Result
 from replctl.session import Session
 from replctl.types.encoding import codec
@@ -41,7 +42,7 @@ def copy_to(session: Session, statement: ast.Copy) -> Result:
         query = _query(statement)
     if statement.file is not None and not os.path.isabs(statement.file):
         raise InvalidName("relative path not allowed for COPY to file")
-    result = select(session, query)
+    result = shown_result(session, select(session, query))
     assert result.columns is not None
     names = [column.name for column in result.columns]
     if statement.relation is None and format_.force_quote != "*":

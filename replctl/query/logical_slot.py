@@ -38,6 +38,7 @@ from replctl.replication.pgoutput import PgOutput
 from replctl.replication.test_decoding import TestDecoding
 from replctl.session import Session
 from replctl.types import text
+from replctl.types.session_form import CANONICAL
 
 #: The output plugins that there are: how each is started with options.
 _PLUGINS: dict[str, Callable[[Sequence[tuple[str, str]]], OutputPlugin]] = {
@@ -106,6 +107,12 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
     from replctl.lake.logical_decoding import decode
     from replctl.lake.publisher import LakePublisher
 
+    if session.form != CANONICAL:
+        raise FeatureNotSupported(
+            "decoding is not supported with other than the default settings of the output",
+            hint="Use RESET TimeZone, DateStyle, IntervalStyle, bytea_output and"
+            " extra_float_digits.",
+        )
     slot, plugin = _opened(session, call)
     end = LakePublisher(session).slots.sendable_lsn(slot.name)
     if call.upto_lsn is not None:

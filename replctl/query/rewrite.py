@@ -19,6 +19,7 @@ from replctl.expr import nodes
 from replctl.query import stored
 from replctl.query.inline_function import check_no_calls, inlined
 from replctl.query.policy import condition_query, visible_rows
+from replctl.query.session_form import in_form
 from replctl.query.tree import (
     FromCte,
     FromFunction,
@@ -79,6 +80,7 @@ def rewritten(
                 hint="Use the REFRESH MATERIALIZED VIEW command.",
             )
     result = inlined(context.environment, context.session.transaction_start, result)
+    result = in_form(context.session, result)
     if not keeps_calls:
         check_no_calls(context.environment, result)
     return result

@@ -26,6 +26,7 @@ from replctl.lake.violation import orphan, still_referenced, violation
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.open_relation import open_relation
+from replctl.query.session_form import in_form
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import Reference, Target, UniqueKey
@@ -190,7 +191,7 @@ class WrittenTable:
         """Yield the current role, which an error about a row is told to."""
         with self._session.read() as catalog:
             privileges = self._session.privileges(catalog)
-            yield RowReader(privileges, self._plan.supplied, self._plan.named)
+            yield RowReader(privileges, self._plan.supplied, self._plan.named, self._session.form)
 
 
 def plan_of(catalog: Catalog, relation: Relation) -> Plan:
@@ -245,12 +246,12 @@ def _definition(relation: Relation) -> Relation:
 
 
 def _at_time(session: Session, target: Target) -> Target:
-    """Return a table whose CHECK constraints know when the transaction began: now() and its
-    family."""
+    """Return a table whose CHECK constraints know when the transaction began, and the session's
+    zone."""
 
     def known(checks: tuple[tuple[str, _Check], ...]) -> tuple[tuple[str, _Check], ...]:
         return tuple(
-            (name, nodes.transform(check, partial(time_value, session)))
+            (name, nodes.transform(in_form(session, check), partial(time_value, session)))
             if isinstance(check, nodes.Node)
             else (name, check)
             for name, check in checks

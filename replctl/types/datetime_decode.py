@@ -1,13 +1,13 @@
 """Fields to a date and a time: `1999-jan-08`, `04:05`, `pst` become 1999, 1, 8, 4, 5, 8 hours west.
 
 What a field means depends on those before it.  The rules are those of PostgreSQL's DecodeDateTime()
-and DecodeTimeOnly() in datetime.c, with DateStyle MDY.
+and DecodeTimeOnly() in datetime.c; the order of a date's parts and the zone are the session's.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from replctl.types.datetime_field import (
     INT4_MAX,
@@ -31,6 +31,7 @@ from replctl.types.julian import (
     days_of_month,
     is_valid_julian,
 )
+from replctl.types.session_form import reading
 from replctl.types.timezone import FixedZone, Zone, abbreviation, local_seconds, zone_named
 
 # What has been found: the bits of `found`.
@@ -64,6 +65,12 @@ class Decoder:
 
     def __init__(self, fields: list[Field], now: datetime) -> None:
         self._fields = fields
+        self._form = reading()
+        self._now_west = 0
+        if not self._form.is_utc:
+            offset, _ = self._form.time_zone.at(int(now.timestamp()))
+            now += timedelta(seconds=offset)
+            self._now_west = -offset
         self._now = now
         self._found = 0
         self._label = ""  # a word that says what the next field is: julian, time
@@ -239,10 +246,14 @@ class Decoder:
 
     def _next_part(self, found: int, length: int, has_month_name: bool) -> int:
         """Return which part of a date comes after `found`, by the number of its digits; 0: none."""
+        order = self._form.date_order
         if found == 0:
-            return YEAR if length >= 3 else MONTH
+            if length >= 3 or order == "YMD":
+                return YEAR
+            return DAY if order == "DMY" else MONTH
         if found == MONTH:
-            return YEAR if has_month_name and length >= 3 else DAY
+            is_year = has_month_name and (length >= 3 or order == "YMD")
+            return YEAR if is_year else DAY
         if found == YEAR | MONTH:
             swaps = has_month_name and length >= 3 and self._year_has_two_digits
             return YEAR if swaps else DAY
@@ -337,7 +348,7 @@ class Decoder:
         self.year, self.month, self.day = now.year, now.month, now.day
         self.hour, self.minute, self.second = now.hour, now.minute, now.second
         self.microsecond = now.microsecond
-        self.seconds_west = 0
+        self.seconds_west = self._now_west
         return TIME
 
 

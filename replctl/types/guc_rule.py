@@ -14,16 +14,17 @@ from replctl.errors import FeatureNotSupported
 #: Settings whose every value that PostgreSQL takes has its effect, or is refused by its check.
 OBEYED = frozenset(
     """
-    allow_alter_system application_name client_min_messages config_file data_directory
-    deadlock_timeout default_table_access_method default_text_search_config
-    default_transaction_read_only hba_file hot_standby_feedback ident_file in_hot_standby
-    lc_messages lc_monetary lc_numeric lc_time lock_timeout max_logical_replication_workers
+    allow_alter_system application_name bytea_output client_min_messages config_file data_directory
+    datestyle deadlock_timeout default_table_access_method default_text_search_config
+    default_transaction_read_only extra_float_digits hba_file hot_standby_feedback ident_file
+    in_hot_standby intervalstyle lc_messages lc_monetary lc_numeric lc_time lock_timeout
+    max_logical_replication_workers
     max_parallel_apply_workers_per_subscription max_replication_slots max_slot_wal_keep_size
     max_sync_workers_per_subscription max_wal_senders max_wal_size primary_conninfo
     primary_slot_name replctl.max_batch_changes replctl.vacuum_retention row_security
     scram_iterations search_path statement_timeout sync_replication_slots
-    synchronized_standby_slots temp_tablespaces transaction_read_only wal_keep_size wal_level
-    wal_segment_size
+    synchronized_standby_slots temp_tablespaces timezone transaction_read_only wal_keep_size
+    wal_level wal_segment_size
     """.split()
 )
 
@@ -32,19 +33,15 @@ SUPPORTED: dict[str, tuple[str, ...]] = {
     "allow_system_table_mods": ("off",),
     "array_nulls": ("on",),
     "backslash_quote": ("safe_encoding", "on"),  # the same where every encoding is safe
-    "bytea_output": ("hex",),
     "client_encoding": ("UTF8", "SQL_ASCII"),  # SQL_ASCII converts nothing
     "createrole_self_grant": ("",),
-    "datestyle": ("ISO, MDY",),
     "default_tablespace": ("", "pg_default"),
     "default_transaction_isolation": ("read committed", "read uncommitted"),
     "default_with_oids": ("off",),
     "exit_on_error": ("off",),
-    "extra_float_digits": ("1", "2", "3"),  # all print the shortest exact digits
     "hot_standby": ("on",),
     "idle_in_transaction_session_timeout": ("0",),
     "idle_session_timeout": ("0",),
-    "intervalstyle": ("postgres",),
     "local_preload_libraries": ("",),
     "log_timezone": ("UTC", "Etc/UTC", "GMT", "Etc/GMT"),
     "password_encryption": ("scram-sha-256",),
@@ -56,7 +53,6 @@ SUPPORTED: dict[str, tuple[str, ...]] = {
     "shared_preload_libraries": ("",),
     "standard_conforming_strings": ("on",),
     "synchronous_standby_names": ("",),
-    "timezone": ("UTC", "Etc/UTC", "GMT", "Etc/GMT"),
     "timezone_abbreviations": ("Default",),
     "track_commit_timestamp": ("off",),
     "transaction_isolation": ("read committed", "read uncommitted"),
@@ -130,6 +126,24 @@ def harmless_because(key: str, category: str) -> str | None:
         return "for developers of PostgreSQL"
     found = next((why for start, why in _CATEGORIES.items() if category.startswith(start)), None)
     return _HARMLESS.get(key) or found
+
+
+#: Settings that a session may change for itself alone: rows are applied, and written to a
+#: subscriber, as in a server whose own zone is UTC.
+_OF_SESSIONS = {"timezone": ("UTC", "Etc/UTC", "GMT", "Etc/GMT")}
+
+
+def check_storable(name: str, value: str) -> None:
+    """Refuse a value that only a session may have.
+
+    Raises:
+        FeatureNotSupported: it is one (0A000).
+    """
+    if value not in _OF_SESSIONS.get(name.lower(), (value,)):
+        raise FeatureNotSupported(
+            f'value "{value}" of parameter "{name}" is supported only for a session',
+            hint=f"Use SET {name}, PGTZ or PGOPTIONS.",
+        )
 
 
 def check_supported(name: str, value: str) -> None:

@@ -1,6 +1,6 @@
 """The fields of `1 year 2 mons 4:05:06` or `1-2 3 4:05:06` to months, days and microseconds.
 
-The rules are those of PostgreSQL's DecodeInterval() in datetime.c, with IntervalStyle postgres.
+The rules are those of PostgreSQL's DecodeInterval() in datetime.c; IntervalStyle is the session's.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from replctl.types.datetime_field import (
     parse_fraction,
 )
 from replctl.types.integer import decimal_int
+from replctl.types.session_form import reading
 
 USECS_PER_SECOND = 1_000_000
 USECS_PER_MINUTE = 60 * USECS_PER_SECOND
@@ -167,17 +168,28 @@ def decode_interval(fields: list[Field], fields_of_type: int) -> IntervalSum | s
     Raises:
         BadFormat, FieldOverflow: the fields are no interval, or too large.
     """
-    decoder = _Decoder(fields_of_type)
+    first, *others = (field.text for field in fields) if fields else ("",)
+    is_negative = (
+        reading().interval_style == "sql_standard"
+        and first.startswith("-")
+        and not any(text.startswith(("-", "+")) for text in others)
+    )
+    decoder = _Decoder(fields_of_type, is_negative)
     for position, field in enumerate(reversed(fields)):
         decoder.take(field, is_last=position == 0)
     return decoder.finish()
 
 
 class _Decoder:
-    """Reads the fields from right to left, because a unit stands behind its number."""
+    """Reads the fields from right to left, because a unit stands behind its number.
 
-    def __init__(self, fields_of_type: int) -> None:
+    Args:
+        is_negative: every number is, as after the only sign of a literal of SQL's standard.
+    """
+
+    def __init__(self, fields_of_type: int, is_negative: bool) -> None:
         self._fields_of_type = fields_of_type
+        self._is_negative = is_negative
         self._found: set[str] = set()
         self._unit = ""  # of the next number
         self._unit_is_pending = False
@@ -188,7 +200,7 @@ class _Decoder:
     def take(self, field: Field, is_last: bool) -> None:
         match field.kind:
             case Kind.TIME:
-                self._take_clock(field.text, 1)
+                self._take_clock(field.text, -1 if self._is_negative else 1)
             case Kind.ZONE if ":" in field.text:
                 self._take_signed_clock(field.text)
             case Kind.ZONE | Kind.DATE | Kind.NUMBER:
@@ -247,6 +259,8 @@ class _Decoder:
             fraction = sign * parse_fraction(rest)
         elif rest:
             raise BadFormat
+        if self._is_negative:
+            whole, fraction = -abs(whole), -abs(fraction)
         self._add(whole, fraction, unit)
         self._unit = "day" if unit == "hour" else unit
         self._unit_is_pending = False

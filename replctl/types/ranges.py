@@ -327,6 +327,20 @@ _SUBTYPES = {
 }
 
 
+def shown_range(name: str, text: str, write: Callable[[Any], str]) -> str:
+    """Return a range, or a multirange, with bounds as `write` makes them of values.
+
+    Args:
+        name: of its type.
+        text: its canonical text.
+    """
+    prefix = name.removesuffix("range").removesuffix("multi")
+    subtype = replace(_SUBTYPES[prefix], write=write)
+    literals = _range_literals(text) if name.endswith("multirange") else (text,)
+    shown = [range_out(range_in(literal, subtype, None), subtype) for literal in literals]
+    return f"{{{','.join(shown)}}}" if name.endswith("multirange") else shown[0]
+
+
 def _range_form(subtype: Subtype) -> TextForm:
     return TextForm(lambda text, typmod, now: range_out(range_in(text, subtype, now), subtype), str)
 

@@ -1,5 +1,5 @@
 """The fields of a time literal.  The rules are those of PostgreSQL's DecodeTimeOnly() in
-datetime.c, with DateStyle MDY."""
+datetime.c."""
 
 from __future__ import annotations
 
@@ -46,8 +46,12 @@ class TimeDecoder(Decoder):
             raise BadFormat
         if self._zone is not None:
             self.seconds_west = self._offset_of_zone(self._zone)
-        elif not self._found & ZONE and self._found & DATE not in (0, DATE):
-            raise BadFormat
+        elif not self._found & ZONE:
+            if self._found & DATE not in (0, DATE):
+                raise BadFormat
+            if not self._found & DATE:
+                self._set_today(0)
+            self.seconds_west = self._zone_offset(self._form.time_zone)
 
     def _take(self, index: int, field: Field) -> int:
         text = field.text

@@ -1,5 +1,5 @@
 """The fields of a date or timestamp literal.  The rules are those of PostgreSQL's DecodeDateTime()
-in datetime.c, with DateStyle MDY."""
+in datetime.c."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ class TimestampDecoder(Decoder):
             raise BadFormat
         if self._zone is not None:
             self.seconds_west = self._zone_offset(self._zone)
+        elif not self._found & ZONE:
+            self.seconds_west = self._zone_offset(self._form.time_zone)
 
     def _take(self, field: Field) -> int:
         text = field.text

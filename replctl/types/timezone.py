@@ -51,14 +51,26 @@ class Zone(Protocol):
         ...
 
 
+class NamedZone(Zone, Protocol):
+    """A zone that has a clock of its own, as a session's zone has."""
+
+    def at(self, utc_seconds: int) -> tuple[int, str]:
+        """Return the offset and the abbreviation at a time, in seconds since 1970 in UTC."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class FixedZone:
     """`UTC+3`, which is three hours west."""
 
     seconds_east: int
+    name: str = ""
 
     def offset(self, local_seconds: int) -> int:
         return self.seconds_east
+
+    def at(self, utc_seconds: int) -> tuple[int, str]:
+        return self.seconds_east, self.name
 
     @property
     def fixed_offset(self) -> int | None:
@@ -108,6 +120,16 @@ class PosixZone:
     daylight: int
     start: YearlyRule
     end: YearlyRule
+    names: tuple[str, str] = ("", "")  # in standard and in daylight saving time
+
+    def at(self, utc_seconds: int) -> tuple[int, str]:
+        year, _, _ = date_from_days((utc_seconds + self.standard) // _DAY)
+        start, end = self.start.at(year) - self.standard, self.end.at(year) - self.daylight
+        if start < end:
+            is_daylight = start <= utc_seconds < end
+        else:
+            is_daylight = not end <= utc_seconds < start
+        return (self.daylight if is_daylight else self.standard), self.names[is_daylight]
 
     def offset(self, local_seconds: int) -> int:
         year, _, _ = date_from_days(local_seconds // _DAY)
@@ -145,6 +167,19 @@ class RegionZone:
             clock.replace(tzinfo=self.info, fold=1).utcoffset(),
         )
         return min(int(offset.total_seconds()) for offset in offsets if offset is not None)
+
+    def at(self, utc_seconds: int) -> tuple[int, str]:
+        days, seconds = divmod(utc_seconds, _DAY)
+        year, month, day = date_from_days(days)
+        if year < 1 or (year, month, day) == (1, 1, 1):  # long before the first transition
+            year, month, day = 1, 1, 2
+        elif year > 9998:  # the last rules repeat in 400 years
+            year = 9598 + (year - 9598) % 400
+        utc = datetime(year, month, day, tzinfo=self.info) + timedelta(seconds=seconds)
+        local = self.info.fromutc(utc)
+        offset = local.utcoffset()
+        assert offset is not None
+        return int(offset.total_seconds()), local.tzname() or ""
 
     @property
     def fixed_offset(self) -> int | None:
@@ -209,7 +244,7 @@ _LINKS = {
 }
 
 
-def zone_named(name: str) -> Zone | None:
+def zone_named(name: str) -> NamedZone | None:
     """`america/new_york`, `utc+3` become their zones; None if there is no such zone.
 
     Args:
@@ -230,20 +265,21 @@ def proper_name(text: str) -> str | None:
     return None if _posix_zone(text) is None else text.upper()
 
 
-def _posix_zone(name: str) -> Zone | None:
+def _posix_zone(name: str) -> NamedZone | None:
     match = _POSIX.fullmatch(name)
     if match is None:
         return None
     groups = match.groups()
     standard = _posix_seconds_east(groups[2:6])
+    first_name = (groups[0] or groups[1] or "").upper()
     daylight_name = groups[6] or groups[7]
     if standard is None or not daylight_name:
-        return None if standard is None else FixedZone(standard)
+        return None if standard is None else FixedZone(standard, first_name)
     daylight = standard + 3600 if groups[9] is None else _posix_seconds_east(groups[8:12])
     start, end = _yearly_rule(groups[12] or "M3.2.0"), _yearly_rule(groups[13] or "M11.1.0")
     if daylight is None or start is None or end is None:
         return None
-    return PosixZone(standard, daylight, start, end)
+    return PosixZone(standard, daylight, start, end, (first_name, daylight_name.upper()))
 
 
 def _yearly_rule(text: str) -> YearlyRule | None:

@@ -290,3 +290,42 @@ def test_statement_timeout_is_for_the_main_thread(session: Session) -> None:
         assert pool.submit(answer_of, session, "select 1").result() == (
             "ERROR 0A000: statement_timeout outside of the main thread is not supported",
         )
+
+
+def test_a_zone_is_a_sessions_alone(cluster: Cluster) -> None:
+    session = connect(cluster)
+    for statement in (
+        "alter system set timezone = 'Asia/Tokyo'",
+        "alter role postgres set timezone = 'Asia/Tokyo'",
+        "alter database postgres set timezone = 'Asia/Tokyo'",
+    ):
+        assert answer_of(session, statement) == (
+            'ERROR 0A000: value "Asia/Tokyo" of parameter "TimeZone" is supported only for a'
+            " session",
+            "HINT: Use SET TimeZone, PGTZ or PGOPTIONS.",
+        )
+    assert answer_of(session, "alter system set timezone = 'Etc/UTC'") == ("ALTER SYSTEM",)
+
+
+@pytest.mark.parametrize(
+    ("setting", "query"),
+    [
+        ("timezone = 'Asia/Tokyo'", "select now()::text"),
+        ("timezone = 'Asia/Tokyo'", "select (oid::text || '-01-01')::timestamptz from pg_class"),
+        ("timezone = 'Asia/Tokyo'", "select concat('a', timestamptz '2026-01-01')"),
+        ("timezone = 'Asia/Tokyo'", "select current_time"),
+        ("timezone = 'Asia/Tokyo'", "select extract(timezone from timestamptz '2026-01-01')"),
+        ("datestyle = german", "select (date '2026-01-01')::text"),
+        ("datestyle = dmy", "select (oid::text || '/02/2026')::date from pg_class"),
+        ("intervalstyle = iso_8601", "select 'a' || interval '1 day'"),
+        ("bytea_output = escape", "select format('%s', bytea 'a')"),
+        ("extra_float_digits = 0", "select point '(1,2)'"),
+    ],
+)
+def test_what_depends_on_a_setting_otherwise_is_refused(
+    session: Session, setting: str, query: str
+) -> None:
+    answer_of(session, f"set {setting}")
+    assert answer_of(session, query)[0].startswith("ERROR 0A000: "), query
+    answer_of(session, "reset all")
+    assert not answer_of(session, query)[0].startswith("ERROR 0A000: "), query

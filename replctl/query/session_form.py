@@ -1,0 +1,287 @@
+"""Queries that compute with the session's TimeZone, DateStyle and other settings of that kind.
+
+The engines know UTC and the canonical forms alone.  So the zone becomes an argument: `t::date` of a
+timestamptz becomes the date of `t AT TIME ZONE 'Australia/Sydney'`.  What has no such form is
+refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from replctl.catalog.session_value import time_value
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.query.tree import transform
+from replctl.result import Result
+from replctl.session import Session
+from replctl.types import builtin
+from replctl.types.session_form import CANONICAL, SessionForm
+from replctl.types.shown import depends, shown
+
+_TEXTS = frozenset(("text", "varchar", "bpchar", "name", "unknown", "cstring"))
+#: Types whose input depends on TimeZone, DateStyle or IntervalStyle.
+_READ_BY_SETTINGS = frozenset(
+    """
+    date time timetz timestamp timestamptz interval tsrange tstzrange daterange tsmultirange
+    tstzmultirange datemultirange
+    """.split()
+)
+_ZONED = frozenset(("timestamptz", "timetz", "tstzrange", "tstzmultirange"))
+#: Functions that make text of values of any type, or read text.
+_TEXT_FUNCTIONS = frozenset(
+    """
+    concat concat_ws format quote_literal quote_nullable array_to_string textanycat anytextcat
+    to_json to_jsonb row_to_json array_to_json json_build_array json_build_object jsonb_build_array
+    jsonb_build_object json_object_agg jsonb_object_agg json_agg jsonb_agg json_agg_strict
+    jsonb_agg_strict json_object_agg_strict jsonb_object_agg_strict json_object_agg_unique
+    jsonb_object_agg_unique query_to_xml
+    """.split()
+)
+#: What implements functions that read text, or make text of times, by the settings.
+_TEXT_SOURCES = frozenset(
+    """
+    jsonb_path_exists_tz jsonb_path_match_tz jsonb_path_query_tz jsonb_path_query_array_tz
+    jsonb_path_query_first_tz json_populate_record jsonb_populate_record json_to_record
+    jsonb_to_record json_to_recordset jsonb_to_recordset json_populate_recordset
+    jsonb_populate_recordset to_timestamp to_date
+    """.split()
+)
+#: Stable functions of these types that no zone changes.
+_WITHOUT_ZONE = frozenset(("timetz_zone", "timetz_izone"))
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "cmp")
+
+
+def shown_result(session: Session, result: Result) -> Result:
+    """Return rows as the session shows them.
+
+    Raises:
+        FeatureNotSupported: values of a column cannot be shown so (0A000).
+    """
+    form = session.form
+    if form == CANONICAL or result.columns is None:
+        return result
+    with session.read() as catalog:
+        environment = session.environment(catalog)
+        types = [environment.shown_type(column.type) for column in result.columns]
+    if not any(depends(type_, form) for type_ in types):
+        return result
+    rows = [
+        [
+            None if value is None else shown(type_, value, form)
+            for value, type_ in zip(row, types, strict=True)
+        ]
+        for row in result.rows
+    ]
+    return Result(result.tag, result.columns, rows)
+
+
+def in_form(session: Session, part: Any) -> Any:
+    """Return a query, or a part of one, that computes in UTC what a session's settings ask for.
+
+    Raises:
+        FeatureNotSupported: it depends on a setting in a way that is not supported (0A000).
+    """
+    form = session.form
+    return part if form == CANONICAL else transform(part, _Rewriter(session, form).replaced)
+
+
+class _Rewriter:
+    def __init__(self, session: Session, form: SessionForm) -> None:
+        self._session = session
+        self._form = form
+        self._zone = nodes.Const("text", form.zone, collation="default")
+
+    def replaced(self, node: Any) -> Any:
+        """Return what a node becomes; None if it stays, and what is in it is visited."""
+        match node:
+            case nodes.SqlValueFunction():
+                value = time_value(self._session, node)
+                return None if value is None else self._inside(value)
+            case nodes.CoerceViaIO():
+                self._check_text(node.arg.type, node.type)
+            case nodes.FuncExpr(function_oid=oid):
+                return self._call(node, builtin.function_by_oid().get(oid))
+            case nodes.OpExpr(operator_oid=oid):
+                operator = builtin.operator_by_oid().get(oid)
+                found = None if operator is None else operator.function_oid
+                return self._call(node, builtin.function_by_oid().get(found or 0))
+            case nodes.ScalarArrayOpExpr(operator_oid=oid):
+                self._check_operator(oid, node)
+            case nodes.DistinctExpr(operator_oid=oid) | nodes.NullIfExpr(operator_oid=oid):
+                self._check_operator(oid, node)
+            case _ if hasattr(node, "function_oid"):  # an aggregate, or a window function
+                function = builtin.function_by_oid().get(node.function_oid)
+                if function is not None:
+                    self._check(function, [arg.type for arg in node.args])
+        return None
+
+    def _inside(self, part: Any) -> Any:
+        return transform(part, self.replaced)
+
+    def _call(self, node: Any, function: builtin.Function | None) -> Any:
+        if function is None:
+            return None
+        if not self._form.is_utc:
+            make = _ZONE_ARGUMENT.get(function.source) or _ZONE_ARGUMENT_BY_OID.get(function.oid)
+            if make is not None:
+                made = make(self._zone, *(self._inside(arg) for arg in node.args))
+                if made is not None:
+                    return made
+        self._check(function, [arg.type for arg in node.args])
+        return None
+
+    def _check(self, function: builtin.Function, types: list[str]) -> None:
+        """Refuse a function whose result depends on a setting."""
+        name = function.name
+        if function.source in _TEXT_SOURCES:
+            raise self._refusal(f"function {name}()")
+        is_text = name in _TEXT_FUNCTIONS or function.source in _TEXT_FUNCTIONS
+        if is_text and any(depends(type_, self._form) for type_ in types):
+            raise self._refusal(f"function {name}() of such values")
+        if self._form.is_utc or function.source in _WITHOUT_ZONE:
+            return
+        is_zoned = function.volatility == "s" or function.source == "in_range_timestamptz_interval"
+        if is_zoned and not _ZONED.isdisjoint(t.removeprefix("_") for t in types):
+            raise self._refusal(f"function {name}({', '.join(types)})")
+
+    def _check_operator(self, oid: int, node: Any) -> None:
+        operator = builtin.operator_by_oid().get(oid)
+        function = operator and builtin.function_by_oid().get(operator.function_oid)
+        if function:
+            types = [arg.type.removeprefix("_") for arg in node.args]
+            self._check(function, types)
+
+    def _check_text(self, source: str, target: str) -> None:
+        """Refuse a conversion through text that depends on a setting."""
+        form = self._form
+        if depends(source, form):
+            raise self._refusal(f"cast of type {source} to {target}")
+        reads = form.date_order != "MDY" or form.interval_style != "postgres" or not form.is_utc
+        if reads and source in _TEXTS and target.removeprefix("_") in _READ_BY_SETTINGS:
+            raise self._refusal(f"cast of type {source} to {target}")
+
+    def _refusal(self, what: str) -> FeatureNotSupported:
+        form = self._form
+        changed = [
+            f'{name} "{value}"'
+            for name, value, usual in (
+                ("TimeZone", form.zone, "UTC"),
+                ("DateStyle", f"{form.date_style}, {form.date_order}", "ISO, MDY"),
+                ("IntervalStyle", form.interval_style, "postgres"),
+                ("bytea_output", form.bytea_output, "hex"),
+                ("extra_float_digits", str(form.float_digits), "1"),
+            )
+            if value != usual
+        ]
+        return FeatureNotSupported(f"{what} is not supported with {', '.join(changed)}")
+
+
+# ---------------------------------------------------------------------------------------------
+# The zone as an argument
+
+
+@cache
+def _function(source: str, *types: str) -> builtin.Function:
+    return next(
+        function
+        for function in builtin.function_by_oid().values()
+        if function.source == source and function.argument_types == types
+    )
+
+
+def _made(source: str, *args: nodes.Expr, types: tuple[str, ...] | None = None) -> nodes.FuncExpr:
+    function = _function(source, *(types or (arg.type for arg in args)))
+    collation = "default" if "text" in function.argument_types else None
+    return nodes.FuncExpr(
+        function.oid, function.name, function.result, args, input_collation=collation
+    )
+
+
+def _local(zone: nodes.Expr, value: nodes.Expr) -> nodes.FuncExpr:
+    """Return what the zone's clock shows at a timestamptz."""
+    return _made("timestamptz_zone", zone, value, types=("text", "timestamptz"))
+
+
+def _moment(zone: nodes.Expr, value: nodes.Expr) -> nodes.FuncExpr:
+    """Return the timestamptz at which the zone's clock shows a timestamp, or a date begins."""
+    if value.type == "date":
+        value = _made("date_timestamp", value)
+    return _made("timestamp_zone", zone, value, types=("text", "timestamp"))
+
+
+def _field(zoned: str, plain: str) -> Callable[..., nodes.Expr | None]:
+    """Return how extract() is computed: by the zone's clock, except for the seconds since 1970."""
+
+    def make(zone: nodes.Expr, field: nodes.Expr, value: nodes.Expr) -> nodes.Expr | None:
+        name = field.value if isinstance(field, nodes.Const) else None
+        if name is None or name.lower().startswith("timezone"):
+            return None
+        if name.lower() == "epoch":
+            return _made(zoned, field, value, types=("text", "timestamptz"))
+        return _made(plain, field, _local(zone, value), types=("text", "timestamp"))
+
+    return make
+
+
+def _in_zone(source: str, *types: str) -> Callable[..., nodes.Expr]:
+    """Return the call of a function that takes the zone as its last argument."""
+    return lambda zone, *args: _made(source, *args, zone, types=types)
+
+
+def _compared(name: str) -> Callable[..., nodes.Expr]:
+    """Return the comparison of two values that are made timestamptz."""
+
+    def make(zone: nodes.Expr, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
+        sides = (
+            side if side.type == "timestamptz" else _moment(zone, side) for side in (left, right)
+        )
+        return _made(f"timestamp_{name}", *sides, types=("timestamptz", "timestamptz"))
+
+    return make
+
+
+_ZONE_ARGUMENT: dict[str, Callable[..., nodes.Expr | None]] = {
+    "timestamptz_date": lambda zone, value: _made("timestamp_date", _local(zone, value)),
+    "timestamptz_time": lambda zone, value: _made("timestamp_time", _local(zone, value)),
+    "timestamptz_timestamp": _local,
+    "timestamp_timestamptz": _moment,
+    "date_timestamptz": _moment,
+    "timestamptz_at_local": _local,
+    "timestamp_at_local": _moment,
+    "timestamptz_trunc": _in_zone("timestamptz_trunc_zone", "text", "timestamptz", "text"),
+    "timestamptz_pl_interval": _in_zone(
+        "timestamptz_pl_interval_at_zone", "timestamptz", "interval", "text"
+    ),
+    "timestamptz_mi_interval": _in_zone(
+        "timestamptz_mi_interval_at_zone", "timestamptz", "interval", "text"
+    ),
+    "timestamptz_age": lambda zone, *args: (
+        _made("timestamp_age", *(_local(zone, arg) for arg in args)) if len(args) == 2 else None
+    ),
+    "timestamptz_part": _field("timestamptz_part", "timestamp_part"),
+    "extract_timestamptz": _field("extract_timestamptz", "extract_timestamp"),
+    "make_timestamptz": _in_zone(
+        "make_timestamptz_at_timezone", "int4", "int4", "int4", "int4", "int4", "float8", "text"
+    ),
+    **{
+        f"{left}_{name}_{right}": _compared(name)
+        for name in _COMPARISONS
+        for left, right in (
+            ("date", "timestamptz"),
+            ("timestamptz", "date"),
+            ("timestamp", "timestamptz"),
+            ("timestamptz", "timestamp"),
+        )
+    },
+}
+
+#: Functions that are written in SQL, by their OIDs.
+_ZONE_ARGUMENT_BY_OID: dict[int, Callable[..., nodes.Expr | None]] = {
+    2549: lambda zone, interval, value: _ZONE_ARGUMENT["timestamptz_pl_interval"](
+        zone, value, interval
+    ),
+    1176: lambda zone, date, time: _moment(zone, _made("datetime_timestamp", date, time)),
+}

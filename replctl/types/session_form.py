@@ -1,0 +1,87 @@
+"""The settings of a session that decide how values are read and shown: TimeZone, DateStyle,
+IntervalStyle, bytea_output and extra_float_digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+
+from replctl.record import dataclass
+from replctl.types.timezone import NamedZone, zone_named
+
+
+@dataclass(frozen=True, slots=True)
+class SessionForm:
+    """How a session reads and shows values; as it stands it is the canonical form.
+
+    Attributes:
+        date_style: ISO, SQL, Postgres or German.
+        date_order: MDY, DMY or YMD.
+        interval_style: postgres, postgres_verbose, sql_standard or iso_8601.
+        bytea_output: hex or escape.
+        float_digits: extra_float_digits; all from 1 on mean the shortest exact digits.
+        zone: the name of the time zone.
+    """
+
+    date_style: str = "ISO"
+    date_order: str = "MDY"
+    interval_style: str = "postgres"
+    bytea_output: str = "hex"
+    float_digits: int = 1
+    zone: str = "UTC"
+
+    @property
+    def is_utc(self) -> bool:
+        """Return whether the zone's clock is always that of UTC."""
+        return self.time_zone.fixed_offset == 0
+
+    @property
+    def time_zone(self) -> NamedZone:
+        return _zone(self.zone)
+
+
+CANONICAL = SessionForm()
+
+#: How the text is read that an input function gets now.
+_reading: ContextVar[SessionForm] = ContextVar("reading", default=CANONICAL)
+
+
+@lru_cache(maxsize=16)
+def _zone(name: str) -> NamedZone:
+    found = zone_named(name.lower())
+    assert found is not None, name  # SET has looked for it
+    return found
+
+
+def form_of(setting: Callable[[str], str]) -> SessionForm:
+    """Return how a session reads and shows values.
+
+    Args:
+        setting: gives the value of a setting.
+    """
+    style, order = setting("datestyle").split(", ")
+    return SessionForm(
+        style,
+        order,
+        setting("intervalstyle"),
+        setting("bytea_output"),
+        min(int(setting("extra_float_digits")), 1),
+        setting("timezone"),
+    )
+
+
+def reading() -> SessionForm:
+    """Return how an input function reads its text."""
+    return _reading.get()
+
+
+@contextmanager
+def read_by(form: SessionForm) -> Iterator[None]:
+    """Around calls of input functions: they read as a session does."""
+    token = _reading.set(form)
+    try:
+        yield
+    finally:
+        _reading.reset(token)
