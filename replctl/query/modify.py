@@ -10,6 +10,7 @@ from replctl.adt.fold import simplified
 from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
+from replctl.catalog.pg_sequence import sequences_of
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError, UndefinedColumn
 from replctl.expr import nodes
@@ -22,6 +23,7 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect, target_rows
+from replctl.query.next_value import NumberedCalls, check_values
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.policy import POLICY_VARNO, RowCheck, changed_rows, numbered_as
 from replctl.query.range_table import FromScope, relation_entry
@@ -129,6 +131,8 @@ def _check_permitted(
     letter = "w" if command == "update" else "d"
     check_change(environment.privileges, relation, letter, written, read)
     check_query(environment, query)
+    values = ((relation.column_at(attnum), expr) for attnum, expr in change.values.items())
+    check_values(environment.privileges, values)
 
 
 def _with_policies(
@@ -215,6 +219,8 @@ def _change(
             " without a key",
             hint="Add a primary key to the table.",
         )
+    if from_ and any(map(sequences_of, map(simplified, values.values()))):
+        raise FeatureNotSupported("nextval in UPDATE ... FROM is not supported")
     own_values = is_volatile(analyzer.environment, tuple(values.values()))
     return _Change(plan, from_, where, values, is_volatile=own_values)
 
@@ -341,13 +347,15 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
             conditions={_TARGET: change.conditions},
         )
         query = with_answers(query, context)
+        calls = NumberedCalls(_TARGET)
         columns = [f"r{_TARGET}.{name}" for name in ("leaf", "row_version", "row_id")]
         columns += [f"r{_TARGET}.c{column.attnum} AS c{column.attnum}" for column in target.columns]
         columns += [
-            f"{dialect.expr(output.expr, writer.write)} AS w{column.attnum}"
+            f"{dialect.expr(calls.with_columns(output.expr), writer.write)} AS w{column.attnum}"
             for output, column in zip(query.outputs, _new(target, is_update), strict=True)
         ]
-        text = f"SELECT {', '.join(columns)}{writer.source(query)}"
+        source = calls.source(session, context, writer.source(query))
+        text = f"SELECT {', '.join(columns)}{source}"
     if change.from_:  # a row that several others join is changed once
         place = (
             "row_number() OVER (PARTITION BY leaf, row_version, row_id ORDER BY 1) AS occurrence"
