@@ -237,7 +237,7 @@ class QueryAnalyzer:
         for pair in zip(*visible, strict=True):
             exprs, _type, _typmod = analyzer.common_type(pair, name)
             pairs.append([self.finished(known_type(analyzer.coercion, e)) for e in exprs])
-            if not statement.all:
+            if not statement.all or statement.set_op != "union":
                 check_equality(analyzer.coercion, pairs[-1][0])
         left = self.with_outputs(left, [pair[0] for pair in pairs])
         right = self.with_outputs(right, [pair[1] for pair in pairs])

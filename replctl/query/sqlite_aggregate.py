@@ -3,6 +3,7 @@ the group are collected and the evaluator's functions compute the result."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -11,8 +12,10 @@ from typing import Any, TypeAlias
 
 from replctl.adt import arrayfuncs, comparison
 from replctl.adt.functions import PLAIN
+from replctl.errors import ArraySubscriptError, NullValueNotAllowed, NumericValueOutOfRange
 from replctl.expr import nodes
 from replctl.query.sqlite_value import (
+    FLOATS,
     TEXTS,
     has_text_form,
     is_exact,
@@ -35,7 +38,7 @@ _ADD = {
     "float8": "float8pl",
     "interval": "interval_pl",
 }
-_DIVIDE = {"numeric": "numeric_div", "float8": "float8div", "interval": "interval_div"}
+_DIVIDE = {"numeric": "numeric_div", "interval": "interval_div"}
 #: Type -> how its functions of the larger and the smaller value begin, where that is not its name.
 _EXTREMES = {"inet": "network_", "cidr": "network_", "float4": "float4", "float8": "float8"}
 
@@ -115,14 +118,17 @@ def collected_aggregate(expr: nodes.Aggref) -> Build | None:
 def _distinct(
     rows: Sequence[tuple[Any, ...]], keys: Sequence[Callable[[Any], Any]]
 ) -> list[tuple[Any, ...]]:
-    """Return the first of rows with equal arguments."""
-    found: dict[Any, tuple[Any, ...]] = {}
+    """Return the first of rows with equal arguments, which stand next to each other."""
+    found: list[tuple[Any, ...]] = []
+    last: list[Any] | None = None
     for row in rows:
-        key = tuple(
+        key = [
             None if value is None else (key(value),) for key, value in zip(keys, row, strict=False)
-        )
-        found.setdefault(key, row)
-    return list(found.values())
+        ]
+        if key != last:
+            found.append(row)
+        last = key
+    return found
 
 
 def _build(expr: nodes.Aggref) -> Build | None:
@@ -141,10 +147,8 @@ def _build(expr: nodes.Aggref) -> Build | None:
             return lambda rows: rows[0][0]
         case "string_agg" if type_ in TEXTS:
             return _joined
-        case "array_agg" if not _is_array(type_):
-            if has_text_form(expr.type):
-                return lambda rows: [row[0] for row in rows]
-            return None
+        case "array_agg" if has_text_form(expr.type):
+            return _array_of_arrays if _is_array(type_) else lambda rows: [row[0] for row in rows]
     return None
 
 
@@ -174,11 +178,42 @@ def _sum_or_average(name: str, type_: str) -> Build | None:
         return None
     if name == "sum":
         return _reduced(PLAIN[_ADD[type_]])
-    wide = "float8" if type_ == "float4" else type_
-    total = _reduced(PLAIN[_ADD[wide]])
-    divide = PLAIN[_DIVIDE[wide]]
-    number = Decimal if wide == "numeric" else float
+    if type_ in FLOATS:
+        return _average_of_floats
+    total, divide = _reduced(PLAIN[_ADD[type_]]), PLAIN[_DIVIDE[type_]]
+    number = Decimal if type_ == "numeric" else float
     return lambda rows: divide(total(rows), number(len(rows)))
+
+
+def _average_of_floats(rows: Sequence[tuple[Any, ...]]) -> float:
+    """Return the average; PostgreSQL computes the sum of squares with it (float8_accum), which may
+    overflow."""
+    total = squares = 0.0
+    for count, (value, *_) in enumerate(rows, start=1):
+        total += value
+        if count > 1:
+            part = value * count - total
+            squares += part * part / (count * (count - 1))
+            if math.isinf(total) or math.isinf(squares):
+                if not any(math.isinf(row[0]) for row in rows[:count]):
+                    raise NumericValueOutOfRange("value out of range: overflow")
+                squares = math.nan
+        elif not math.isfinite(value):
+            squares = math.nan
+    return total / len(rows)
+
+
+def _array_of_arrays(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return an array of one more dimension (accumArrayResultArr() in arrayfuncs.c)."""
+    sizes = [None if array is None else arrayfuncs.dimensions(array) for array, *_ in rows]
+    for size in sizes:
+        if size is None:
+            raise NullValueNotAllowed("cannot accumulate null arrays")
+        if not size:
+            raise ArraySubscriptError("cannot accumulate empty arrays")
+        if size != sizes[0]:
+            raise ArraySubscriptError("cannot accumulate arrays of different dimensionality")
+    return [row[0] for row in rows]
 
 
 def _sum_of_integers(rows: Sequence[tuple[Any, ...]]) -> Decimal:

@@ -84,3 +84,11 @@ select 'f'::bool, 'yes'::bool, 1::bool, true::int, true::text, '1.50'::numeric(5
 select row(1, null) is null, row(null, null) is null, row(1, 2) is not null, row(1, 2) = row(1, 2.0), row(1, null) < row(2, 1);
 with recursive r(x) as (select 1.0 union select x + 0.50 from r where x < 2) select * from r order by x;
 with recursive r(x) as (select 1.0 union select 1.00 from r) select * from r;
+select array_agg(x order by n), array_agg(distinct x) from (values ('{1,3}'::int[], 2), ('{1,2}', 1)) v(x, n);
+select array_agg(x) from (values ('{1}'::int[]), (null)) v(x);
+select array_agg(x) from (values ('{1}'::int[]), ('{1,2}')) v(x);
+select array_agg(x) from (values ('{}'::int[]), ('{1}')) v(x);
+select array_agg(distinct x) from (values (jsonb '1'), ('1.0'), ('"a"'), (null)) v(x);
+select avg(x) from (values ('1e200'::float8), ('-1e200')) v(x);
+select avg(x), sum(x) from (values ('Infinity'::float8), (1), (2)) v(x);
+select '{"a": 1}'::json except all select '{"a": 1}';
