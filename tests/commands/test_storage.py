@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from replctl import spark
 from replctl.catalog.cluster import Cluster
 from replctl.errors import (
     DuplicateObject,
@@ -140,8 +141,10 @@ class _Engine:
         self.looked += 1
         return self.rows
 
-    def set_properties(self, location: str, properties: dict[str, str]) -> None:
-        DeltaTable(location).alter.set_table_properties(properties)
+
+def _set_properties(_engine: object, location: str, properties: dict[str, str]) -> None:
+    """Do without Spark what its job does."""
+    DeltaTable(location).alter.set_table_properties(properties)
 
 
 def _with_engine(session: Session, engine: _Engine) -> list[str]:
@@ -250,7 +253,10 @@ def test_the_owner_s_word_for_a_key_is_taken(session: Session, tmp_path: Path) -
             _run(session, statement)
 
 
-def test_the_owner_switches_the_change_feed_on(session: Session, tmp_path: Path) -> None:
+def test_the_owner_switches_the_change_feed_on(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark.jobs, "set_properties", _set_properties)
     location = _foreign_table(tmp_path / "plain")
     told = _with_engine(session, _Engine())
     _run(session, f"create table t using delta location '{location}'")
