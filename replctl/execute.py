@@ -178,6 +178,8 @@ def _command_name(statement: ast.Statement) -> str:
             return f"DROP {statement.object_type.upper()}"
         case ast.Rename() | ast.AlterOwner() | ast.AlterObjectSchema():
             return f"ALTER {statement.object_type.upper()}"
+        case ast.AddEnumValue():
+            return "ALTER TYPE"
         case ast.CreateEnum():
             return "CREATE TYPE"
         case ast.AlterRoleSet():
@@ -345,6 +347,10 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import type
 
             return type.create_enum(session, statement)
+        case ast.AddEnumValue():
+            from replctl.commands import type
+
+            return type.add_enum_value(session, statement)
         case ast.CreateFunction():
             from replctl.commands import function
 

@@ -105,6 +105,34 @@ def insert_enum_labels(catalog: Catalog, name: str, labels: tuple[str, ...]) -> 
         )
 
 
+def insert_enum_label(
+    catalog: Catalog, name: str, label: str, neighbor: str | None = None, *, is_after: bool = False
+) -> None:
+    """Give an enum one more label: the last one, or that before or after a neighbor
+    (AddEnumLabel)."""
+    pg_enum = schema.pg_enum
+    rows = catalog.select(
+        pg_enum, pg_enum.c.enumtypid == type_oid(name), order_by=[pg_enum.c.enumsortorder]
+    )
+    orders = [float(row.enumsortorder) for row in rows]
+    place = len(orders)
+    if neighbor is not None:
+        place = [str(row.enumlabel) for row in rows].index(neighbor) + is_after
+    before = orders[place - 1] if place else None
+    after = orders[place] if place < len(orders) else None
+    if before is None:
+        order = 1.0 if after is None else after - 1
+    else:
+        order = before + 1 if after is None else (before + after) / 2
+    catalog.insert(
+        pg_enum,
+        oid=catalog.new_oid(),
+        enumtypid=type_oid(name),
+        enumsortorder=order,
+        enumlabel=label,
+    )
+
+
 def delete_type(catalog: Catalog, name: str) -> None:
     """Remove a type, its array type and its labels."""
     oid = type_oid(name)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from replctl.catalog.heap import update_column
+from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of, descendants_of
 from replctl.catalog.pg_publication import published_tables
@@ -34,6 +35,7 @@ from replctl.expr.analyze import Analyzer
 from replctl.expr.coerce import ASSIGNMENT, Coercion, stripped_implicit
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
+from replctl.expr.enum_order import with_enum_order
 from replctl.expr.type_names import type_of
 from replctl.lake.column_fault import has_type
 from replctl.lake.rewrite import ColumnRewrite, TableRewrite
@@ -287,7 +289,9 @@ def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     has_rows = ddl.has_rows(before)
     if has_rows:
         changes = [replace(c, value=in_form(ddl.session, c.value)) for c in moved]
-        made = ddl.rewritten(TableRewrite(before.oid, tuple(_new_values(before, changes))))
+        made = ddl.rewritten(
+            TableRewrite(before.oid, tuple(_new_values(ddl.environment, before, changes)))
+        )
         if made is not None:
             names, version = made.names, made.version
     for change in moved:
@@ -300,12 +304,15 @@ def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     return has_rows
 
 
-def _new_values(before: Relation, changes: Sequence[TypeChange]) -> list[ColumnRewrite]:
+def _new_values(
+    environment: CatalogEnvironment, before: Relation, changes: Sequence[TypeChange]
+) -> list[ColumnRewrite]:
     source = table_source(before)
     result = []
     for change in changes:
         column = change.column
-        value = to_sql(change.value, lambda var: column_sql(source.column(var.attnum)))
+        ordered = with_enum_order(environment, change.value)
+        value = to_sql(ordered, lambda var: column_sql(source.column(var.attnum)))
         sql = stored_sql(value, column.type, column.typmod)
         result.append(ColumnRewrite(column.attnum, column.name, column.type, column.typmod, sql))
     return result

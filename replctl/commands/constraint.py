@@ -26,6 +26,7 @@ from replctl.errors import (
     UndefinedColumn,
 )
 from replctl.expr import nodes
+from replctl.expr.enum_order import with_enum_order
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
 from replctl.query.session_form import in_form
@@ -246,10 +247,11 @@ def add_check(ddl: Ddl, relation: Relation, check: Constraint, *, merges: bool) 
 def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
     """Ask that all rows of a table satisfy a CHECK."""
     assert constraint.check is not None
+    check = with_enum_order(ddl.environment, constraint.check)
     require_rows(
         ddl,
         relation,
-        f"NOT {to_sql(in_form(ddl.session, constraint.check), lambda v: f'c{v.attnum}').text}"
+        f"NOT {to_sql(in_form(ddl.session, check), lambda v: f'c{v.attnum}').text}"
         if ddl.has_rows(relation)
         else "",
         lambda: CheckViolation(

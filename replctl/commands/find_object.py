@@ -74,9 +74,21 @@ def find_user_type(ddl: Ddl, name: tuple[str, ...]) -> Type:
     Raises:
         UndefinedObject: there is none of that name.
     """
+    type_ = find_type_of_name(ddl, name)
+    if type_.is_builtin:
+        raise UndefinedObject(f'type "{".".join(name)}" does not exist')
+    return type_
+
+
+def find_type_of_name(ddl: Ddl, name: tuple[str, ...]) -> Type:
+    """Return a type.
+
+    Raises:
+        UndefinedObject: there is none of that name.
+    """
     schema_name, last = split_name(ddl.environment, name)
     type_ = ddl.environment.find_type(schema_name, last)
-    if type_ is None or type_.is_builtin:
+    if type_ is None:
         raise UndefinedObject(f'type "{".".join(name)}" does not exist')
     return type_
 

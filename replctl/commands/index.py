@@ -42,6 +42,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.expr.cast_path import CastPaths
+from replctl.expr.enum_order import with_enum_order
 from replctl.expr.sorting import is_sortable
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import table_source
@@ -282,7 +283,8 @@ def require_unique(
     conditions = [f"c{column.attnum} IS NOT NULL" for column in distinct]
     nulls = [f"c{column.attnum} IS NULL" for column in nullable]
     if index.predicate is not None:
-        conditions.append(to_sql(index.predicate, lambda var: f"c{var.attnum}").text)
+        predicate = with_enum_order(ddl.environment, index.predicate)
+        conditions.append(to_sql(predicate, lambda var: f"c{var.attnum}").text)
     rows = (
         f"SELECT * FROM ({scan(table_source(relation))}) WHERE {' AND '.join(conditions) or 'TRUE'}"
     )

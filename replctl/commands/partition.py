@@ -92,6 +92,11 @@ def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strate
         raise FeatureNotSupported(
             "COLLATE and operator classes of partition keys are not supported", position=pos
         )
+    if strategy != "l" and ddl.environment.type(column.type).kind == "e":
+        word = "hash" if strategy == "h" else "range"
+        raise FeatureNotSupported(
+            f"partitioning by {word} of an enum is not supported", position=pos
+        )
     method = "hash" if strategy == "h" else "btree"
     has_class = is_hashable if strategy == "h" else is_sortable
     if not has_class(CastPaths(ddl.environment), column.type):

@@ -1,12 +1,26 @@
-"""CREATE TYPE ... AS ENUM (typecmds.c, pg_enum.c)."""
+"""CREATE TYPE ... AS ENUM, ALTER TYPE ... ADD VALUE (typecmds.c, pg_enum.c)."""
 
 from __future__ import annotations
 
-from replctl.catalog.pg_type import find_type, insert_enum_labels, insert_type, type_oid
+from replctl.catalog.aclchk import owner_of
+from replctl.catalog.pg_type import (
+    find_type,
+    insert_enum_label,
+    insert_enum_labels,
+    insert_type,
+    type_oid,
+)
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.find_object import find_type_of_name
 from replctl.commands.naming import creation_schema
 from replctl.commands.table import move_array_type
-from replctl.errors import DuplicateObject, InvalidName, UniqueViolation
+from replctl.errors import (
+    DuplicateObject,
+    InvalidName,
+    InvalidParameterValue,
+    UniqueViolation,
+    WrongObjectType,
+)
 from replctl.expr.type_names import split_name
 from replctl.parser import ast
 from replctl.session import Session
@@ -34,11 +48,7 @@ def _create_enum(ddl: Ddl, statement: ast.CreateEnum) -> str:
     made = insert_type(ddl.catalog, name, place.oid, ddl.session.role_oid, kind="e")
     seen: set[str] = set()
     for label in statement.labels:
-        if len(label.encode()) > MAX_BYTES:
-            raise InvalidName(
-                f'invalid enum label "{label}"',
-                detail=f"Labels must be {MAX_BYTES} bytes or less.",
-            )
+        _check_length(label)
         if label in seen:
             raise UniqueViolation(
                 'duplicate key value violates unique constraint "pg_enum_typid_label_index"',
@@ -49,3 +59,45 @@ def _create_enum(ddl: Ddl, statement: ast.CreateEnum) -> str:
         seen.add(label)
     insert_enum_labels(ddl.catalog, made, statement.labels)
     return "CREATE TYPE"
+
+
+def add_enum_value(session: Session, statement: ast.AddEnumValue) -> str:
+    """Give an enum one more value.
+
+    Raises:
+        DuplicateObject: it has the value already.
+        InvalidName: the value is too long.
+        InvalidParameterValue: it has not the value next to which that shall be.
+        WrongObjectType: the type is no enum.
+    """
+    return carry_out(session, lambda ddl: _add_enum_value(ddl, statement))
+
+
+def _add_enum_value(ddl: Ddl, statement: ast.AddEnumValue) -> str:
+    type_, label = find_type_of_name(ddl, statement.names), statement.label
+    if type_.is_builtin or type_.kind != "e":
+        raise WrongObjectType(f"{ddl.environment.format_type(type_.name)} is not an enum")
+    ddl.privileges.check_owner(
+        owner_of(ddl.catalog, "pg_type", type_oid(type_.name)), "type", type_.sql_name
+    )
+    _check_length(label)
+    labels = ddl.environment.enum_labels(type_)
+    if label in labels:
+        message = f'enum label "{label}" already exists'
+        if not statement.if_not_exists:
+            raise DuplicateObject(message)
+        ddl.session.notice(f"{message}, skipping", sqlstate=DuplicateObject.sqlstate)
+        return "ALTER TYPE"
+    if statement.neighbor is not None and statement.neighbor not in labels:
+        raise InvalidParameterValue(f'"{statement.neighbor}" is not an existing enum label')
+    insert_enum_label(
+        ddl.catalog, type_.name, label, statement.neighbor, is_after=statement.is_after
+    )
+    return "ALTER TYPE"
+
+
+def _check_length(label: str) -> None:
+    if len(label.encode()) > MAX_BYTES:
+        raise InvalidName(
+            f'invalid enum label "{label}"', detail=f"Labels must be {MAX_BYTES} bytes or less."
+        )

@@ -73,6 +73,9 @@ class Environment(Protocol):
     def type(self, name: str) -> Type:
         """Return the type with this internal name."""
 
+    def enum_labels(self, enum: Type) -> tuple[str, ...]:
+        """Return the labels of an enum, in their order."""
+
     def find_type(self, schema: str | None, name: str) -> Type | None:
         """Return the type that a statement means by `schema.name`."""
 

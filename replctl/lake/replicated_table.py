@@ -22,7 +22,13 @@ from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_state import table_state
-from replctl.lake.target import check_updatable, enums_of, pinned, replication_target
+from replctl.lake.target import (
+    check_updatable,
+    enums_of,
+    pinned,
+    replication_target,
+    with_enum_checks,
+)
 from replctl.lake.violation import doubly_published, violation
 from replctl.record import dataclass
 from replctl.replication.conflict import ReplicationConflict
@@ -82,7 +88,8 @@ class ReplicatedTable:
             read = dict.fromkeys(self.family)
         with self.session.read() as catalog:
             enums = enums_of(catalog, self.relation)
-        self.target = replication_target(self.relation, self.remote, self.family, read, enums)
+            target = replication_target(self.relation, self.remote, self.family, read, enums)
+            self.target = with_enum_checks(self.session.environment(catalog), target)
         self.sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)
 
     @property

@@ -3,8 +3,9 @@ leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
 from replctl.catalog.pg_inherits import ancestors_of
@@ -14,6 +15,8 @@ from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
+from replctl.expr.enum_order import with_enum_order
+from replctl.expr.environment import Environment
 from replctl.lake.delta_rules import DeltaRules, delta_rules
 from replctl.lake.partition import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
@@ -186,6 +189,27 @@ def _target(
         tuple((c.name, c.check) for c in relation.checks() if c.check is not None),
         tuple(unique),
     )
+
+
+def with_enum_checks(environment: Environment, target: Target) -> Target:
+    """Return a table whose CHECK constraints compare enums by the order of their labels."""
+    return with_checks(target, partial(with_enum_order, environment))
+
+
+def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> Target:
+    """Return a table with other CHECK constraints; those of Delta stay."""
+    checks = tuple((name, changed(check)) for name, check in target.checks)
+    leaves = tuple(
+        replace(
+            leaf,
+            checks=tuple(
+                (name, check if isinstance(check, StoredExpr) else changed(check))
+                for name, check in leaf.checks
+            ),
+        )
+        for leaf in target.leaves
+    )
+    return replace(target, checks=checks, leaves=leaves)
 
 
 def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ...]:

@@ -66,6 +66,16 @@ class CreateBuilder:
     def create_enum(self, name: Names, labels: tuple[str, ...] | None) -> ast.CreateEnum:
         return ast.CreateEnum(name_texts(name), labels or (), pos=start_of(name[0]))
 
+    def add_enum_value(
+        self, name: Names, if_not_exists: bool | None, label: Token, neighbor: Token | None = None
+    ) -> ast.AddEnumValue:
+        return _added_value(name, if_not_exists, label, neighbor)
+
+    def add_enum_value_after(
+        self, name: Names, if_not_exists: bool | None, label: Token, neighbor: Token
+    ) -> ast.AddEnumValue:
+        return _added_value(name, if_not_exists, label, neighbor, is_after=True)
+
     def enum_labels(self, *labels: Token) -> tuple[str, ...]:
         return tuple(map(str, labels))
 
@@ -242,3 +252,21 @@ def _checked_function_options(options: tuple[ast.DefElem, ...]) -> tuple[ast.Def
             raise SqlSyntaxError("conflicting or redundant options", position=option.pos)
         seen.add(option.name)
     return options
+
+
+def _added_value(
+    name: Names,
+    if_not_exists: bool | None,
+    label: Token,
+    neighbor: Token | None,
+    *,
+    is_after: bool = False,
+) -> ast.AddEnumValue:
+    return ast.AddEnumValue(
+        name_texts(name),
+        str(label),
+        optional_text(neighbor),
+        is_after,
+        bool(if_not_exists),
+        pos=start_of(name[0]),
+    )

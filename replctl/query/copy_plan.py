@@ -11,6 +11,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, InvalidColumnReference, WrongObjectType
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
+from replctl.expr.enum_order import with_enum_order
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
 from replctl.parser import ast
@@ -165,7 +166,8 @@ def _where(analyzer: QueryAnalyzer, relation: Relation, statement: ast.Copy) -> 
                 "generated columns are not supported in COPY FROM WHERE conditions",
                 detail=f'Column "{column.name}" is a generated column.',
             )
-    return condition
+    result: nodes.Expr = with_enum_order(analyzer.environment, condition)
+    return result
 
 
 def not_to_kind(word: str, name: str) -> WrongObjectType:

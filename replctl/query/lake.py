@@ -10,6 +10,7 @@ from replctl.catalog.pg_class import Relation
 from replctl.catalog.session_value import session_value
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.enum_order import sorted_by_order
 from replctl.lake.table_read import relation_leaves
 from replctl.query.catalog_part import with_answers
 from replctl.query.sql import QueryWriter, WriteQuery, column
@@ -141,6 +142,7 @@ class LakeDialect:
         return is_shown_by_form(SqlValue("c", expr.type, spark))
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
+        key = sorted_by_order(self.context.environment, key)
         return sort_key(key, lambda expr: self._value(expr, write))
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:

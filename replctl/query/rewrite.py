@@ -16,6 +16,7 @@ from replctl.catalog.pg_rewrite import view_rule
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InternalError, InvalidObjectDefinition, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
+from replctl.expr.enum_order import with_enum_order
 from replctl.query import stored
 from replctl.query.inline_function import check_no_calls, inlined
 from replctl.query.policy import condition_query, visible_rows
@@ -81,6 +82,7 @@ def rewritten(
             )
     result = inlined(context.environment, context.session.transaction_start, result)
     result = in_form(context.session, result)
+    result = with_enum_order(context.environment, result, transform)
     if not keeps_calls:
         check_no_calls(context.environment, result)
     return result

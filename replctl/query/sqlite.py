@@ -17,6 +17,7 @@ from replctl.errors import (
     InvalidRowCountInResultOffsetClause,
 )
 from replctl.expr import nodes
+from replctl.expr.enum_order import sorted_by_order
 from replctl.expr.environment import Environment
 from replctl.query.sql import QueryWriter, WriteQuery, column
 from replctl.query.sqlite_expression import ExpressionWriter
@@ -187,6 +188,7 @@ class _Dialect:
         return self._expressions.group_key(expr, write)
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
+        key = sorted_by_order(self._context.environment, key)
         return self._expressions.sort_key(key, write)
 
     def is_shown_by_key(self, expr: nodes.Expr) -> bool:

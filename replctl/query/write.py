@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from replctl import spark
 from replctl.catalog.pg_class import Constraint, Relation, load_relations
@@ -21,7 +21,13 @@ from replctl.lake.file_access import check_writable
 from replctl.lake.partition import partition_tree
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_write import TableWriter, writing
-from replctl.lake.target import local_target, references_of, references_to
+from replctl.lake.target import (
+    local_target,
+    references_of,
+    references_to,
+    with_checks,
+    with_enum_checks,
+)
 from replctl.lake.violation import orphan, still_referenced, violation
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
@@ -33,8 +39,6 @@ from replctl.spark import Reference, Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.outcome import Outcome, Problem
-
-_Check = TypeVar("_Check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class WrittenTable:
         self._writer = writer
         self.family = {**plan.family, **writer.relations}
         self.relation = self.family[plan.relation.oid]
-        self.target = _at_time(session, local_target(self.relation, self.family))
+        self.target = _known_target(session, local_target(self.relation, self.family))
 
     def check(
         self,
@@ -245,17 +249,11 @@ def _definition(relation: Relation) -> Relation:
     return replace(relation, storage=None)
 
 
-def _at_time(session: Session, target: Target) -> Target:
-    """Return a table whose CHECK constraints know when the transaction began, and the session's
-    zone."""
-
-    def known(checks: tuple[tuple[str, _Check], ...]) -> tuple[tuple[str, _Check], ...]:
-        return tuple(
-            (name, nodes.transform(in_form(session, check), partial(time_value, session)))
-            if isinstance(check, nodes.Node)
-            else (name, check)
-            for name, check in checks
-        )
-
-    leaves = tuple(replace(leaf, checks=known(leaf.checks)) for leaf in target.leaves)
-    return replace(target, checks=known(target.checks), leaves=leaves)
+def _known_target(session: Session, target: Target) -> Target:
+    """Return a table whose CHECK constraints know when the transaction began (now() and its
+    family), the session's zone, and the order of enums."""
+    with session.read() as catalog:
+        target = with_enum_checks(session.environment(catalog), target)
+    return with_checks(
+        target, lambda check: nodes.transform(in_form(session, check), partial(time_value, session))
+    )

@@ -128,6 +128,8 @@ def is_supported(type_name: str) -> bool:
 
 @cache
 def _form(type_name: str) -> TextForm:
+    if type_name.startswith("@"):  # a user's: an enum, whose labels the catalog has checked
+        return _form("text")
     if not is_supported(type_name):
         raise FeatureNotSupported(f"values of type {type_name} are not supported")
     if type_name in _FAMILY:

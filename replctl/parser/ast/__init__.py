@@ -31,6 +31,7 @@ UtilityStatement: TypeAlias = (
     | CreateSchema
     | CreateDatabase
     | DropDatabase
+    | AddEnumValue
     | CreateEnum
     | CreateFunction
     | CreateOperator

@@ -51,6 +51,17 @@ class CreateEnum(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AddEnumValue(Node):
+    """ALTER TYPE ... ADD VALUE: at the end, or next to the label `neighbor`."""
+
+    names: tuple[str, ...]
+    label: str
+    neighbor: str | None = None
+    is_after: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FunctionParameter(Node):
     name: str | None
     type_name: TypeName
