@@ -146,8 +146,6 @@ def _operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
         )
     if types == {"pg_lsn"}:
         return lsn_key(left.text), lsn_key(right.text)
-    if len(types) == 1 and left.type.startswith("@") and operator in ("=", "<>"):
-        return left.text, right.text  # labels of an enum
     numbers = {"int2", "int4", "int8", "oid"}
     if (len(types) == 1 and types <= _DIRECT) or types <= numbers or types <= {"float4", "float8"}:
         return left.text, right.text
