@@ -34,7 +34,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import PostgresError, QueryCanceled
 from replctl.execute import execute
 from replctl.injection_point import POINTS
@@ -79,7 +79,7 @@ _processes = multiprocessing.get_context("forkserver")
 def _apply(home: Path, remote: str, point: str) -> None:
     """The applier: 0 if all is applied, 1 if something stopped it."""
     os.environ["REPLCTL_INJECTION_POINT"] = f"{point}:kill" if point else ""
-    cluster = Cluster.open(home)
+    cluster = open_cluster(home)
     session = Session.connect(
         cluster, "postgres", "postgres", engine=lambda: open_engine(SparkConf(remote=remote))
     )
@@ -128,7 +128,7 @@ class Lake:
     @contextmanager
     def session(self, home: Path, database: str) -> Iterator[Session]:
         """Yield a session of this process; nothing stays open behind it."""
-        cluster = Cluster.open(home)
+        cluster = open_cluster(home)
         try:
             yield Session.connect(cluster, database, "postgres", engine=lambda: self._engine)
         finally:

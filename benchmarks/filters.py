@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks import bare
 from benchmarks.lake import DEFINITIONS, Keys, rows_of
 from benchmarks.measure import REPLCTL, Run, Sample, process_environment, process_work, short
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.execute import execute
 from replctl.session import Session
 
@@ -40,7 +40,7 @@ def measure(run: Run) -> None:
 
 def _measure_one(run: Run, home: Path) -> None:
     """Seconds to parse, check, store and print a filter: what it adds to an unfiltered table."""
-    cluster = Cluster.open(home)
+    cluster = open_cluster(home)
     session = Session.connect(cluster, "postgres", "postgres")
     list(execute(session, f"CREATE TABLE t ({_COLUMNS})"))
     for name, text in _FILTERS.items():

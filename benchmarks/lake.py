@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from benchmarks.measure import DifferentResults
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.execute import execute
 from replctl.launcher import sync
 from replctl.session import Session
@@ -131,7 +131,7 @@ class Lake:
         self.home, self.bare = folder / "home", folder / "bare"
         self.bare.mkdir(parents=True)
         self.engine, self._remote = engine, remote
-        self.cluster = Cluster.open(self.home)
+        self.cluster = open_cluster(self.home)
         self._commits = itertools.count(1)
         self.run("postgres", "ALTER SYSTEM SET max_replication_slots = 1000")
 

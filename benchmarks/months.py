@@ -27,7 +27,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.server_memory import FEW_CACHES, ServerMemory, server_memory
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.execute import execute
 from replctl.launcher import sync
 from replctl.session import Session
@@ -114,7 +114,7 @@ class Months:
 
     def __init__(self, home: Path, server_folder: Path, engine: Engine) -> None:
         self._home, self._server_folder, self._engine = home, server_folder, engine
-        self._cluster = Cluster.open(home / "cluster")
+        self._cluster = open_cluster(home / "cluster")
         self._owned = home / "owned"
         self._clock = Clock(home)
         self._commits = 0

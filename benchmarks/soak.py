@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.execute import execute
 from replctl.launcher import sync
 from replctl.session import Session
@@ -59,7 +59,7 @@ class Soak:
 
     def __init__(self, home: Path, engine: Engine, tables: int, subscriptions: int) -> None:
         self._home = home
-        self._cluster = Cluster.open(home)
+        self._cluster = open_cluster(home)
         self._engine = engine
         self._tables = [f"t{number}" for number in range(tables)]
         self._databases = [f"sub{number}" for number in range(subscriptions)]

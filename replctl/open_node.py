@@ -8,6 +8,7 @@ from pathlib import Path
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, Cluster
+from replctl.catalog.open_cluster import other_cluster
 from replctl.catalog.pg_authid import get_role
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.wal_availability import SlotInvalidated
@@ -201,7 +202,7 @@ def _other(cluster: Cluster, host: str) -> Cluster:
         ConnectionFailure: it cannot be opened: it is a copy, or of another revision (08006).
     """
     try:
-        return cluster.other(Path(host))
+        return other_cluster(cluster, Path(host))
     except PostgresError as error:
         raise ConnectionFailure(
             f"could not connect to the publisher: {_server(host, '5432')} failed:"

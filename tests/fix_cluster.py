@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.session import Session
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A cluster that nobody has used."""
-    opened = Cluster.open(tmp_path / "cluster")
+    opened = open_cluster(tmp_path / "cluster")
     yield opened
     opened.close()
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pytest
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.psql.main import run
 
 
@@ -34,7 +34,7 @@ def fresh_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cluster directory as initdb leaves it, to be copied: its home is gone, so that each copy
     counts as moved."""
     home = tmp_path_factory.mktemp("fresh") / "cluster"
-    Cluster.open(home).close()
+    open_cluster(home).close()
     return home.rename(home.with_name("moved"))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.execute import execute
 from replctl.launcher import SyncFailure, sync
 from replctl.session import Session
@@ -50,7 +51,7 @@ def connect(cluster: Cluster, name: str, engine: Engine) -> Database:
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster for all tests of a module: each uses tables and names of its own."""
     path: Path = tmp_path_factory.mktemp("shared")
-    opened = Cluster.open(path / "cluster")
+    opened = open_cluster(path / "cluster")
     yield opened
     opened.close()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from replctl.catalog import cluster, server_log
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.server_log import ServerLog
 from replctl.errors import (
     CannotConnectNow,
@@ -64,11 +64,11 @@ def test_a_cluster_that_another_program_opens_for_ever(
     stopped: Callable[[Path], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
-    Cluster.open(home).close()
+    open_cluster(home).close()
     pid = stopped(home / "cluster.lock")
     monkeypatch.setattr(cluster, "_OPENING_PATIENCE", 0.2)
     with pytest.raises(CannotConnectNow) as caught:
-        Cluster.open(home)
+        open_cluster(home)
     assert caught.value.message == (
         f'another program has been opening the cluster in "{home}" for 0.2 seconds'
     )
@@ -79,7 +79,7 @@ def test_a_cluster_that_another_program_opens_for_ever(
         assert f"kill -CONT {pid}" in told[1]
     os.kill(pid, signal.SIGKILL)  # as the hint says
     monkeypatch.setattr(cluster, "_OPENING_PATIENCE", 60.0)
-    Cluster.open(home).close()
+    open_cluster(home).close()
 
 
 def test_a_log_that_another_program_writes_for_ever(
@@ -143,7 +143,7 @@ def test_a_lock_whose_holder_is_stopped(
     stopped: Callable[[Path], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
-    opened = Cluster.open(tmp_path / "home")
+    opened = open_cluster(tmp_path / "home")
     session = Session.connect(opened, "postgres", "postgres")
     pid = stopped(opened.path / "lock" / "subscription-1.lock")
     writer = stopped(opened.path / "lock" / "relation-7.lock")

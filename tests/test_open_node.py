@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import ConnectionFailure, FeatureNotSupported, PasswordRequired, PostgresError
@@ -30,7 +30,7 @@ def _run(session: Session, script: str) -> None:
 def test_a_directory_without_a_cluster(session: Session, tmp_path: Path) -> None:
     other = tmp_path / "other"
     conninfo = f"host={other} dbname=postgres"
-    Cluster.open(other).close()
+    open_cluster(other).close()
     with open_publisher(session, _subscription(conninfo)) as publisher:
         assert publisher.tables.missing_publications(["p"]) == ["p"]
     other.rename(tmp_path / "gone")

@@ -15,6 +15,7 @@ from fix_replication import Database
 from golden_script import answer_of
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.standby import create_standby, receive
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, PostgresError
 from replctl.lake.identify import identify_copied
@@ -98,7 +99,7 @@ def elsewhere(psql: Psql, tmp_path: Path) -> Path:
     """The directory of a cluster that has to be named."""
     assert psql("-X", "-c", "SELECT 1").exit_code == 0
     directory = tmp_path / "it's $HOME"
-    Cluster.open(directory).close()
+    open_cluster(directory).close()
     return directory
 
 
@@ -115,7 +116,7 @@ def _follow(psql: Psql, hint: str | None) -> None:
 
 def _refusal(directory: Path) -> str | None:
     with pytest.raises(ObjectNotInPrerequisiteState) as caught:
-        Cluster.open(directory)
+        open_cluster(directory)
     return caught.value.hint
 
 
@@ -125,7 +126,7 @@ def test_a_copy_becomes_a_cluster_of_its_own_by_its_hint(psql: Psql, elsewhere: 
         shutil.copytree(elsewhere, copy)
     _follow(psql, _refusal(copies[0]))
     _follow(psql, (_refusal(copies[1]) or "").partition("If the original is given up, ")[2])
-    made, moved = (Cluster.open(copy) for copy in copies)
+    made, moved = (open_cluster(copy) for copy in copies)
     assert made.system_identifier != moved.system_identifier
     assert "is a copy" not in psql("-X", "-c", "SELECT 1").stderr
 
@@ -134,7 +135,7 @@ def test_a_copied_standby_is_no_cluster(psql: Psql, elsewhere: Path) -> None:
     standby = elsewhere.with_name("standby")
     create_standby(elsewhere, standby, "one")
     shutil.copytree(standby, standby.with_name("copy"))
-    copy = Cluster.open(standby.with_name("copy"), is_checked=False)
+    copy = open_cluster(standby.with_name("copy"), is_checked=False)
     with pytest.raises(FeatureNotSupported) as caught:
         identify_copied(copy)
     assert caught.value.hint == f'Copy its primary "{elsewhere}" instead.'
@@ -160,7 +161,7 @@ def _lose_slots(cluster: Cluster, table: str) -> None:
 
 def test_a_subscription_whose_slot_is_lost(psql: Psql, elsewhere: Path) -> None:
     """A plan names the command whose error has the statement."""
-    cluster = Cluster.open(elsewhere)
+    cluster = open_cluster(elsewhere)
     publisher = Database(Session.connect(cluster, "postgres", "postgres"))
     publisher.run("CREATE DATABASE sub")
     publisher.run("CREATE TABLE t (a int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE t")
@@ -184,7 +185,7 @@ def test_a_subscription_whose_slot_is_lost(psql: Psql, elsewhere: Path) -> None:
 def test_a_standby_whose_slot_is_lost(psql: Psql, elsewhere: Path) -> None:
     standby_home = elsewhere.with_name("standby")
     create_standby(elsewhere, standby_home, "one")
-    cluster, standby = Cluster.open(elsewhere), Cluster.open(standby_home)
+    cluster, standby = open_cluster(elsewhere), open_cluster(standby_home)
     primary = Database(Session.connect(cluster, "postgres", "postgres"))
     _lose_slots(cluster, "grown")
     with pytest.raises(PostgresError) as caught:

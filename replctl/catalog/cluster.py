@@ -30,9 +30,6 @@ from replctl.catalog.catalog_file import (
 )
 from replctl.catalog.home_directory import (
     CATALOG,
-    check_holds_nothing_else,
-    check_is_outside_tables,
-    make_home,
     make_home_private,
     refusal_of,
 )
@@ -52,14 +49,12 @@ from replctl.catalog.transaction import BOOTSTRAP_XID, BlockXids, Catalog
 from replctl.errors import (
     CannotConnectNow,
     DatabaseDoesNotExist,
-    DiskFull,
     FileAccessDenied,
     InvalidCatalogName,
     IoError,
     LockNotAvailable,
     ObjectNotInPrerequisiteState,
     PostgresError,
-    UndefinedFile,
 )
 from replctl.file_lock import help_with, holder, is_locked, is_stopped
 from replctl.own_command import default_home
@@ -103,8 +98,8 @@ class Cluster:
         make_home_private(path)
         self.engine = catalog_engine(path / CATALOG)
         self._locks = ExitStack()
-        self._others: dict[Path, Cluster] = {}
-        self._opening_other = Lock()
+        self.others: dict[Path, Cluster] = {}
+        self.opening_other = Lock()
         self.is_new = False
         self.upgraded_from: str | None = None
         self._files = CatalogFiles(None, None, None)
@@ -160,69 +155,9 @@ class Cluster:
         except OSError as error:
             raise FileAccessDenied(f'could not use directory "{path}": {error.strerror}') from error
 
-    @classmethod
-    def open(
-        cls, path: str | Path | None = None, *, is_made: bool = True, is_checked: bool = True
-    ) -> Cluster:
-        """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory; if
-        it cannot be written, to read its catalogs.
-
-        Args:
-            is_made: if it is not there.
-            is_checked: it has to be at its own home.
-
-        Raises:
-            ObjectNotInPrerequisiteState: it is a copy of another one, or there are other things in
-                the directory.
-            IoError: the directory cannot be made or used.
-            UndefinedFile: there is no cluster in it, and none is to be made (58P01).
-            ObjectNotInPrerequisiteState, ObjectInUse: it is of another revision, from which it
-                cannot be upgraded, or not now (check_upgradable).
-            DataCorrupted: catalog.db is not a catalog.
-        """
-        chosen = cls.home(path)
-        if not is_made and not cls.exists(chosen):
-            raise UndefinedFile(f'there is no cluster in "{chosen}"')
-        if not cls.exists(chosen):
-            check_is_outside_tables(chosen)
-        try:
-            is_new = make_home(chosen)
-            if not is_new and not cls.exists(chosen):
-                check_holds_nothing_else(chosen)
-            cluster = cls(chosen, is_checked=is_checked)
-            cluster.is_new = is_new
-            return cluster
-        except (OSError, IoError, DiskFull) as error:
-            from replctl.catalog.read_only_cluster import ReadOnlyCluster
-
-            refusal = refusal_of(chosen, error)
-            if not cls.exists(chosen):
-                refusal.hint = None
-                raise refusal from error
-            return ReadOnlyCluster(chosen, refusal)
-
-    def other(self, path: Path) -> Cluster:
-        """Return the cluster in another directory; it is open as long as this one, so that who is
-        at work there is seen to be alive.
-
-        Raises:
-            IoError, ObjectNotInPrerequisiteState, DataCorrupted: as `open`.
-        """
-        resolved = path.resolve()
-        if resolved == self.path.resolve():
-            return self
-        with self._opening_other:  # two threads are one process to it
-            known = self._others.get(resolved)
-            if known is not None and known.is_replaced:  # it was made again, or put back
-                known.close()
-                del self._others[resolved]
-            if resolved not in self._others:
-                self._others[resolved] = Cluster.open(path)
-            return self._others[resolved]
-
     def close(self) -> None:
         """Let go of the catalog and of this process's lock."""
-        for cluster in self._others.values():
+        for cluster in self.others.values():
             cluster.close()
         if self.is_replaced:
             abandon(self.engine)

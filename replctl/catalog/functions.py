@@ -33,7 +33,6 @@ from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_publication import Memberships, find_publication, is_publishable
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_type import type_name
-from replctl.catalog.session_value import micros
 from replctl.catalog.storage import set_acceptance
 from replctl.catalog.table_home import located
 from replctl.errors import (
@@ -46,6 +45,7 @@ from replctl.errors import (
 from replctl.expr import object_identifier, pg_node_tree
 from replctl.types import builtin, guc, text
 from replctl.types.quote import quote_qualified_identifier
+from replctl.types.timestamp import micros
 
 #: Reported by version(); the behaviour is that of this server.
 _VERSION = "PostgreSQL 17.0 (replctl) on Delta Lake, run by Spark"

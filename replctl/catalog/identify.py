@@ -14,6 +14,7 @@ from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
 from replctl.catalog.cluster import Cluster, new_signing_key, new_system_identifier
 from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.identity import identifier_at, is_at_home, record_home
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import Subscription, list_subscriptions, update_subscription
 from replctl.catalog.primary import primary_home
@@ -37,7 +38,7 @@ def identify_moved(cluster: Cluster) -> None:
     path = cluster.path.resolve()
     home = _recorded_home(cluster)
     if not is_at_home(home, path) and _holds(home, cluster.system_identifier):
-        former = Cluster.open(home, is_checked=False)
+        former = open_cluster(home, is_checked=False)
         try:
             _check_not_in_use(former)
             with former.begin(write=True, in_recovery=True) as connection:

@@ -16,13 +16,8 @@ from replctl.catalog.pg_class import find_relation_oid
 from replctl.catalog.pg_namespace import find_schema, schema_names
 from replctl.catalog.pg_type import enum_labels, find_type, get_type, type_name, type_oid
 from replctl.catalog.transaction import Catalog
-from replctl.expr.environment import (
-    SYSTEM_SCHEMA,
-    BuiltinEnvironment,
-    Column,
-    Routine,
-    user_collation,
-)
+from replctl.expr.builtin_environment import BuiltinEnvironment
+from replctl.expr.environment import SYSTEM_SCHEMA, Column, Routine, user_collation
 from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 from replctl.types.quote import quote_qualified_identifier

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.conninfo import parse_conninfo, quote_value
 from replctl.errors import ConnectionFailure, PostgresError
 from replctl.types.quote import quote_literal
@@ -71,7 +72,7 @@ def open_existing(home: Path) -> Iterator[Cluster]:
     if not Cluster.exists(home):
         raise ConnectionFailure(message + "there is no cluster")
     try:
-        cluster = Cluster.open(home)
+        cluster = open_cluster(home)
     except PostgresError as error:
         raise ConnectionFailure(
             message + error.message, detail=error.detail, hint=error.hint

@@ -52,8 +52,8 @@ class ReadOnlyCluster(Cluster):
         self._is_overwritten = False
         self.abandoned = set()
         self._locks = ExitStack()
-        self._others = {}
-        self._opening_other = Lock()
+        self.others = {}
+        self.opening_other = Lock()
         self.engine = _read_only_engine(path / CATALOG, self._locks, refusal)
         with self.begin(write=False) as connection:
             _check_revision(connection, path, refusal)
@@ -93,7 +93,7 @@ class ReadOnlyCluster(Cluster):
 
     def close(self) -> None:
         """Let go of the catalog."""
-        for cluster in list(self._others.values()):
+        for cluster in list(self.others.values()):
             cluster.close()
         self.engine.dispose()
         self._locks.close()

@@ -3,11 +3,12 @@ settings, and when its transaction and its statement began."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from replctl.expr import nodes
 from replctl.types import builtin, text
+from replctl.types.timestamp import micros
 
 if TYPE_CHECKING:
     from replctl.catalog.function_context import FunctionContext
@@ -33,7 +34,6 @@ _SOURCES = frozenset(
     }
 )
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: SqlValueFunction -> the functions, by pg_proc's OID, that make it of the transaction's start, and
 #: the one that rounds it.
 _TIMES: dict[str, tuple[tuple[int, ...], int]] = {
@@ -43,11 +43,6 @@ _TIMES: dict[str, tuple[tuple[int, ...], int]] = {
     "current_time": ((1388,), 1969),
     "localtime": ((2019,), 1968),
 }
-
-
-def micros(moment: datetime) -> int:
-    """Return a time as microseconds since 1970-01-01."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def time_value(session: Session, expr: Any) -> nodes.Expr | None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_authid import READ_ALL_STATS, memberships
-from replctl.catalog.session_value import micros
 from replctl.catalog.view_rows import Row, RowsOf, array_text, stored_rows
 from replctl.types import guc
+from replctl.types.timestamp import micros
 
 
 def _pg_db_role_setting(context: FunctionContext) -> Iterator[Row]:

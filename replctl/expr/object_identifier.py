@@ -34,7 +34,7 @@ from replctl.types.quote import (
 )
 
 if TYPE_CHECKING:
-    from replctl.expr.environment import BuiltinEnvironment
+    from replctl.expr.environment import NamedObjects
 
 #: The text search configurations that initdb makes, with dictionaries called NAME_stem.
 TEXT_SEARCH_CONFIGURATIONS = frozenset(
@@ -78,7 +78,7 @@ _NO_OBJECT = "-"
 _OPERATORS = ("regoper", "regoperator")  # whose values may be called `-`
 
 
-def read(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
+def read(environment: NamedObjects, type_name: str, value: str) -> str:
     """regtype `int` is `23`: the input function of an object identifier type.
 
     Raises:
@@ -91,7 +91,7 @@ def read(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
     return str(_READERS[type_name](environment, value))
 
 
-def name_of(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
+def name_of(environment: NamedObjects, type_name: str, value: str) -> str:
     """regtype `23` is `integer`: the output function; an OID without an object shows itself."""
     if value == "0":
         return value if type_name in _OPERATORS else _NO_OBJECT
@@ -104,7 +104,7 @@ def name_of(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
 # -- input
 
 
-def _read_class(environment: BuiltinEnvironment, value: str) -> int:
+def _read_class(environment: NamedObjects, value: str) -> int:
     schema, name = _qualified(environment, value, what="relation")
     oid = environment.relation_oid(schema, name)
     if oid is None:
@@ -112,11 +112,11 @@ def _read_class(environment: BuiltinEnvironment, value: str) -> int:
     return oid
 
 
-def _read_type(environment: BuiltinEnvironment, value: str) -> int:
+def _read_type(environment: NamedObjects, value: str) -> int:
     return environment.type(_internal_type(environment, value)).oid
 
 
-def _read_proc(environment: BuiltinEnvironment, value: str) -> int:
+def _read_proc(environment: NamedObjects, value: str) -> int:
     candidates = _visible(environment.functions(*_qualified(environment, value)))
     if not candidates:
         raise UndefinedFunction(f'function "{value}" does not exist')
@@ -125,7 +125,7 @@ def _read_proc(environment: BuiltinEnvironment, value: str) -> int:
     return candidates[0].oid
 
 
-def _read_procedure(environment: BuiltinEnvironment, value: str) -> int:
+def _read_procedure(environment: NamedObjects, value: str) -> int:
     name, arguments = _name_and_arguments(environment, value)
     for function in _visible(environment.functions(*_qualified(environment, name))):
         if list(function.argument_types) == arguments:
@@ -133,7 +133,7 @@ def _read_procedure(environment: BuiltinEnvironment, value: str) -> int:
     raise UndefinedFunction(f'function "{value}" does not exist')
 
 
-def _read_oper(environment: BuiltinEnvironment, value: str) -> int:
+def _read_oper(environment: NamedObjects, value: str) -> int:
     candidates = _visible_operators(environment.operators(*_qualified(environment, value)))
     if not candidates:
         raise UndefinedFunction(f"operator does not exist: {value}")
@@ -142,7 +142,7 @@ def _read_oper(environment: BuiltinEnvironment, value: str) -> int:
     return candidates[0].oid
 
 
-def _read_operator(environment: BuiltinEnvironment, value: str) -> int:
+def _read_operator(environment: NamedObjects, value: str) -> int:
     name, arguments = _name_and_arguments(environment, value, allow_none=True)
     if len(arguments) == 1:
         raise UndefinedParameter(
@@ -158,7 +158,7 @@ def _read_operator(environment: BuiltinEnvironment, value: str) -> int:
     raise UndefinedFunction(f"operator does not exist: {value}")
 
 
-def _read_role(environment: BuiltinEnvironment, value: str) -> int:
+def _read_role(environment: NamedObjects, value: str) -> int:
     name = _only_name(value)
     oid = environment.role_oid(name)
     if oid is None:
@@ -166,7 +166,7 @@ def _read_role(environment: BuiltinEnvironment, value: str) -> int:
     return oid
 
 
-def _read_namespace(environment: BuiltinEnvironment, value: str) -> int:
+def _read_namespace(environment: NamedObjects, value: str) -> int:
     name = _only_name(value)
     oid = environment.schema_oid(name)
     if oid is None:
@@ -174,7 +174,7 @@ def _read_namespace(environment: BuiltinEnvironment, value: str) -> int:
     return oid
 
 
-def _read_collation(environment: BuiltinEnvironment, value: str) -> int:
+def _read_collation(environment: NamedObjects, value: str) -> int:
     schema, name = _qualified(environment, value)
     collation = environment.collation(schema, name)
     if collation is None:
@@ -184,14 +184,14 @@ def _read_collation(environment: BuiltinEnvironment, value: str) -> int:
     return builtin.collations()[collation]
 
 
-def _read_configuration(environment: BuiltinEnvironment, value: str) -> str:
+def _read_configuration(environment: NamedObjects, value: str) -> str:
     schema, name = _qualified(environment, value)
     if schema not in (None, "pg_catalog") or name not in TEXT_SEARCH_CONFIGURATIONS:
         raise UndefinedObject(f'text search configuration "{_dotted(schema, name)}" does not exist')
     return name
 
 
-def _read_dictionary(environment: BuiltinEnvironment, value: str) -> str:
+def _read_dictionary(environment: NamedObjects, value: str) -> str:
     schema, name = _qualified(environment, value)
     if schema not in (None, "pg_catalog") or name not in TEXT_SEARCH_DICTIONARIES:
         raise UndefinedObject(f'text search dictionary "{_dotted(schema, name)}" does not exist')
@@ -210,7 +210,7 @@ def _only_name(value: str) -> str:
 
 
 def _qualified(
-    environment: BuiltinEnvironment, value: str, what: str = "qualified"
+    environment: NamedObjects, value: str, what: str = "qualified"
 ) -> tuple[str | None, str]:
     parts = split_qualified_name(value)
     match parts:
@@ -227,7 +227,7 @@ def _qualified(
 
 
 def _name_and_arguments(
-    environment: BuiltinEnvironment, value: str, *, allow_none: bool = False
+    environment: NamedObjects, value: str, *, allow_none: bool = False
 ) -> tuple[str, list[str | None]]:
     """`f(int, text)` becomes (f, [int4, text]); None for NONE."""
     outside = re.sub('"[^"]*"', lambda match: "x" * len(match[0]), value)
@@ -248,7 +248,7 @@ def _name_and_arguments(
     ]
 
 
-def _internal_type(environment: BuiltinEnvironment, value: str) -> str:
+def _internal_type(environment: NamedObjects, value: str) -> str:
     """Return the internal name of the type that `value` names, as a cast would
     (parseTypeString)."""
     from replctl.parser import ast  # loads lark, which printing does not need
@@ -284,12 +284,12 @@ def _visible_operators(found: Sequence[tuple[int, Operator]]) -> list[Operator]:
 # -- output
 
 
-def _name_type(environment: BuiltinEnvironment, oid: int) -> str | None:
+def _name_type(environment: NamedObjects, oid: int) -> str | None:
     type_ = environment.type_by_oid(oid)
     return None if type_ is None else environment.format_type(type_.name)
 
 
-def _name_proc(environment: BuiltinEnvironment, oid: int) -> str | None:
+def _name_proc(environment: NamedObjects, oid: int) -> str | None:
     function = _function(environment, oid)
     if function is None:
         return None
@@ -299,7 +299,7 @@ def _name_proc(environment: BuiltinEnvironment, oid: int) -> str | None:
     return quote_qualified_identifier(schema, function.name)
 
 
-def _name_procedure(environment: BuiltinEnvironment, oid: int) -> str | None:
+def _name_procedure(environment: NamedObjects, oid: int) -> str | None:
     function = _function(environment, oid)
     if function is None:
         return None
@@ -310,7 +310,7 @@ def _name_procedure(environment: BuiltinEnvironment, oid: int) -> str | None:
     return f"{quote_qualified_identifier(schema, function.name)}({arguments})"
 
 
-def _name_oper(environment: BuiltinEnvironment, oid: int) -> str | None:
+def _name_oper(environment: NamedObjects, oid: int) -> str | None:
     operator = _operator(environment, oid)
     if operator is None:
         return None
@@ -320,7 +320,7 @@ def _name_oper(environment: BuiltinEnvironment, oid: int) -> str | None:
     return f"{quote_identifier(environment.operator_schema(oid))}.{operator.name}"
 
 
-def _name_operator(environment: BuiltinEnvironment, oid: int) -> str | None:
+def _name_operator(environment: NamedObjects, oid: int) -> str | None:
     operator = _operator(environment, oid)
     if operator is None:
         return None
@@ -331,40 +331,40 @@ def _name_operator(environment: BuiltinEnvironment, oid: int) -> str | None:
     return f"{prefix}{operator.name}({left},{environment.format_type(operator.right)})"
 
 
-def _name_class(environment: BuiltinEnvironment, oid: int) -> str | None:
+def _name_class(environment: NamedObjects, oid: int) -> str | None:
     return environment.relation_name(oid)
 
 
-def _name_role(environment: BuiltinEnvironment, oid: int) -> str | None:
+def _name_role(environment: NamedObjects, oid: int) -> str | None:
     name = environment.role_name(oid)
     return None if name is None else quote_identifier(name)
 
 
-def _name_namespace(environment: BuiltinEnvironment, oid: int) -> str | None:
+def _name_namespace(environment: NamedObjects, oid: int) -> str | None:
     name = environment.schema_name(oid)
     return None if name is None else quote_identifier(name)
 
 
-def _name_collation(environment: BuiltinEnvironment, oid: int) -> str | None:
+def _name_collation(environment: NamedObjects, oid: int) -> str | None:
     names = [name for name, found in builtin.collations().items() if found == oid]
     return quote_identifier(names[0]) if names else None
 
 
-def _function(environment: BuiltinEnvironment, oid: int) -> Function | None:
+def _function(environment: NamedObjects, oid: int) -> Function | None:
     try:
         return environment.function(oid)
     except KeyError:
         return None
 
 
-def _operator(environment: BuiltinEnvironment, oid: int) -> Operator | None:
+def _operator(environment: NamedObjects, oid: int) -> Operator | None:
     try:
         return environment.operator(oid)
     except KeyError:
         return None
 
 
-_READERS: dict[str, Callable[[BuiltinEnvironment, str], int | str]] = {
+_READERS: dict[str, Callable[[NamedObjects, str], int | str]] = {
     "regclass": _read_class,
     "regtype": _read_type,
     "regproc": _read_proc,
@@ -377,7 +377,7 @@ _READERS: dict[str, Callable[[BuiltinEnvironment, str], int | str]] = {
     "regconfig": _read_configuration,
     "regdictionary": _read_dictionary,
 }
-_NAMERS: dict[str, Callable[[BuiltinEnvironment, int], str | None]] = {
+_NAMERS: dict[str, Callable[[NamedObjects, int], str | None]] = {
     "regclass": _name_class,
     "regtype": _name_type,
     "regproc": _name_proc,

@@ -68,11 +68,11 @@ def opened_cluster(
     Raises:
         NotConnected: there is none, or it cannot be opened: it is a copy, or of another revision.
     """
-    from replctl.catalog.cluster import Cluster
+    from replctl.catalog.open_cluster import open_cluster
 
     directory = home if is_made else existing_home(home)
     try:
-        cluster = Cluster.open(directory, is_checked=is_checked)
+        cluster = open_cluster(directory, is_checked=is_checked)
     except PostgresError as error:
         raise NotConnected(error) from error
     try:

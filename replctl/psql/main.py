@@ -182,7 +182,7 @@ class _Connector:
         self, database: str, role: str, directory: str | None, parameters: Mapping[str, str]
     ) -> Session:
         """Open a session; a name alone keeps the parameters of the last connection string."""
-        from replctl.catalog.cluster import Cluster
+        from replctl.catalog.open_cluster import open_cluster
         from replctl.session import Session
 
         self._parameters = parameters or self._parameters
@@ -193,7 +193,7 @@ class _Connector:
             raise UndefinedFile("the working directory has been removed") from error
         known = self._clusters.get(key)
         if known is None or known.refusal is not None:  # it may be writable by now
-            cluster = Cluster.open(path, is_made=self._makes_clusters)
+            cluster = open_cluster(path, is_made=self._makes_clusters)
             self._clusters[key] = self._clusters[str(cluster.path)] = cluster
             report_new(cluster, path, self._messages)
         cluster = self._clusters[key]

@@ -8,7 +8,7 @@ refused.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from replctl.errors import DatetimeFieldOverflow, FeatureNotSupported
 from replctl.types.date import (
@@ -33,6 +33,7 @@ from replctl.types.timestamp_decode import TimestampDecoder
 INFINITY, MINUS_INFINITY = 2**63 - 1, -(2**63)
 
 _EPOCH = POSTGRES_EPOCH * USECS_PER_DAY
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = -211813488000000000 + _EPOCH  # MIN_TIMESTAMP in timestamp.h
 _END = 9223371331200000000 + _EPOCH  # END_TIMESTAMP
 _BUFFER = 153  # bytes that timestamp_in has for the fields
@@ -41,6 +42,11 @@ _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::?\d\d)?|Z)?)?",
     re.ASCII,
 )
+
+
+def micros(moment: datetime) -> int:
+    """Return a time as microseconds since 1970-01-01."""
+    return (moment - _UNIX_EPOCH) // timedelta(microseconds=1)
 
 
 def timestamp_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:

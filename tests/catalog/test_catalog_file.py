@@ -15,6 +15,7 @@ import pytest
 
 from replctl.catalog.catalog_file import check_wal
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster, other_cluster
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
 from replctl.execute import execute
 from replctl.lake.promotion import accept_restored_catalog
@@ -25,7 +26,7 @@ _CATALOG, _WAL = "catalog.db", "catalog.db-wal"
 
 def run(home: Path, *statements: str) -> list[tuple[object, ...]]:
     """The rows of the last statement."""
-    with closing(Cluster.open(home)) as cluster:
+    with closing(open_cluster(home)) as cluster:
         session = Session.connect(cluster, "postgres", "postgres")
         results = [result for statement in statements for result in execute(session, statement)]
         session.close()
@@ -35,9 +36,9 @@ def run(home: Path, *statements: str) -> list[tuple[object, ...]]:
 def crash_after(home: Path, *statements: str) -> None:
     """Run statements in a process that is killed: its -wal is left over."""
     code = (
-        "import os, sys; from replctl.catalog.cluster import Cluster;"
+        "import os, sys; from replctl.catalog.open_cluster import open_cluster;"
         " from replctl.execute import execute; from replctl.session import Session;"
-        " session = Session.connect(Cluster.open(sys.argv[1]), 'postgres', 'postgres');"
+        " session = Session.connect(open_cluster(sys.argv[1]), 'postgres', 'postgres');"
         " [list(execute(session, statement)) for statement in sys.argv[2:]];"
         " os.kill(os.getpid(), 9)"
     )
@@ -73,7 +74,7 @@ def test_a_catalog_next_to_a_later_wal_is_refused(
         return
     stale = (home / _CATALOG).read_bytes(), (home / _WAL).read_bytes()
     with pytest.raises(ObjectNotInPrerequisiteState) as caught:
-        Cluster.open(home)
+        open_cluster(home)
     error = caught.value
     assert error.message == f'"{_WAL}" in "{home}" does not belong to the "{_CATALOG}" there'
     assert "was put back without its" in (error.detail or "")
@@ -83,7 +84,7 @@ def test_a_catalog_next_to_a_later_wal_is_refused(
     for name in (_WAL, f"{_CATALOG}-shm"):  # the HINT
         assert f'"{home / name}"' in (error.hint or "")
         (home / name).unlink(missing_ok=True)
-    with closing(Cluster.open(home)) as cluster:
+    with closing(open_cluster(home)) as cluster:
         accept_restored_catalog(cluster)
     count = run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
     assert count == [(str(before),)]
@@ -99,7 +100,7 @@ def test_a_newer_catalog_next_to_an_old_wal_is_refused(tmp_path: Path) -> None:
     assert not (home / _WAL).exists()
     shutil.copy(saved / _WAL, home / _WAL)
     with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
-        Cluster.open(home)
+        open_cluster(home)
 
 
 def test_what_a_crash_leaves_is_opened(tmp_path: Path) -> None:
@@ -138,14 +139,14 @@ def test_a_catalog_that_is_replaced_under_a_process_is_noticed(
     run(home, *tables("a", 3))
     shutil.copy(home / _CATALOG, backup)
     run(home, "CREATE TABLE lost (x int)")
-    cluster = Cluster.open(home)
+    cluster = open_cluster(home)
     session = Session.connect(cluster, "postgres", "postgres")
     list(execute(session, "CREATE TABLE b (x int)"))
     put_back(home, backup)  # type: ignore[operator]
     assert cluster.is_replaced
     if put_back is _move:  # the -wal is still that of the other one, which is written on
         with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
-            Cluster.open(home)
+            open_cluster(home)
     with pytest.raises(CannotConnectNow) as caught:
         list(execute(session, "CREATE TABLE c (x int)"))
     assert caught.value.message == (
@@ -162,7 +163,7 @@ def test_a_catalog_that_is_replaced_under_a_process_is_noticed(
         assert (said.stdout, said.stderr) == ("3\n", "")
     else:
         with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
-            Cluster.open(home)
+            open_cluster(home)
 
 
 def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster: Cluster) -> None:
@@ -170,9 +171,9 @@ def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster:
     home, backup = tmp_path / "other", tmp_path / "backup.db"
     run(home, *tables("a", 1))
     shutil.copy(home / _CATALOG, backup)
-    first = cluster.other(home)
+    first = other_cluster(cluster, home)
     _copy_alone(home, backup)
-    second = cluster.other(home)
+    second = other_cluster(cluster, home)
     assert second is not first
     assert not second.is_replaced
 
@@ -209,7 +210,7 @@ def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: obj
     assert said == ""
     if put_back is _copy_over and (home / _WAL).stat().st_size > 0:
         with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
-            Cluster.open(home)
+            open_cluster(home)
         for name in (_WAL, f"{_CATALOG}-shm"):
             (home / name).unlink()
     assert integrity(home) == "ok"

@@ -6,19 +6,21 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from replctl.catalog import schema, schema_table
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster, other_cluster
 from replctl.errors import DataCorrupted, IoError, LockNotAvailable, ObjectNotInPrerequisiteState
 from replctl.execute import execute
 from replctl.session import Session
 
 
 def test_first_use_makes_what_initdb_makes(tmp_path: Path) -> None:
-    cluster = Cluster.open(tmp_path / "new")
+    cluster = open_cluster(tmp_path / "new")
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
     session = Session.connect(cluster, "postgres", "postgres")
     (result,) = execute(session, "SELECT rolname, rolsuper FROM pg_roles ORDER BY oid")
@@ -51,24 +53,24 @@ def test_first_use_makes_what_initdb_makes(tmp_path: Path) -> None:
     ]
     identifier = cluster.system_identifier
     cluster.close()
-    assert Cluster.open(tmp_path / "new").system_identifier == identifier
+    assert open_cluster(tmp_path / "new").system_identifier == identifier
 
 
 @pytest.mark.parametrize("revision", ["0017", "9999"])
 def test_a_catalog_of_another_revision_is_refused(tmp_path: Path, revision: str) -> None:
-    cluster = Cluster.open(tmp_path)
+    cluster = open_cluster(tmp_path)
     with cluster.begin(write=True) as connection:
         connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{revision}'")
     cluster.close()
     with pytest.raises(ObjectNotInPrerequisiteState, match=f"revision {revision}") as caught:
-        Cluster.open(tmp_path)
+        open_cluster(tmp_path)
     assert schema.REVISION in (caught.value.detail or "")
     assert str(tmp_path) in caught.value.message
     assert caught.value.hint is not None
 
 
 def test_the_migrations_lead_to_the_schema(tmp_path: Path) -> None:
-    cluster = Cluster.open(tmp_path)
+    cluster = open_cluster(tmp_path)
     with cluster.begin(write=False) as connection:
         rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")
         names = {str(name) for (name,) in rows}
@@ -78,13 +80,13 @@ def test_the_migrations_lead_to_the_schema(tmp_path: Path) -> None:
 def test_what_is_no_catalog_is_refused(tmp_path: Path) -> None:
     (tmp_path / "catalog.db").write_bytes(b"not a database" * 100)
     with pytest.raises(DataCorrupted):
-        Cluster.open(tmp_path)
+        open_cluster(tmp_path)
 
 
 def test_a_file_is_no_home(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(IoError, match="could not use directory"):
-        Cluster.open(tmp_path / "file")
+        open_cluster(tmp_path / "file")
 
 
 def test_processes_make_a_cluster_together(tmp_path: Path) -> None:
@@ -98,7 +100,7 @@ def test_processes_make_a_cluster_together(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         said = sorted(pool.map(create, range(6)))
     assert said == [""] * 5 + [f'NOTICE:  created cluster "{home}"\n']  # one has made it
-    session = Session.connect(Cluster.open(home), "postgres", "postgres")
+    session = Session.connect(open_cluster(home), "postgres", "postgres")
     (result,) = execute(session, "SELECT count(*) FROM pg_class WHERE relname = 't'")
     assert list(map(tuple, result.rows)) == [("6",)]
 
@@ -115,16 +117,16 @@ def test_a_lock_is_one_process_s(cluster: Cluster) -> None:
 
 
 def test_threads_are_one_process_to_another_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    Cluster.open(tmp_path / "other").close()
+    open_cluster(tmp_path / "other").close()
     with ThreadPoolExecutor(8) as pool:
-        opened = list(pool.map(cluster.other, [tmp_path / "other"] * 8))
+        opened = list(pool.map(partial(other_cluster, cluster), [tmp_path / "other"] * 8))
     assert len({id(other) for other in opened}) == 1
 
 
 def test_a_directory_with_other_things_is_no_home(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("")
     with pytest.raises(ObjectNotInPrerequisiteState) as caught:
-        Cluster.open(tmp_path)
+        open_cluster(tmp_path)
     assert caught.value.message == f'directory "{tmp_path}" exists but is not empty'
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -132,6 +134,6 @@ def test_a_directory_with_other_things_is_no_home(tmp_path: Path) -> None:
 def test_only_a_directory_that_was_made_is_new(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name, is_new in (("empty", False), ("made", True), ("made", False)):
-        cluster = Cluster.open(tmp_path / name)
+        cluster = open_cluster(tmp_path / name)
         assert cluster.is_new == is_new
         cluster.close()

@@ -16,6 +16,7 @@ from fix_psql import Psql
 from golden_script import answer_of
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster, other_cluster
 from replctl.catalog.standby import create_standby, receive
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.execute import execute
@@ -40,15 +41,15 @@ def test_a_copy_is_refused_while_the_original_is_there(lake: Lake, tmp_path: Pat
     home = lake.session.cluster.path
     shutil.copytree(home, tmp_path / "copy")
     with pytest.raises(ObjectNotInPrerequisiteState, match="is a copy of the cluster") as caught:
-        Cluster.open(tmp_path / "copy")
+        open_cluster(tmp_path / "copy")
     assert "replctl cluster identify --copied" in (caught.value.hint or "")
     with pytest.raises(ObjectNotInPrerequisiteState):
-        lake.session.cluster.other(tmp_path / "copy")
+        other_cluster(lake.session.cluster, tmp_path / "copy")
 
 
 def test_another_name_of_a_home_is_no_copy(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(lake.session.cluster.path)
-    opened = Cluster.open(tmp_path / "link")
+    opened = open_cluster(tmp_path / "link")
     assert opened.system_identifier == lake.session.cluster.system_identifier
     opened.close()
 
@@ -56,7 +57,7 @@ def test_another_name_of_a_home_is_no_copy(lake: Lake, tmp_path: Path) -> None:
 def test_a_home_that_was_moved_works(lake: Lake, tmp_path: Path) -> None:
     lake.session.cluster.close()
     moved = Path(shutil.move(lake.session.cluster.path, tmp_path / "elsewhere"))
-    cluster = Cluster.open(moved)
+    cluster = open_cluster(moved)
     assert Path(location(cluster)).is_relative_to(moved)
     session = Session.connect(cluster, "postgres", "postgres")
     end = LakePublisher(session).slots.current_lsn()
@@ -64,7 +65,7 @@ def test_a_home_that_was_moved_works(lake: Lake, tmp_path: Path) -> None:
     cluster.close()
     shutil.copytree(moved, tmp_path / "copy")  # the new home is recorded
     with pytest.raises(ObjectNotInPrerequisiteState):
-        Cluster.open(tmp_path / "copy")
+        open_cluster(tmp_path / "copy")
 
 
 def test_a_copy_becomes_a_cluster_of_its_own(lake: Lake, tmp_path: Path) -> None:
@@ -78,13 +79,13 @@ def test_a_copy_becomes_a_cluster_of_its_own(lake: Lake, tmp_path: Path) -> None
         )
         lake.run(f"alter subscription {name} enable")
     shutil.copytree(original.path, tmp_path / "copy")
-    copy = Cluster.open(tmp_path / "copy", is_checked=False)
+    copy = open_cluster(tmp_path / "copy", is_checked=False)
     found = identify_copied(copy)
     assert found.slots == ["outside"]
     assert found.subscriptions == ["outside"]
     assert found.tables == [("adopted", str(tmp_path / "x"))]
     copy.close()
-    copy = Cluster.open(tmp_path / "copy")
+    copy = open_cluster(tmp_path / "copy")
     assert copy.system_identifier == found.system_identifier != original.system_identifier
     assert Path(location(copy)).is_relative_to(tmp_path / "copy")
     shown = "SELECT subname, subenabled, subslotname FROM pg_subscription ORDER BY 1"
@@ -136,7 +137,7 @@ def test_a_standby_reads_its_primary_s_tables_and_keeps_them(lake: Lake, tmp_pat
 
     primary = lake.session.cluster
     create_standby(primary.path, tmp_path / "standby", "standby1")
-    standby = Cluster.open(tmp_path / "standby")
+    standby = open_cluster(tmp_path / "standby")
     receive(standby)
     assert location(standby) == lake.location
     promote(standby)
@@ -157,11 +158,11 @@ def test_a_backup_replaces_a_lost_home(lake: Lake, tmp_path: Path) -> None:
     assert found.tables == 1
     lake.update(2)
     with pytest.raises(ObjectNotInPrerequisiteState, match="is a copy"):
-        Cluster.open(tmp_path / "backup")
+        open_cluster(tmp_path / "backup")
     assert stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o700
     lake.session.cluster.close()
     shutil.rmtree(lake.session.cluster.path)
-    cluster = Cluster.open(tmp_path / "backup")
+    cluster = open_cluster(tmp_path / "backup")
     lake.session = Session.connect(cluster, "postgres", "postgres")
     lake.location = location(cluster)
     assert lake.rows() == before
@@ -186,7 +187,7 @@ def test_a_backup_leaves_out_what_comes_after_its_catalog(
     before = lake.rows()
     monkeypatch.setattr(backup, "injection_point", commit_meanwhile)
     back_up(lake.session.cluster, tmp_path / "backup")
-    copy = Cluster.open(tmp_path / "backup", is_checked=False)
+    copy = open_cluster(tmp_path / "backup", is_checked=False)
     identify_copied(copy)
     assert lake.rows() != before
     lake.location = location(copy)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fix_psql import Psql
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.standby import create_standby
 from replctl.execute import execute
 from replctl.lake.backup import back_up
@@ -39,7 +39,7 @@ def test_what_a_cluster_makes(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir(0o755)
     home.chmod(0o755)
-    cluster = Cluster.open(home)
+    cluster = open_cluster(home)
     session = Session.connect(cluster, "postgres", "postgres")
     list(execute(session, "ALTER SYSTEM SET max_slot_wal_keep_size = '1GB'"))
     cluster.log.report("hello", backend_type="client backend")
@@ -57,18 +57,18 @@ def test_what_a_cluster_makes(tmp_path: Path) -> None:
 
 def test_what_is_too_open_is_closed(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    first = Cluster.open(home)
+    first = open_cluster(home)
     first.log.report("hello", backend_type="client backend")
     open_files = ("catalog.db", "catalog.db-wal", "catalog.db-shm", "log/replctl.log")
     home.chmod(0o755)
     for name in open_files:
         (home / name).chmod(0o666)
-    second = Cluster.open(home)
+    second = open_cluster(home)
     second.log.report("hello again", backend_type="client backend")
     assert {modes(home)[name] for name in open_files} == {0o600}
     assert modes(home)["."] == 0o700
     home.chmod(0o750)  # PostgreSQL lets the group read, too
-    Cluster.open(home).close()
+    open_cluster(home).close()
     assert modes(home)["."] == 0o750
     second.close()
     first.close()
@@ -81,7 +81,7 @@ def test_the_log_holds_no_passwords(psql: Psql, tmp_path: Path) -> None:
         "CREATE SUBSCRIPTION s CONNECTION 'postgresql://u:secret4@nowhere/x' PUBLICATION p;\n"
     )
     assert "ERROR" in psql("-X", script=script).stderr
-    with closing(Cluster.open(tmp_path / "home")) as cluster:
+    with closing(open_cluster(tmp_path / "home")) as cluster:
         for text in ("ALTER ROLE a PASSWORD 'it''s secret5'", "PASSWORD E'secret\\'6'"):
             cluster.log.report_fault(ValueError(text))
     log = (tmp_path / "home" / "log" / "replctl.log").read_text("utf-8")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import ObjectInUse, UndefinedObject
 from replctl.execute import execute
 from replctl.lake import logical_decoding
@@ -79,7 +80,7 @@ def test_an_error_drops_temporary_slots(session: Session) -> None:
 
 
 def test_a_dead_process_leaves_no_temporary_slot(cluster: Cluster) -> None:
-    dying = Cluster.open(cluster.path)
+    dying = open_cluster(cluster.path)
     _rows(Session.connect(dying, "postgres", "postgres"), _TEMPORARY)
     dying.close()
     session = Session.connect(cluster, "postgres", "postgres")

@@ -21,6 +21,7 @@ from fix_psql import Psql
 from fix_replication import Database
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.promotion import promote
@@ -72,7 +73,7 @@ def primary(cluster: Cluster) -> Database:
 def standby(primary: Database, tmp_path: Path) -> Iterator[Database]:
     """Its standby."""
     create_standby(primary.session.cluster.path, tmp_path / "standby", "standby1")
-    cluster = Cluster.open(tmp_path / "standby")
+    cluster = open_cluster(tmp_path / "standby")
     yield _open(cluster)
     cluster.close()
 
@@ -302,7 +303,7 @@ def test_settings_of_a_standby(primary: Database, standby: Database) -> None:
     standby.run("ALTER SYSTEM SET primary_conninfo = 'host=/nowhere'")
     with pytest.raises(ConnectionFailure, match="could not connect to the primary server"):
         receive(standby.session.cluster)
-    other = Cluster.open(path.parent / "other")
+    other = open_cluster(path.parent / "other")
     standby.run(f"ALTER SYSTEM SET primary_conninfo = 'host={other.path}'")
     with pytest.raises(ConnectionFailure, match="database system identifier differs"):
         receive(standby.session.cluster)
@@ -341,12 +342,12 @@ def test_the_old_primary_is_fenced_off(primary: Database, standby: Database) -> 
     assert caught.value.detail == (
         f'The standby "{standby.session.cluster.path}" was promoted in its place.'
     )
-    again = Cluster.open(path)
+    again = open_cluster(path)
     with pytest.raises(CannotConnectNow) as caught:
         _open(again)
     command = shlex.split((caught.value.hint or "").partition("Connect to the new primary: ")[2])
     assert command[:2] == ["replctl", "--home"]
-    new = Cluster.open(command[2])
+    new = open_cluster(command[2])
     assert _open(new).rows("SELECT 1") == [("1",)]
     new.close()
     with pytest.raises(CannotConnectNow), again.begin(write=True):
@@ -358,7 +359,7 @@ def test_one_standby_of_several_is_promoted(
     primary: Database, standby: Database, tmp_path: Path
 ) -> None:
     create_standby(primary.session.cluster.path, tmp_path / "other", "standby2")
-    other = Cluster.open(tmp_path / "other")
+    other = open_cluster(tmp_path / "other")
     promote(standby.session.cluster)
     with pytest.raises(CannotConnectNow) as told:
         receive(other)
@@ -483,7 +484,7 @@ def test_promotion_without_the_primary_s_catalog(primary: Database, standby: Dat
     assert written is not None
     assert written.timeline == 2
 
-    again = Cluster.open(old.path)
+    again = open_cluster(old.path)
     assert again.control().promoted_to == str(new.path)
     again.close()
 

@@ -17,7 +17,7 @@ import pytest
 
 import replctl.catalog.migrations
 from replctl.catalog import schema
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
 from replctl.execute import execute
 from replctl.session import Session
@@ -44,12 +44,13 @@ _PROGRAM = """
 import sys
 from replctl.catalog import revision, schema
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import PostgresError
 from replctl.execute import execute
 from replctl.session import Session
 home, revision._MIGRATIONS, schema.REVISION, statement = sys.argv[1:]
 try:
-    cluster = Cluster.open(home)
+    cluster = open_cluster(home)
 except PostgresError as error:
     sys.exit(f"{error.sqlstate} {error.message} {error.detail} {error.hint}")
 list(execute(Session.connect(cluster, "postgres", "postgres"), statement))
@@ -102,7 +103,7 @@ def home(tmp_path: Path) -> Path:
 
 def use(home: Path, statement: str) -> None:
     """Run a statement as this program does."""
-    with closing(Cluster.open(home)) as cluster:
+    with closing(open_cluster(home)) as cluster:
         list(execute(Session.connect(cluster, "postgres", "postgres"), statement))
 
 
@@ -127,7 +128,7 @@ def test_an_upgrade_keeps_a_copy_and_the_old_program_out(
     assert new_program.run(home, 2) == (0, "None", "")  # once is enough
 
     with pytest.raises(ObjectNotInPrerequisiteState) as caught:
-        Cluster.open(home)
+        open_cluster(home)
     assert caught.value.message == (
         f'catalog of cluster "{home}" has revision {_NEW}, which this replctl does not support'
     )
@@ -175,7 +176,7 @@ def test_of_two_programs_one_upgrades_and_the_other_waits(
 
 
 def test_a_cluster_in_use_is_not_upgraded(home: Path, new_program: NewProgram) -> None:
-    with closing(Cluster.open(home)):
+    with closing(open_cluster(home)):
         code, _said, complaint = new_program.run(home)
         assert code == 1
         assert complaint.startswith(
@@ -188,7 +189,7 @@ def test_a_cluster_in_use_is_not_upgraded(home: Path, new_program: NewProgram) -
 
 
 def test_a_program_that_has_it_open_does_not_write_an_upgraded_catalog(home: Path) -> None:
-    with closing(Cluster.open(home)) as cluster:
+    with closing(open_cluster(home)) as cluster:
         session = Session.connect(cluster, "postgres", "postgres")
         with closing(sqlite3.connect(home / "catalog.db")) as other, other:
             other.execute("UPDATE pg_control SET revision = ?", (_NEW,))

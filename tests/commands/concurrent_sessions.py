@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import PostgresError
 from replctl.execute import execute
 from replctl.session import Session
@@ -80,7 +80,7 @@ class Worker:
     """One process's session, and what it does with it."""
 
     def __init__(self, home: Path, number: int, seed: int) -> None:
-        self._cluster = Cluster.open(home)
+        self._cluster = open_cluster(home)
         self._session = Session.connect(self._cluster, "postgres", "postgres")
         self._session.on_notice = lambda notice: None
         self._random = random.Random(f"{seed} {number}")

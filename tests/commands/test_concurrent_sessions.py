@@ -19,8 +19,8 @@ from concurrent_sessions import KINDS, NAMES, Event, unexplained, work
 from concurrent_sessions import History as History_
 
 from replctl.catalog import schema, state_schema
-from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.transaction import Catalog
 from replctl.execute import execute
 from replctl.session import Session
@@ -32,7 +32,7 @@ _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 
 def test_processes_in_each_others_way(tmp_path: Path) -> None:
     home = tmp_path / "cluster"
-    cluster = Cluster.open(home)
+    cluster = open_cluster(home)
     session = Session.connect(cluster, "postgres", "postgres")
     list(execute(session, "CREATE SEQUENCE counter"))
     context = multiprocessing.get_context("forkserver")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from privilege_table import SCRIPTS, read_answers, read_script
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.worker import Walsender, claim_walsender
 from replctl.errors import InternalError, PostgresError
@@ -25,7 +25,7 @@ def prepared(
 ) -> Iterator[tuple[str, Session]]:
     """A script's name, and a session in a cluster with its objects and roles."""
     name = request.param
-    cluster = Cluster.open(tmp_path_factory.mktemp(name) / "cluster")
+    cluster = open_cluster(tmp_path_factory.mktemp(name) / "cluster")
     session = Session.connect(cluster, "postgres", "postgres")
     setup, _statements = read_script(name)
     for statement in setup:

@@ -13,6 +13,7 @@ from server_answers import database
 
 from replctl.catalog.auto_conf import write_auto_conf
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.worker import (
     Walsender,
     claim_walsender,
@@ -130,7 +131,7 @@ def test_workers_and_walsenders_have_their_limits(cluster: Cluster) -> None:
     """They count processes; what this one holds already is not in its way."""
     claim_worker(cluster, 1, "s", maximum=1)
     claim_walsender(cluster, Walsender("s", "1/1", "s", 10), maximum=1)
-    other = Cluster.open(cluster.path)
+    other = open_cluster(cluster.path)
     try:
         with pytest.raises(ConfigurationLimitExceeded) as caught:
             claim_worker(other, 2, "t", maximum=1)

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from replctl import spark
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
@@ -109,7 +109,7 @@ def test_a_new_table_needs_an_empty_directory(session: Session, tmp_path: Path) 
 
 def test_a_table_lies_in_no_other_directory(session: Session, tmp_path: Path) -> None:
     _foreign_table(tmp_path / "foreign")
-    Cluster.open(tmp_path / "other").close()
+    open_cluster(tmp_path / "other").close()
     create = "create table t (a int) using delta location '{}'"
     adopt = "create table t using delta location '{}'"
     (tmp_path / "link").symlink_to(tmp_path / "foreign")

@@ -13,6 +13,7 @@ import pytest
 from fix_replication import Database, connect
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import DiskFull
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def disk(place: Path, engine: Engine) -> Iterator[Disk]:
-    cluster = Cluster.open(place / "home")
+    cluster = open_cluster(place / "home")
     yield Disk(place, cluster, engine)
     cluster.close()
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from select_values import is_same, values_of_select
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.session import Session
 
 from .comparison import Comparison, Difference, Evaluated
@@ -46,7 +46,7 @@ class SelectValues:
 def scratch_session() -> Iterator[Session]:
     """A session of a cluster that lives as long as it."""
     with TemporaryDirectory() as folder:
-        cluster = Cluster.open(Path(folder) / "cluster")
+        cluster = open_cluster(Path(folder) / "cluster")
         try:
             yield Session.connect(cluster, "postgres", "postgres")
         finally:

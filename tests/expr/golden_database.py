@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replctl.errors import PostgresError
-from replctl.expr.environment import BuiltinEnvironment, Column
+from replctl.expr.builtin_environment import BuiltinEnvironment
+from replctl.expr.environment import Column
 from replctl.expr.scope import RelationScope
 from replctl.parser import ast
 from replctl.parser.parse import parse_statement

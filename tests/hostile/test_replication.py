@@ -10,7 +10,7 @@ import pytest
 from fix_replication import Database
 from hostile_texts import HOSTILE, LONG, NAMES
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.session import Session
 from replctl.types.quote import quote_identifier, quote_string
 
@@ -40,7 +40,7 @@ def databases(tmp_path: Path, engine: Engine) -> tuple[Database, Database]:
     """Two databases with hostile names, in a cluster whose folder has one."""
     folder = tmp_path / FOLDERS[-1]
     folder.mkdir()
-    cluster = Cluster.open(folder / FOLDERS[-2])
+    cluster = open_cluster(folder / FOLDERS[-2])
     session = Session.connect(cluster, "postgres", "postgres")
     opened = []
     for name in _LONG_NAMES[3:5]:

@@ -21,6 +21,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.identify import identify_moved
 from replctl.catalog.intent import Intent, insert_intent
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_wal import last_logged_version
@@ -60,7 +61,7 @@ def run(cluster: Cluster, statement: str) -> tuple[str, ...]:
 def copy_of(lake: Lake, path: Path) -> Cluster:
     """A copy that nobody has identified, opened."""
     shutil.copytree(lake.session.cluster.path, path)
-    return Cluster.open(path, is_checked=False)
+    return open_cluster(path, is_checked=False)
 
 
 def owned(lake: Lake, path: Path) -> Cluster:
@@ -68,7 +69,7 @@ def owned(lake: Lake, path: Path) -> Cluster:
     copy = copy_of(lake, path)
     identify_copied(copy)
     copy.close()
-    return Cluster.open(path)
+    return open_cluster(path)
 
 
 def location(cluster: Cluster) -> str:
@@ -121,12 +122,12 @@ def put_elsewhere(lake: Lake, place: Path) -> None:
 
 def test_a_copy_leaves_alone_what_a_promoted_standby_took_over(lake: Lake, tmp_path: Path) -> None:
     create_standby(lake.session.cluster.path, tmp_path / "standby", "standby1")
-    standby = Cluster.open(tmp_path / "standby")
+    standby = open_cluster(tmp_path / "standby")
     receive(standby)
     promote(standby)
     standby.close()
     shutil.copytree(tmp_path / "standby", tmp_path / "copy")
-    copy = Cluster.open(tmp_path / "copy", is_checked=False)
+    copy = open_cluster(tmp_path / "copy", is_checked=False)
     assert identify_copied(copy).tables == [("t", lake.location)]
     files = lake.files()
     session = connect(copy)
@@ -167,7 +168,7 @@ def test_what_was_in_progress_is_ended_in_the_copy_alone(
                 identify_copied(copy)
     assert identify_copied(copy).ended == 1
     copy.close()
-    copy = Cluster.open(tmp_path / "copy")
+    copy = open_cluster(tmp_path / "copy")
     session = connect(copy)
     assert sorted(DeltaTable(location(copy)).to_pyarrow_table().to_pylist(), key=str) == before
     with copy.read(session.database_oid) as catalog:
@@ -226,7 +227,7 @@ def test_a_catalog_that_is_the_original_s_file_is_refused(lake: Lake, tmp_path: 
     shutil.copytree(home, tmp_path / "copy", ignore=shutil.ignore_patterns("catalog.db*"))
     for path in home.glob("catalog.db*"):
         os.link(path, tmp_path / "copy" / path.name)
-    copy = Cluster.open(tmp_path / "copy", is_checked=False)
+    copy = open_cluster(tmp_path / "copy", is_checked=False)
     with pytest.raises(ObjectNotInPrerequisiteState, match="is the same file as") as caught:
         identify_copied(copy)
     copy.close()
@@ -247,12 +248,12 @@ def test_an_original_that_cannot_be_read_is_not_gone(lake: Lake, tmp_path: Path)
         path.unlink()
     (home / "catalog.db").write_bytes(b"not a database" * 100)
     with pytest.raises(ObjectNotInPrerequisiteState, match="could not read the catalog") as caught:
-        Cluster.open(tmp_path / "copy")
+        open_cluster(tmp_path / "copy")
     assert "--moved" in (caught.value.hint or "")
-    copy = Cluster.open(tmp_path / "copy", is_checked=False)
+    copy = open_cluster(tmp_path / "copy", is_checked=False)
     identify_moved(copy)
     copy.close()
-    Cluster.open(tmp_path / "copy").close()
+    open_cluster(tmp_path / "copy").close()
 
 
 def test_a_home_without_a_catalog_that_is_complete_holds_nothing(tmp_path: Path) -> None:
@@ -264,7 +265,7 @@ def test_a_home_without_a_catalog_that_is_complete_holds_nothing(tmp_path: Path)
 
 def test_who_is_in_use_is_not_identified(lake: Lake, tmp_path: Path) -> None:
     copy = copy_of(lake, tmp_path / "copy")
-    user = Cluster.open(tmp_path / "copy", is_checked=False)
+    user = open_cluster(tmp_path / "copy", is_checked=False)
     with pytest.raises(ObjectInUse, match="is being used by other programs"):
         identify_copied(copy)
     user.close()
@@ -274,7 +275,7 @@ def test_who_is_in_use_is_not_identified(lake: Lake, tmp_path: Path) -> None:
     identify_moved(copy)
     copy.close()
     with pytest.raises(ObjectNotInPrerequisiteState, match="is a copy"):
-        Cluster.open(lake.session.cluster.path)
+        open_cluster(lake.session.cluster.path)
 
 
 def test_a_publisher_that_is_a_copy_is_refused(lake: Lake, tmp_path: Path) -> None:
@@ -306,7 +307,7 @@ def test_a_standby_follows_a_primary_that_was_moved(lake: Lake, tmp_path: Path) 
     create_standby(lake.session.cluster.path, tmp_path / "standby", "standby1")
     lake.session.cluster.close()
     shutil.move(lake.session.cluster.path, tmp_path / "moved")
-    standby = Cluster.open(tmp_path / "standby")
+    standby = open_cluster(tmp_path / "standby")
     with pytest.raises(ConnectionFailure, match="there is no cluster"):
         receive(standby)
     run(standby, f"alter system set primary_conninfo = 'host={tmp_path / 'moved'}'")
@@ -322,7 +323,7 @@ def test_a_standby_follows_a_primary_that_was_moved(lake: Lake, tmp_path: Path) 
 def test_a_copy_of_a_standby_stays_a_standby(lake: Lake, tmp_path: Path) -> None:
     create_standby(lake.session.cluster.path, tmp_path / "standby", "standby1")
     shutil.copytree(tmp_path / "standby", tmp_path / "copy")
-    copy = Cluster.open(tmp_path / "copy", is_checked=False)
+    copy = open_cluster(tmp_path / "copy", is_checked=False)
     with pytest.raises(FeatureNotSupported, match="is a standby"):
         identify_copied(copy)
     with pytest.raises(FeatureNotSupported, match="is a standby") as caught:
@@ -331,7 +332,7 @@ def test_a_copy_of_a_standby_stays_a_standby(lake: Lake, tmp_path: Path) -> None
     assert back_up(lake.session.cluster, tmp_path / "backup").tables == 1
     identify_moved(copy)
     copy.close()
-    assert location(Cluster.open(tmp_path / "copy")) == lake.location
+    assert location(open_cluster(tmp_path / "copy")) == lake.location
 
 
 # ---------------------------------------------------------------------------------------------
@@ -375,7 +376,7 @@ def test_a_backup_has_a_table_that_is_being_made(lake: Lake, tmp_path: Path) -> 
     back_up(lake.session.cluster, tmp_path / "backup")
     lake.session.cluster.close()
     shutil.rmtree(lake.session.cluster.path)
-    restored = Cluster.open(tmp_path / "backup")
+    restored = open_cluster(tmp_path / "backup")
     assert latest_version(location(restored)) == 0
     with restored.begin(write=False) as connection:
         catalog = Catalog(connection, lake.session.database_oid)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import ConnectionFailure, InsufficientPrivilege, InternalError
 from replctl.execute import execute
 from replctl.lake.publisher import LakePublisher
@@ -27,7 +27,7 @@ _ALL = ("nobody", "reader", "writer", "rw", "su")
 @pytest.fixture(scope="module")
 def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """A cluster with roles that may read and write the server's files, or not."""
-    cluster = Cluster.open(tmp_path_factory.mktemp("files") / "cluster")
+    cluster = open_cluster(tmp_path_factory.mktemp("files") / "cluster")
     session = Session.connect(cluster, "postgres", "postgres")
     list(execute(session, _ROLES))
     yield session

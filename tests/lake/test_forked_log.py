@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from replctl.catalog.apply_batch import ApplyBatch, insert_apply_batch
-from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_digest import LogPosition
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_subscription import (
     CopySnapshot,
     RelState,
@@ -52,7 +52,7 @@ class Pair:
     @contextmanager
     def session(self, home: Path) -> Iterator[Session]:
         """A process of its own."""
-        cluster = Cluster.open(home)
+        cluster = open_cluster(home)
         session = Session.connect(cluster, "postgres", "postgres")
         yield session
         session.close()

@@ -13,6 +13,7 @@ from fix_lake import Lake
 from golden_script import answer_of
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.backup import back_up
 from replctl.session import Session
@@ -34,7 +35,7 @@ def test_a_cluster_and_a_backup_lie_in_no_table(session: Session, tmp_path: Path
     table = tmp_path / "lake"
     write_deltalake(str(table), pa.table({"a": [1]}))
     with pytest.raises(ObjectNotInPrerequisiteState, match="lies in the Delta table at"):
-        Cluster.open(table / "folder" / "home")
+        open_cluster(table / "folder" / "home")
     with pytest.raises(ObjectNotInPrerequisiteState, match="lies in the Delta table at"):
         back_up(session.cluster, table / "backup")
     assert not (table / "folder").exists()
@@ -68,7 +69,7 @@ def test_tables_whose_catalog_is_lost_are_no_place_for_a_cluster(
     tmp_path: Path, size: int | None
 ) -> None:
     home = tmp_path / "home"
-    Cluster.open(home).close()
+    open_cluster(home).close()
     (home / "base" / "5" / "16384").mkdir(parents=True)
     for path in home.glob("catalog.db*"):
         path.unlink()
@@ -76,10 +77,10 @@ def test_tables_whose_catalog_is_lost_are_no_place_for_a_cluster(
         (home / "catalog.db").touch()
     assert not Cluster.exists(home)
     with pytest.raises(ObjectNotInPrerequisiteState, match="exists but is not empty"):
-        Cluster.open(home)
+        open_cluster(home)
     (home / "base" / "5" / "16384").rmdir()
     (home / "base" / "5").rmdir()
-    Cluster.open(home).close()  # as initdb that was interrupted
+    open_cluster(home).close()  # as initdb that was interrupted
 
 
 def test_a_location_means_the_same_everywhere(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.transaction import abort_transaction, begin_transaction, commit_transaction
 from replctl.errors import DuplicateTable, InternalError
 from replctl.execute import execute
@@ -17,7 +18,7 @@ class _Other:
     """A block of another process, which ends while this one looks whether the process lives."""
 
     def __init__(self, home: Path) -> None:
-        self._cluster = Cluster.open(home)
+        self._cluster = open_cluster(home)
         self._session = Session.connect(self._cluster, "postgres", "postgres")
         list(execute(self._session, "BEGIN; CREATE TABLE t (a int)"))
 

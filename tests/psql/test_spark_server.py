@@ -18,7 +18,7 @@ import pytest
 from fix_replication import Database, connect
 from patience import PATIENCE, wait_until
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.spark import find_server, stop_server
 from replctl.spark.jvm import BRIEF_OPTIONS
 
@@ -163,7 +163,7 @@ def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
     It starts a JVM of its own where the server is killed, and another one where that is killed.
     """
     assert command.start().returncode == 0
-    cluster = Cluster.open(command.home)
+    cluster = open_cluster(command.home)
     publisher, subscriber = connect(cluster, "pub", engine), connect(cluster, "sub", engine)
     table = "create table t (a int primary key)"
     publisher.run(f"{table}; create publication p for table t")

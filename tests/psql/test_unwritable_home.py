@@ -161,9 +161,9 @@ def test_a_read_only_home_can_be_read(home: Home) -> None:
 def test_a_log_of_sqlite_that_a_crash_has_left_is_read(home: Home) -> None:
     """It is in the directory, which nobody can write."""
     script = (
-        "import os\nfrom replctl.catalog.cluster import Cluster\n"
+        "import os\nfrom replctl.catalog.open_cluster import open_cluster\n"
         "from replctl.session import Session\nfrom replctl.execute import execute\n"
-        "cluster = Cluster.open()\nsession = Session.connect(cluster, 'postgres', 'postgres')\n"
+        "cluster = open_cluster()\nsession = Session.connect(cluster, 'postgres', 'postgres')\n"
         "list(execute(session, 'create table left_there (a int)'))\nos._exit(0)\n"
     )
     environment = {**os.environ, "REPLCTL_HOME": str(home.path)}

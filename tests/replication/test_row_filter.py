@@ -11,8 +11,9 @@ import pytest
 
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes, pg_node_tree
+from replctl.expr.builtin_environment import BuiltinEnvironment
 from replctl.expr.deparse import DeparseContext, deparse
-from replctl.expr.environment import BuiltinEnvironment, Column
+from replctl.expr.environment import Column
 from replctl.expr.scope import RelationScope
 from replctl.expr.sublinks import AnalyzeQuery, OutputColumn
 from replctl.expr.type_names import type_of

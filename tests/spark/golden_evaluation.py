@@ -10,9 +10,10 @@ from pathlib import Path
 
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
+from replctl.expr.builtin_environment import BuiltinEnvironment
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
-from replctl.expr.environment import BuiltinEnvironment, Column
+from replctl.expr.environment import Column
 from replctl.expr.scope import RelationScope
 from replctl.parser import ast
 from replctl.parser.parse import parse_statement

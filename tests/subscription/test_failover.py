@@ -9,6 +9,7 @@ import pytest
 from fix_replication import connect
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.promotion import promote
 from replctl.catalog.standby import create_standby, receive
 from replctl.lake.promotion import FoundInStorage, promote_without_primary
@@ -26,7 +27,7 @@ def clusters(tmp_path: Path) -> Iterator[Callable[[str], Cluster]]:
 
     def cluster(name: str) -> Cluster:
         if name not in opened:
-            opened[name] = Cluster.open(tmp_path / name)
+            opened[name] = open_cluster(tmp_path / name)
         return opened[name]
 
     yield cluster
@@ -36,7 +37,7 @@ def clusters(tmp_path: Path) -> Iterator[Callable[[str], Cluster]]:
 
 def _die_in_a_block(home: Path, engine: Engine) -> None:
     """A process that has written two tables in a block, and is gone then, with its locks."""
-    dying = Cluster.open(home)
+    dying = open_cluster(home)
     database = connect(dying, "d", engine)
     for statement in ("BEGIN", "UPDATE t SET note = 'lost'", "DELETE FROM u"):
         database.run(statement)

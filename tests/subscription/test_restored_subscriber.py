@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fix_replication import Database, connect
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import PostgresError
 from replctl.lake.promotion import accept_restored_catalog
 
@@ -59,13 +59,13 @@ def _put_back(home: Path, source: Path, *, catalog: bool, tables: bool) -> None:
 
 def test_a_subscriber_that_was_put_back_gets_equal_rows(tmp_path: Path, engine: Engine) -> None:
     home, days = tmp_path / "b", tmp_path / "days"
-    with closing(Cluster.open(tmp_path / "a")) as cluster:
+    with closing(open_cluster(tmp_path / "a")) as cluster:
         publisher = connect(cluster, "shop", engine)
         publisher.run(_TABLES)
         publisher.run("ALTER TABLE u REPLICA IDENTITY FULL; CREATE PUBLICATION p FOR TABLE t, u")
 
         def in_home(act: Callable[[Database], object]) -> None:
-            with closing(Cluster.open(home)) as own:
+            with closing(open_cluster(home)) as own:
                 act(connect(own, "branch", engine))
 
         def create(subscriber: Database) -> None:

@@ -15,11 +15,12 @@ _PROGRAM = """
 import sys
 from replctl import apply_worker, launcher
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.execute import execute
 from replctl.session import Session
 from replctl.spark import SparkConf, open_engine
 engine = open_engine(SparkConf(remote=sys.argv[2]))
-cluster = Cluster.open(sys.argv[1])
+cluster = open_cluster(sys.argv[1])
 
 def run(database, statements):
     session = Session.connect(cluster, database, "postgres", engine=lambda: engine)

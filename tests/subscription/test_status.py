@@ -16,7 +16,7 @@ import pytest
 from fix_psql import Psql
 
 from replctl.apply_worker import Applied
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.table_home import relative_location
 from replctl.errors import ConnectionFailure
 from replctl.launcher import SyncFailure, enabled_subscriptions
@@ -51,7 +51,7 @@ def status(psql: Psql, tmp_path: Path) -> Psql:
 
 def commit(home: Path, table: str, version: int, operation: str, metrics: dict[str, str]) -> None:
     """Another writer's commit of a table of test_pub, a minute ago."""
-    cluster = Cluster.open(home)
+    cluster = open_cluster(home)
     session = Session.connect(cluster, "test_pub", "postgres")
     with session.read() as catalog:
         oid = next(
@@ -183,7 +183,7 @@ def test_a_limit_needs_a_unit(status: Psql) -> None:
 
 def test_metrics(status: Psql, tmp_path: Path) -> None:
     commit(tmp_path / "home", "t", 0, "WRITE", {"numOutputRows": "5"})
-    cluster = Cluster.open(tmp_path / "home")
+    cluster = open_cluster(tmp_path / "home")
     session = Session.connect(cluster, "postgres", "postgres")
     metrics = Metrics(session, ["s"])
     (subscription,) = enabled_subscriptions(session, ["s"])

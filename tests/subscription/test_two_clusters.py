@@ -19,6 +19,7 @@ from deltalake import write_deltalake
 from fix_replication import connect
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import SerializationFailure
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def test_both_targets_equal_the_source(tmp_path: Path, engine: Engine) -> None:
     properties = {"delta.enableChangeDataFeed": "true"}
     write_deltalake(str(location), rows, configuration=properties)
     random = Random(_SEED)
-    clusters = [Cluster.open(tmp_path / name) for name in ("a", "b")]
+    clusters = [open_cluster(tmp_path / name) for name in ("a", "b")]
     with ExitStack() as stack:
         for cluster in clusters:
             stack.callback(cluster.close)

@@ -21,6 +21,7 @@ from patience import wait_until
 
 from replctl import watch
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import PostgresError
 from replctl.session import Session
 from replctl.watch import Watch
@@ -107,7 +108,7 @@ def test_one_that_fails_stops_no_other(
     tmp_path: Path, cluster: Cluster, subscriber: Database, clock: Clock
 ) -> None:
     home = tmp_path / "publisher"
-    remote = Cluster.open(home)
+    remote = open_cluster(home)
     Database(Session.connect(remote, "postgres", "postgres")).run("CREATE PUBLICATION p")
     subscribe(subscriber, "far", f"host={home} dbname=postgres password=geheim")
     subscribe(subscriber, "near")

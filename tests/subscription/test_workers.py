@@ -17,6 +17,7 @@ import pytest
 from fix_replication import Database
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import ObjectInUse, PostgresError
 from replctl.launcher import Launcher, enabled_subscriptions
 from replctl.session import Session
@@ -25,9 +26,10 @@ from replctl.session import Session
 PROGRAM = """
 import sys
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster
 from replctl.launcher import Launcher, enabled_subscriptions
 from replctl.session import Session
-cluster = Cluster.open(sys.argv[1])
+cluster = open_cluster(sys.argv[1])
 session = Session.connect(cluster, "test_sub", "postgres")
 launcher = Launcher(session)
 failures = launcher.sync(enabled_subscriptions(session))
@@ -202,7 +204,7 @@ def test_a_publisher_in_another_cluster(
     tmp_path: Path, cluster: Cluster, databases: tuple[Database, Database]
 ) -> None:
     _publisher, subscriber = databases
-    other = Cluster.open(tmp_path / "other")
+    other = open_cluster(tmp_path / "other")
     remote = Database(Session.connect(other, "postgres", "postgres"))
     remote.run("CREATE PUBLICATION p")
     subscribe(subscriber, "far", f"host={other.path} dbname=postgres")
