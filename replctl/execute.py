@@ -81,7 +81,7 @@ def describe(session: Session, text: str) -> list[tuple[str, str]]:
     Raises:
         PostgresError: what is wrong with it at analysis, or there is more than one.
     """
-    from replctl.query import describe as query_describe
+    from replctl.query import described_columns as query_describe
 
     session.statement_start = datetime.now(UTC)
     with _failing_block(session):

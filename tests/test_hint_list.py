@@ -17,13 +17,13 @@ _CODE = _TESTS.parent / "replctl"
 
 #: Folders and modules whose HINTs are replctl's own.
 PLACES = (
-    "lake", "replication", "spark", "launcher.py", "verify.py", "open_node.py",
+    "lake", "replication", "spark", "launcher.py", "apply_worker.py", "verify.py", "open_node.py",
     "catalog/wal_availability.py", "commands/adopt.py", "commands/constraint.py",
     "commands/delta_property.py", "commands/subscription_options.py",
     "commands/subscription_table.py", "commands/alter_table.py", "catalog/identity.py",
-    "catalog/identify.py", "catalog/catalog_file.py", "catalog/cluster.py",
+    "catalog/identify.py", "catalog/catalog_file.py", "catalog/open_cluster.py",
     "catalog/home_directory.py", "catalog/pg_control.py", "catalog/promotion.py",
-    "catalog/standby.py",
+    "catalog/cluster.py", "catalog/standby.py",
 )  # fmt: skip
 
 #: It is PostgreSQL's; it says what the machine lacks, which no test takes away; or it comes from

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from replctl.catalog.function_context import FunctionContext
     from replctl.session import Session
 
-#: SqlValueFunction -> what answers it, in catalog.functions.
+#: SqlValueFunction -> what answers it, in catalog.sql_functions.
 VALUES = {
     "current_user": "current_user",
     "session_user": "session_user",
@@ -84,7 +84,7 @@ def session_value(context: FunctionContext, expr: Any) -> nodes.Expr | None:
     Raises:
         UndefinedObject: there is no such setting.
     """
-    from replctl.catalog.functions import FUNCTIONS  # not before an expression is looked at
+    from replctl.catalog.sql_functions import FUNCTIONS  # not before an expression is looked at
 
     value = time_value(context.session, expr)
     if value is not None:

@@ -1,7 +1,7 @@
 """The sources from which the rows of all catalogs and system views are made.
 
 A row is a dict of the columns that are known here; the others have the value that PostgreSQL gives
-them in a database without such features, else NULL. Values are as in catalog.functions."""
+them in a database without such features, else NULL. Values are as in catalog.sql_functions."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from replctl.expr.dependency import check_dependencies
 from replctl.parser import ast
 from replctl.query import stored
 from replctl.query.analyze_query import QueryAnalyzer
-from replctl.query.policy import POLICY_VARNO, condition_query
 from replctl.query.range_table import FromScope, relation_entry
+from replctl.query.row_policy import POLICY_VARNO, condition_query
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
 

@@ -37,7 +37,7 @@ from replctl.query import stored
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.insert import fill
 from replctl.query.permission import check_query
-from replctl.query.rewrite import view_query
+from replctl.query.query_rewrite import view_query
 from replctl.query.tree import OutputColumn, Query
 from replctl.query.truncate import empty
 from replctl.session import Session

@@ -13,7 +13,7 @@ from replctl.catalog.pg_rewrite import view_rules
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
 from replctl.query import stored
-from replctl.query.policy import condition_query, policy_condition
+from replctl.query.row_policy import condition_query, policy_condition
 from replctl.query.tree import FromTable, Query, tables_of, transform
 
 

@@ -9,8 +9,8 @@ from replctl.catalog.acl import PUBLIC, Acl, decode_acl, default_acl
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_default_acl import EVERYWHERE, OBJECT_TYPES
 from replctl.catalog.pg_policy import Policy, policies_of
+from replctl.dump.dumped_privilege import acl_statements
 from replctl.dump.entry import Entry
-from replctl.dump.privilege import acl_statements
 from replctl.dump.source import Source, full_name
 from replctl.query.view_catalog import POLICY_COMMANDS, condition_text
 from replctl.types.quote import quote_identifier

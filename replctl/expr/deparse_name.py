@@ -7,7 +7,7 @@ from __future__ import annotations
 from replctl.errors import PostgresError
 from replctl.expr import nodes
 from replctl.expr.cast_path import UNKNOWN, CastPaths
-from replctl.expr.functions import Call, FoundFunction, find_function
+from replctl.expr.function_candidates import Call, FoundFunction, find_function
 from replctl.expr.operators import find_operator
 from replctl.expr.type_facts import TypeFacts
 from replctl.types.quote import quote_identifier, quote_qualified_identifier

@@ -29,7 +29,7 @@ from replctl.expr.aggregates import (
 from replctl.expr.cast_path import UNKNOWN, CastContext
 from replctl.expr.coerce import Manner
 from replctl.expr.context import ExprContext
-from replctl.expr.functions import (
+from replctl.expr.function_candidates import (
     Call,
     FoundFunction,
     NoFunction,

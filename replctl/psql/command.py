@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeAlias
 
 from replctl.errors import InvalidParameterValue
-from replctl.psql import connect, copy, pset, query_buffer
+from replctl.psql import connect, copy_command, pset, query_buffer
 from replctl.psql.ask import asked
 from replctl.psql.command_context import (
     CommandContext,
@@ -90,13 +90,13 @@ def _describe_command(name: str) -> Command | None:
     """`\\d`, `\\dt+`, `\\dRp`, ...: commands whose names are put together from letters."""
     if not name.startswith("d"):
         return None
-    from replctl.psql.describe import is_describe_command
+    from replctl.psql.describe_command import is_describe_command
 
     return _describe if is_describe_command(name) else None
 
 
 def _describe(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    from replctl.psql.describe import describe
+    from replctl.psql.describe_command import describe
 
     pattern = slash.argument(strip_semicolons=True)
     is_done = describe(context.settings, slash.command, pattern)
@@ -354,7 +354,7 @@ _COMMANDS: dict[str, Command] = {
     "cd": _cd,
     "connect": connect.connect,
     "conninfo": connect.connection_information,
-    "copy": copy.copy,
+    "copy": copy_command.copy,
     "copyright": _copyright,
     "crosstabview": query_buffer.show_crosstab,
     "e": query_buffer.edit,

@@ -7,10 +7,10 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from replctl.psql.conditional import ConditionStack
-from replctl.psql.scan import StatementScanner
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.scan_slash import SlashScanner
 from replctl.psql.send_query import Delivery
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.statement_scan import StatementScanner
 from replctl.psql.variables import PsqlError
 from replctl.record import dataclass
 

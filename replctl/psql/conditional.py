@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from replctl.psql.scan import SavedBuffer, StatementScanner
 from replctl.psql.scan_slash import SlashScanner
+from replctl.psql.statement_scan import SavedBuffer, StatementScanner
 from replctl.psql.variables import PsqlError, parse_bool
 
 BRANCHING_COMMANDS = frozenset({"if", "elif", "else", "endif"})

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from replctl.psql.output import Output, writing
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 
 _INSTRUCTIONS = (

@@ -19,7 +19,7 @@ from replctl.psql.described import (
 )
 from replctl.psql.pattern import NamePattern, parse_pattern
 from replctl.psql.print_content import Table
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 
 
 def list_databases(settings: PsqlSettings, pattern: str | None, *, verbose: bool = False) -> bool:

@@ -181,7 +181,7 @@ def _retention(target: Described, subscription: Subscription) -> list[str]:
     if subscription.slot_name is None:
         return []
     from replctl.open_node import open_publisher
-    from replctl.psql.retention import retention_lines
+    from replctl.psql.retention_lines import retention_lines
 
     try:
         with open_publisher(target.session, subscription, is_leaving=True) as publisher:

@@ -12,7 +12,7 @@ from replctl.catalog.pg_namespace import schema_names
 from replctl.psql.described import Described, described, shown_acl
 from replctl.psql.pattern import NamePattern, parse_pattern
 from replctl.psql.print_content import Table
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 
 
 def list_default_privileges(

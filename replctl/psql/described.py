@@ -15,7 +15,7 @@ from replctl.catalog.pg_policy import Policy
 from replctl.catalog.transaction import Catalog
 from replctl.psql.pattern import NamePattern
 from replctl.psql.print_content import PrintOptions, Table
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation, system_relations_by_oid

@@ -6,9 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from replctl.dump.database import DumpOptions, dump_database
+from replctl.dump.dumped_database import DumpOptions, dump_database
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.reporting import reporting_errors, showing_progress
-from replctl.psql.settings import PsqlSettings
 
 
 def write_dump(settings: PsqlSettings, options: DumpOptions, file: str | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 
 COPYRIGHT = """\
 replctl is licensed under the Apache License 2.0.

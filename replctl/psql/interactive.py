@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.mainloop import MainLoop
 from replctl.psql.prompt import prompt_text
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.terminal import is_dumb, takes_colors
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
-    from replctl.psql.history import History
+    from replctl.psql.typed_history import History
 
 
 def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> ExitCode:
@@ -32,7 +32,7 @@ def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> Exit
     settings.read_data_line = lambda: _data_line(loop)
     if not has_editing or is_dumb():
         return loop.run(_read_plain_line)
-    from replctl.psql.history import History
+    from replctl.psql.typed_history import History
 
     history = History(settings, lambda: bool(loop.context.scanner.buffer))
     session = _prompt_session(loop, history)

@@ -17,9 +17,9 @@ from replctl.psql.messages import Messages, report_new
 from replctl.psql.options import Action, Options, UsageError, find_subcommand, parse_options
 from replctl.psql.output import Output
 from replctl.psql.pset import set_option
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.reporting import reporting_errors
 from replctl.psql.send_query import run_silently
-from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError, Variables
 
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ def _run(argv: list[str]) -> int:
 
 def _subcommand(name: str, argv: list[str], variables: Variables, messages: Messages) -> int:
     if name == "standby":
-        from replctl.psql.standby import run_standby
+        from replctl.psql.standby_command import run_standby
 
         return run_standby(argv, messages)
     if name == "cluster":
-        from replctl.psql.cluster import run_cluster
+        from replctl.psql.cluster_command import run_cluster
 
         return run_cluster(argv, messages)
     if name == "spark":

@@ -22,10 +22,10 @@ from replctl.psql.command_context import (
 from replctl.psql.conditional import ConditionStack
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import InputPlace
-from replctl.psql.scan import Statement, StatementScanner
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.scan_slash import SlashScanner
 from replctl.psql.send_query import Delivery, send_query
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.statement_scan import Statement, StatementScanner
 
 #: Gives the next line without its newline, None at the end; what it continues is asked of the loop.
 ReadLine = Callable[["MainLoop"], str | None]

@@ -12,7 +12,7 @@ import subprocess
 
 from replctl.catalog.pg_authid import find_role
 from replctl.psql.command_context import CommandContext
-from replctl.psql.scan import Prompt
+from replctl.psql.statement_scan import Prompt
 
 _ESCAPE = re.compile(
     r"%(?:(?P<octal>[0-7]{1,3})|:(?P<variable>[^:]*):|`(?P<command>[^`]*)`|(.))", re.S

@@ -191,7 +191,7 @@ def write(context: CommandContext, slash: SlashScanner) -> CommandResult:
 def history(context: CommandContext, slash: SlashScanner) -> CommandResult:
     """`\\s [FILE]`"""
     file = slash.argument()
-    from replctl.psql.history import history_text
+    from replctl.psql.typed_history import history_text
 
     text = history_text(context.settings)
     if file is None:

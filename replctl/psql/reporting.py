@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from replctl.errors import DiskFull, InternalError, PostgresError, QueryCanceled
 from replctl.psql.output import drop_unwritten
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.terminal import is_dumb
 from replctl.psql.variables import PsqlError
 

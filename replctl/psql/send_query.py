@@ -12,8 +12,8 @@ from replctl.psql.copy_data import CopyData
 from replctl.psql.crosstabview import Crosstab, crosstab
 from replctl.psql.output import Output
 from replctl.psql.print_content import Alignment, PrintOptions, Table
+from replctl.psql.psql_settings import PsqlSettings, TransactionStatus
 from replctl.psql.reporting import reporting_errors, showing_progress
-from replctl.psql.settings import PsqlSettings, TransactionStatus
 from replctl.psql.variables import PsqlError
 from replctl.record import dataclass
 from replctl.result import Result

@@ -12,7 +12,7 @@ import typer
 
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.options import Options
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.record import dataclass
 
 
@@ -119,7 +119,7 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
                 assert settings.session is not None
                 settings.session.change_setting("replctl.max_batch_changes", max_batch_changes)
             if explain:
-                from replctl.psql.explain import show_plan
+                from replctl.psql.explain_output import show_plan
 
                 return show_plan(settings, names, as_json=as_json)
             report = SyncReport(settings, as_json=as_json)
@@ -149,7 +149,7 @@ def _add_status(app: typer.Typer, parsed: list[Subcommand]) -> None:
         role: _Role = None,
         home: Home = None,
     ) -> None:
-        from replctl.psql.status import Limit, show_status
+        from replctl.psql.status_output import Limit, show_status
 
         try:
             limits = [Limit.parse(text) for text in max_lag or ()]
@@ -193,7 +193,7 @@ def _add_verify(app: typer.Typer, parsed: list[Subcommand]) -> None:
         _choose_spark(options, remote, master, conf)
 
         def run(settings: PsqlSettings) -> IntEnum:
-            from replctl.psql.verify import show_verification
+            from replctl.psql.verify_output import show_verification
 
             return show_verification(settings, subscription, table, limit, as_json=as_json)
 
@@ -265,7 +265,7 @@ def _add_dump(app: typer.Typer, parsed: list[Subcommand]) -> None:
         _choose_spark(options, remote, master, conf)
 
         def run(settings: PsqlSettings) -> bool:
-            from replctl.dump.database import DumpOptions
+            from replctl.dump.dumped_database import DumpOptions
             from replctl.psql.dump import write_dump
 
             return write_dump(settings, DumpOptions(publications, subscriptions, schema_only), file)

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from replctl.errors import PostgresError
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.reporting import reporting_errors, showing_progress
-from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from replctl.apply_worker import Applied
     from replctl.catalog.pg_subscription import Subscription
     from replctl.launcher import SyncFailure
-    from replctl.psql.settings import PsqlSettings
+    from replctl.psql.psql_settings import PsqlSettings
     from replctl.session import Session
 
 

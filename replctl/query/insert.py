@@ -30,9 +30,9 @@ from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
 from replctl.query.next_value import check_defaults, with_columns, with_sequence_values
 from replctl.query.permission import check_change, check_conditions, check_query
-from replctl.query.policy import changed_rows
+from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope
-from replctl.query.rewrite import rewritten
+from replctl.query.row_policy import changed_rows
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import Output, Query
 from replctl.query.with_check import check_new_rows

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 from replctl.adt.functions import arguments
 from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.functions import EVALUATED_BEFORE
 from replctl.catalog.pg_replication_slots import (
     ReplicationSlot,
     advance_slot,
@@ -21,6 +20,7 @@ from replctl.catalog.pg_replication_slots import (
 )
 from replctl.catalog.replication_functions import acquired_slot, check_slot_permissions
 from replctl.catalog.slotsync import check_not_synced
+from replctl.catalog.sql_functions import EVALUATED_BEFORE
 from replctl.catalog.wal_availability import check_not_invalidated
 from replctl.errors import (
     FeatureNotSupported,

@@ -25,9 +25,9 @@ from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect, target_rows
 from replctl.query.next_value import NumberedCalls, check_values
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
-from replctl.query.policy import POLICY_VARNO, RowCheck, changed_rows, numbered_as
+from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope, relation_entry
-from replctl.query.rewrite import rewritten
+from replctl.query.row_policy import POLICY_VARNO, RowCheck, changed_rows, numbered_as
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromNode, FromTable, Output, Query, is_volatile
 from replctl.query.with_check import check_new_rows

@@ -9,14 +9,14 @@ from replctl import spark
 from replctl.adt.fold import simplified
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.functions import FUNCTIONS
 from replctl.catalog.pg_class import Column
 from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
+from replctl.catalog.sql_functions import FUNCTIONS
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.session import Session
 
-#: pg_proc's OIDs of nextval(regclass), currval(regclass), lastval() -> catalog.functions
+#: pg_proc's OIDs of nextval(regclass), currval(regclass), lastval() -> catalog.sql_functions
 _FUNCTIONS = {1574: "nextval_oid", 1575: "currval_oid", 2559: "lastval"}
 
 #: The number of the column of the first call; a table has fewer columns.

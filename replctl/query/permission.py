@@ -12,8 +12,8 @@ from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.expr import nodes
-from replctl.query.policy import visible_rows
-from replctl.query.rewrite import is_invoker, view_query
+from replctl.query.query_rewrite import is_invoker, view_query
+from replctl.query.row_policy import visible_rows
 from replctl.query.tree import Query, functions_of, tables_of, transform
 from replctl.types import builtin
 from replctl.types.builtin import SystemRelation

@@ -11,7 +11,7 @@ from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.inline_function import check_no_calls
 from replctl.query.logical_slot import changes, slot_calls
 from replctl.query.permission import check_query
-from replctl.query.rewrite import rewritten
+from replctl.query.query_rewrite import rewritten
 from replctl.query.sql_function import (
     NULL,
     Finish,

@@ -82,7 +82,7 @@ def _permitted_size(context: FunctionContext, oid: int, name: str) -> int:
     return database_size(context.catalog, oid)
 
 
-#: prosrc, or the name of a function that has none -> function, as catalog.functions has them.
+#: prosrc, or the name of a function that has none -> function, as catalog.sql_functions has them.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_relation_size": _of_relation,
     "pg_table_size": _of_relation,

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from replctl.adt import arrayfuncs
 from replctl.adt.functions import arguments
 from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.functions import EVALUATED_BEFORE, SET_FUNCTIONS
+from replctl.catalog.sql_functions import EVALUATED_BEFORE, SET_FUNCTIONS
 from replctl.errors import (
     InternalError,
     InvalidRowCountInLimitClause,

@@ -12,8 +12,8 @@ from replctl.adt import fold
 from replctl.adt.functions import arguments
 from replctl.adt.interpret import relabelled
 from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.functions import NOT_STRICT, SET_FUNCTIONS
 from replctl.catalog.session_value import session_value
+from replctl.catalog.sql_functions import NOT_STRICT, SET_FUNCTIONS
 from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes
 from replctl.query.sql import WriteQuery

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Any
 
 from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.functions import FUNCTIONS, FUNCTIONS_BY_NAME
+from replctl.catalog.sql_functions import FUNCTIONS, FUNCTIONS_BY_NAME
 from replctl.ctrl_c import on_ctrl_c
 from replctl.errors import QueryCanceled
 from replctl.query.size import FUNCTIONS as SIZE_FUNCTIONS

@@ -9,7 +9,7 @@ from typing import Any
 
 from replctl.adt import interpret
 from replctl.adt.functions import TAKES_ANY
-from replctl.catalog.functions import SET_FUNCTIONS
+from replctl.catalog.sql_functions import SET_FUNCTIONS
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.environment import Environment

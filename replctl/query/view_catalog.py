@@ -24,7 +24,7 @@ from replctl.errors import UndefinedTable
 from replctl.expr import nodes
 from replctl.expr.type_names import split_name
 from replctl.query.deparse_query import deparse_condition
-from replctl.query.policy import condition_query, policy_condition
+from replctl.query.row_policy import condition_query, policy_condition
 from replctl.query.standard import information_schema
 from replctl.query.view_definition import view_definition
 from replctl.types import text as text_
@@ -61,7 +61,7 @@ def condition_text(
 
 
 def _expression(context: FunctionContext, tree: str, relid: int, pretty: int = 0) -> str | None:
-    """pg_get_expr(); what is stored may hold query trees, which catalog.functions does not know."""
+    """pg_get_expr(); what is stored may hold query trees, which catalog's does not know."""
     relation = get_relation(context.catalog, relid)
     if relation is None:
         return None
@@ -73,7 +73,7 @@ def _expression(context: FunctionContext, tree: str, relid: int, pretty: int = 0
     return condition_text(context.environment, relation, tree, is_pretty=bool(pretty))
 
 
-#: prosrc -> function, as catalog.functions has them.
+#: prosrc -> function, as catalog.sql_functions has them.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_get_expr": _expression,
     "pg_get_expr_ext": _expression,

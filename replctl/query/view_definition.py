@@ -5,7 +5,7 @@ from __future__ import annotations
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
 from replctl.query.deparse_query import deparse_query
-from replctl.query.rewrite import view_query
+from replctl.query.query_rewrite import view_query
 
 
 def view_definition(

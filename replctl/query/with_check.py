@@ -11,8 +11,8 @@ from replctl.errors import InsufficientPrivilege
 from replctl.expr import nodes
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
-from replctl.query.policy import POLICY_VARNO, RowCheck
-from replctl.query.rewrite import rewritten
+from replctl.query.query_rewrite import rewritten
+from replctl.query.row_policy import POLICY_VARNO, RowCheck
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromTable, Output, Query
 from replctl.session import Session

@@ -43,6 +43,10 @@ from replctl.spark.spark_conf import SparkConf as SparkConf
 from replctl.spark.sql_value import SqlValue as SqlValue
 from replctl.spark.staged import StagedColumn as StagedColumn
 from replctl.spark.staging import LocalRows as LocalRows
+from replctl.spark.table_comparison import DIFFERENCE_KINDS as DIFFERENCE_KINDS
+from replctl.spark.table_comparison import Comparison as Comparison
+from replctl.spark.table_comparison import RowDifference as RowDifference
+from replctl.spark.table_comparison import Sides as Sides
 from replctl.spark.translation import to_sql as to_sql
 from replctl.spark.translation import untranslatable as untranslatable
 from replctl.spark.values import NEXT_VALUE as NEXT_VALUE
@@ -66,10 +70,6 @@ from replctl.spark.values import TableSource as TableSource
 from replctl.spark.values import Target as Target
 from replctl.spark.values import TargetColumn as TargetColumn
 from replctl.spark.values import UniqueKey as UniqueKey
-from replctl.spark.verify import DIFFERENCE_KINDS as DIFFERENCE_KINDS
-from replctl.spark.verify import Comparison as Comparison
-from replctl.spark.verify import RowDifference as RowDifference
-from replctl.spark.verify import Sides as Sides
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

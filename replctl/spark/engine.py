@@ -24,13 +24,13 @@ from replctl.errors import (
 )
 from replctl.spark import jvm, session_start
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
-from replctl.spark.errors import HostNotReached, translating
 from replctl.spark.feed_name import feeds_in
 from replctl.spark.log_folder import LogFolder
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
 from replctl.spark.session_pool import SessionPool
 from replctl.spark.spark_conf import SparkConf
+from replctl.spark.spark_errors import HostNotReached, translating
 from replctl.spark.staged import StagedColumn
 
 with warnings.catch_warnings():

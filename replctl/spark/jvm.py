@@ -249,7 +249,7 @@ def _told(error: Exception) -> tuple[str, PostgresError] | None:
     which must live for that, no longer answers."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-    from replctl.spark.errors import translated
+    from replctl.spark.spark_errors import translated
 
     try:
         return str(error), translated(error)

@@ -23,6 +23,7 @@ from replctl.spark.row_hash import in_buckets, key_bucket
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import SMALL, staged
+from replctl.spark.table_comparison import Sides, buckets_query
 from replctl.spark.translation import to_sql
 from replctl.spark.values import (
     ForeignChanges,
@@ -31,7 +32,6 @@ from replctl.spark.values import (
     Target,
     TargetColumn,
 )
-from replctl.spark.verify import Sides, buckets_query
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

@@ -417,10 +417,10 @@ def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
 @contextmanager
 def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[bytes]]:
     """Start the JVM, and say where it is; it ends with the block."""
-    from replctl.spark.errors import translating
     from replctl.spark.python_functions import PACKAGE, own_package
     from replctl.spark.session_start import start
     from replctl.spark.spark_conf import SparkConf
+    from replctl.spark.spark_errors import translating
 
     port, token = _free_port(), secrets.token_urlsafe(32)
     os.environ[_TOKEN_VARIABLE] = token

@@ -17,7 +17,8 @@ from replctl.spark import jvm
 from replctl.spark.environment import NO_DEFAULTS, told_to_pyspark
 from replctl.spark.memory import cached_logs, heap, memory_limit
 from replctl.spark.scratch import make_scratch
-from replctl.spark.settings import (
+from replctl.spark.spark_conf import SparkConf
+from replctl.spark.spark_settings import (
     DELTA,
     FORCED_SETTINGS,
     check_delta,
@@ -26,7 +27,6 @@ from replctl.spark.settings import (
     unwanted,
     without_legacy,
 )
-from replctl.spark.spark_conf import SparkConf
 from replctl.spark.values import OPTIMIZED_FILE_SIZE
 
 with warnings.catch_warnings():

@@ -116,8 +116,9 @@ def test_connections_of_a_process_that_has_died_do_not_count(session: Session) -
     cluster = session.cluster
     run(session, "create role b login connection limit 1")
     program = (
-        "import sys, time; from replctl.catalog.open_cluster import open_cluster; from replctl.session"
-        " import Session; session = Session.connect(open_cluster(sys.argv[1]), 'postgres', 'b');"
+        "import sys, time; from replctl.catalog.open_cluster import open_cluster;"
+        " from replctl.session import Session;"
+        " session = Session.connect(open_cluster(sys.argv[1]), 'postgres', 'b');"
         " print('open', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", program, str(cluster.path)]

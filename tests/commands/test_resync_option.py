@@ -8,7 +8,7 @@ from fix_psql import Psql
 from golden_script import answer_of
 
 from replctl.catalog.pg_subscription import Resync, find_subscription
-from replctl.dump.database import DumpOptions, dump_database
+from replctl.dump.dumped_database import DumpOptions, dump_database
 from replctl.execute import execute
 from replctl.psql.describe_replication import own_options
 from replctl.session import Session

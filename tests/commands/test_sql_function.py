@@ -12,7 +12,7 @@ from replctl.parser import ast
 from replctl.parser.parse import parse_statement
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.lake import spark_sql
-from replctl.query.rewrite import rewritten
+from replctl.query.query_rewrite import rewritten
 from replctl.session import Session
 
 

@@ -17,9 +17,9 @@ from fix_replication import Database
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replctl.dump.database import DumpOptions, dump_database
-from replctl.dump.definition import dollar_quoted
 from replctl.dump.dialect import renamings
+from replctl.dump.dumped_database import DumpOptions, dump_database
+from replctl.dump.dumped_definition import dollar_quoted
 from replctl.dump.entry import Entry, in_order
 from replctl.execute import execute
 from replctl.session import Session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 from hostile_texts import NAMES
 
-from replctl.dump.database import DumpOptions, dump_database
+from replctl.dump.dumped_database import DumpOptions, dump_database
 from replctl.execute import execute
 from replctl.session import Session
 from replctl.types.quote import quote_identifier, quote_string

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from replctl.psql.history import History, history_text
 from replctl.psql.messages import Messages
-from replctl.psql.scan import StatementScanner
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
+from replctl.psql.statement_scan import StatementScanner
+from replctl.psql.typed_history import History, history_text
 from replctl.psql.variables import Variables
 from replctl.session import Session
 

@@ -18,9 +18,9 @@ from fix_psql import Psql
 from replctl.catalog.cluster import Cluster
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.psql.command_group import _command_first
-from replctl.psql.history import History, history_text
 from replctl.psql.messages import Messages
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
+from replctl.psql.typed_history import History, history_text
 from replctl.psql.variables import Variables
 from replctl.session import Session
 

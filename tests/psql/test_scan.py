@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replctl.psql.scan import Prompt, Statement, StatementScanner
 from replctl.psql.scan_slash import Argument, SlashScanner
+from replctl.psql.statement_scan import Prompt, Statement, StatementScanner
 from replctl.psql.variables import Variables
 
 SCRIPTS = sorted((Path(__file__).parent / "data" / "scan").glob("*.sql"))

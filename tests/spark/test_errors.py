@@ -14,7 +14,7 @@ from replctl.errors import (
     SerializationFailure,
     SessionEnded,
 )
-from replctl.spark.errors import HostNotReached, translated
+from replctl.spark.spark_errors import HostNotReached, translated
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from replctl.spark.errors import translated
+from replctl.spark.spark_errors import translated
 
 
 @pytest.mark.parametrize(

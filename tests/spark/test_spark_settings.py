@@ -10,7 +10,7 @@ from fix_spark import opened_engine
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.spark import SparkConf
 from replctl.spark.session_start import configure
-from replctl.spark.settings import (
+from replctl.spark.spark_settings import (
     CATALOG,
     DELTA,
     EXTENSIONS,

@@ -65,8 +65,8 @@ from replctl.spark.outcome import (
 from replctl.spark.partition import leaf_number_sql
 from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.staged import Staged
+from replctl.spark.table_comparison import Sides, buckets_query, differences_query
 from replctl.spark.values import ChangedFiles
-from replctl.spark.verify import Sides, buckets_query, differences_query
 from replctl.types import builtin
 
 _FILE = Path(__file__).parent / "data" / "sql_shapes.txt"

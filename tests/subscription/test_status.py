@@ -21,7 +21,7 @@ from replctl.catalog.table_home import relative_location
 from replctl.errors import ConnectionFailure
 from replctl.launcher import SyncFailure, enabled_subscriptions
 from replctl.psql.metrics import Metrics, serving
-from replctl.psql.status import Limit
+from replctl.psql.status_output import Limit
 from replctl.psql.variables import PsqlError
 from replctl.session import Session
 

@@ -8,7 +8,7 @@ from replctl.catalog import schema
 from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import get_sequence
-from replctl.query.rewrite import view_query
+from replctl.query.query_rewrite import view_query
 from replctl.query.standard.common import Row, place, relations, visible, yes_or_no
 from replctl.query.tree import tables_of
 from replctl.query.view_definition import view_definition

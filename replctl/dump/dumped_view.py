@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from replctl.catalog.pg_class import Relation
+from replctl.dump.dumped_table import with_column_comments
 from replctl.dump.entry import Entry, ObjectKey
 from replctl.dump.source import Source, full_name, node_keys, type_key, with_options
-from replctl.dump.table import with_column_comments
-from replctl.query.rewrite import view_query
+from replctl.query.query_rewrite import view_query
 from replctl.query.tree import tables_of, transform
 from replctl.query.view_definition import view_definition
 

@@ -13,7 +13,7 @@ from replctl.psql.sync import report_failures
 
 if TYPE_CHECKING:
     from replctl.explain import SubscriptionPlan, TablePlan
-    from replctl.psql.settings import PsqlSettings
+    from replctl.psql.psql_settings import PsqlSettings
 
 _COLUMNS = (
     "Subscription", "Database", "Table", "State", "Transactions", "Rows read", "Bytes read",

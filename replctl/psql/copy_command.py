@@ -12,9 +12,9 @@ from typing import IO
 
 from replctl.psql.command_context import CommandContext, CommandResult, CommandStatus
 from replctl.psql.output import Output
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.scan_slash import Argument, SlashScanner
 from replctl.psql.send_query import Delivery, send_query
-from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 from replctl.record import dataclass
 

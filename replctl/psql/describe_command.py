@@ -24,7 +24,7 @@ from replctl.psql.described import (
 )
 from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_content import Table
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 from replctl.types.builtin import SystemRelation
 

@@ -19,7 +19,7 @@ from replctl.expr import nodes
 from replctl.expr.enum_order import with_enum_order
 from replctl.query import stored
 from replctl.query.inline_function import check_no_calls, inlined
-from replctl.query.policy import condition_query, visible_rows
+from replctl.query.row_policy import condition_query, visible_rows
 from replctl.query.session_form import in_form
 from replctl.query.tree import (
     FromCte,

@@ -12,8 +12,8 @@ from replctl.catalog.aclchk import function_acl
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_proc import UserFunction, UserOperator, list_functions, list_operators
 from replctl.catalog.pg_type import enum_labels, type_name
+from replctl.dump.dumped_privilege import acl_entries
 from replctl.dump.entry import Entry
-from replctl.dump.privilege import acl_entries
 from replctl.dump.source import Source, type_key
 from replctl.errors import FeatureNotSupported
 from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string

@@ -15,7 +15,7 @@ from replctl.psql.sync import with_subscription
 from replctl.spark import DIFFERENCE_KINDS
 
 if TYPE_CHECKING:
-    from replctl.psql.settings import PsqlSettings
+    from replctl.psql.psql_settings import PsqlSettings
     from replctl.spark import Comparison, RowDifference
     from replctl.verify import VerifiedSubscription, VerifiedTable
 

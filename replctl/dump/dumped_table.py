@@ -19,8 +19,8 @@ from replctl.catalog.ruleutils import (
     partition_key_types,
 )
 from replctl.dump.dialect import added, created
+from replctl.dump.dumped_privilege import acl_entries
 from replctl.dump.entry import Entry, ObjectKey
-from replctl.dump.privilege import acl_entries
 from replctl.dump.source import Source, expression_keys, full_name, type_key
 from replctl.types.builtin import types
 from replctl.types.quote import quote_identifier, quote_qualified_identifier

@@ -8,7 +8,14 @@ from replctl import __version__
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.transaction import Catalog
-from replctl.dump import definition, replication, rows, security, table, view
+from replctl.dump import (
+    dumped_definition,
+    dumped_replication,
+    dumped_rows,
+    dumped_table,
+    dumped_view,
+    security,
+)
 from replctl.dump.dialect import IF_REPLCTL, QUESTION
 from replctl.dump.entry import Entry, in_order
 from replctl.dump.source import Source
@@ -80,7 +87,7 @@ def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
             yield _STORAGE
         if entry.kind == "TABLE DATA":
             found = tables[entry.schema or "", entry.name]
-            entry = rows.table_rows(session, found, entry.owner)
+            entry = dumped_rows.table_rows(session, found, entry.owner)
             if not entry.text:
                 continue
         yield entry.shown()
@@ -100,24 +107,24 @@ def _entries(
     everything = not options.is_selective
     if everything:
         entries += [
-            *definition.schemas(source),
-            *definition.types(source),
-            *definition.functions(source),
-            *definition.operators(source),
-            *table.sequences(source, relations),
-            *table.tables(source, relations),
-            *view.views(source, relations),
+            *dumped_definition.schemas(source),
+            *dumped_definition.types(source),
+            *dumped_definition.functions(source),
+            *dumped_definition.operators(source),
+            *dumped_table.sequences(source, relations),
+            *dumped_table.tables(source, relations),
+            *dumped_view.views(source, relations),
         ]
         for relation in relations.values():
-            entries += table.privileges(source, relation)
+            entries += dumped_table.privileges(source, relation)
         entries += security.policies(source, relations)
         entries += security.default_privileges(source)
         if not options.schema_only:
-            entries += rows.sequence_values(source, relations)
-            entries += view.refreshes(source, relations)
+            entries += dumped_rows.sequence_values(source, relations)
+            entries += dumped_view.refreshes(source, relations)
             entries += [_rows_to_come(source, t) for t in relations.values() if t.kind == "r"]
     if everything or options.publications:
-        entries += replication.publications(source)
+        entries += dumped_replication.publications(source)
     if everything or options.subscriptions:
         entries += _subscriptions(session, source)
     return in_order(entries), relations
@@ -131,7 +138,7 @@ def _rows_to_come(source: Source, relation: Relation) -> Entry:
 def _subscriptions(session: Session, source: Source) -> list[Entry]:
     """Connection strings may hold passwords: only superusers see them (getSubscriptions)."""
     if source.environment.privileges.is_superuser:
-        return list(replication.subscriptions(source))
+        return list(dumped_replication.subscriptions(source))
     session.notice(
         "subscriptions not dumped because current user is not a superuser", severity="WARNING"
     )

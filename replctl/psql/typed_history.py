@@ -11,7 +11,7 @@ from prompt_toolkit.history import FileHistory
 
 from replctl.passwords import may_hold_password
 from replctl.private_file import open_private
-from replctl.psql.settings import PsqlSettings
+from replctl.psql.psql_settings import PsqlSettings
 
 _SET = re.compile(r"\s*\\set\s+(\w+)\s+\S")
 _VARIABLE = re.compile(r":['\"]?(\w+)")

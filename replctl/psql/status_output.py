@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from replctl.lsn import format_lsn
 from replctl.psql.describe_replication import changed_lines
 from replctl.psql.print_content import Alignment, Table
-from replctl.psql.retention import retention_lines
+from replctl.psql.retention_lines import retention_lines
 from replctl.record import dataclass
 
 if TYPE_CHECKING:
-    from replctl.psql.settings import PsqlSettings
+    from replctl.psql.psql_settings import PsqlSettings
     from replctl.status import Lag, SubscriptionStatus, TableStatus
 
 _SECONDS = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86400}
