@@ -33,7 +33,7 @@ from replctl.query.tree import FromNode, FromTable, Output, Query, is_volatile
 from replctl.query.with_check import check_new_rows
 from replctl.query.write import Plan, WrittenTable, modified_relation, plan_of, written
 from replctl.record import dataclass
-from replctl.replication.replica_identity import check_replica_identity
+from replctl.replication.replica_identity import check_replica_identity, check_sent_in_parts
 from replctl.result import Result
 from replctl.session import Session
 from replctl.spark import Target, TargetColumn
@@ -99,6 +99,9 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
             if change.plan.relation.oid == relation.oid:
                 _check_permitted(session, catalog, relation, change, command)
         changes = _with_policies(session, catalog, relation, changes, command)
+        for change in changes:
+            if change.is_volatile and not change.plan.target.key:
+                check_sent_in_parts(catalog, change.plan.relation)
         for changed in _changed_relations(changes):
             check_replica_identity(catalog, changed, command)
             error = append_only_error(changed, "U" if command == "update" else "D")

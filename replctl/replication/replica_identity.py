@@ -11,7 +11,11 @@ from collections.abc import Collection
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.transaction import Catalog
-from replctl.errors import InvalidColumnReference, ObjectNotInPrerequisiteState
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    ObjectNotInPrerequisiteState,
+)
 from replctl.expr import nodes
 from replctl.replication.published_relation import PublicationSet, PublishedRelation
 
@@ -84,6 +88,25 @@ def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -
         f" {command}s",
         hint=f"To enable {gerund} the table, set REPLICA IDENTITY using ALTER TABLE.",
     )
+
+
+def check_sent_in_parts(catalog: Catalog, relation: Relation) -> None:
+    """Check whether an UPDATE that is decoded as DELETE and INSERT is published as PostgreSQL would
+    do it: that of a table without a key whose equal rows may get different values.
+
+    Raises:
+        FeatureNotSupported: a publication sends some of INSERT, UPDATE and DELETE, and not others.
+    """
+    for publication in list_publications(catalog):
+        sent = {publication.publishes(action) for action in ("insert", "update", "delete")}
+        if len(sent) == 1:
+            continue
+        if PublicationSet(catalog, [publication]).changes_of(relation) is not None:
+            raise FeatureNotSupported(
+                "volatile functions in UPDATE are not supported for a table without a key of which"
+                f' publication "{publication.name}" does not send INSERT, UPDATE and DELETE alike',
+                hint="Add a primary key to the table.",
+            )
 
 
 def _filter_is_covered(

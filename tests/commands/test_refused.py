@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, InternalError
 from replctl.execute import execute
 from replctl.session import Session
 
@@ -40,3 +40,24 @@ def test_is_refused_by_name(session: Session, statement: str, message: str) -> N
     assert message in caught.value.message
     (result,) = execute(session, "select count(*) from pg_class where relnamespace = 2200")
     assert result.rows == [["2"]]
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_refused"), [("update", True), ("insert, delete", True), ("truncate", False)]
+)
+def test_a_volatile_update_without_a_key_is_sent_as_a_whole(
+    session: Session, sent: str, *, is_refused: bool
+) -> None:
+    """It is decoded as DELETE and INSERT, which a publication of UPDATE alone would not send."""
+    for statement in (
+        "create table t (a int, b float8)",
+        "alter table t replica identity full",
+        f"create publication p for table t with (publish = '{sent}')",
+    ):
+        list(execute(session, statement))
+    error = FeatureNotSupported if is_refused else InternalError
+    message = 'publication "p" does not send' if is_refused else "this session has no Spark"
+    with pytest.raises(error, match=message):
+        list(execute(session, "update t set b = random()"))
+    with pytest.raises(InternalError, match="this session has no Spark"):
+        list(execute(session, "update t set b = 1"))
