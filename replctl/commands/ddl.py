@@ -21,8 +21,8 @@ from replctl.errors import IoError, Notice, PostgresError, TransactionInProgress
 from replctl.lake.definition import changing_definitions
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_readable
+from replctl.lake.recovery import recover
 from replctl.lake.rewrite import RewrittenTable, TableRewrite, rewrite_table
-from replctl.lake.table_write import recover
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn

@@ -11,7 +11,7 @@ from replctl.catalog.apply_batch import delete_apply_batch
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import Catalog
-from replctl.lake.table_write import undo_or_leave
+from replctl.lake.recovery import undo_or_leave
 from replctl.lake.waiting import when_free
 from replctl.session import Session
 

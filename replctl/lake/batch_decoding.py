@@ -36,6 +36,7 @@ from replctl.lake.column_fault import check_decodable
 from replctl.lake.delta_log import log_versions
 from replctl.lake.file_access import check_readable
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
+from replctl.lake.recovery import recover
 from replctl.lake.remote_relation import (
     check_filters,
     relation_name,
@@ -43,7 +44,6 @@ from replctl.lake.remote_relation import (
     remote_relation,
     sent_columns,
 )
-from replctl.lake.table_write import recover
 from replctl.lake.version_chain import replaced
 from replctl.lake.version_range import is_sent_whole
 from replctl.lane import Lane, lanes, side_by_side

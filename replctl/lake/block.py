@@ -21,7 +21,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import tell_of_files
-from replctl.lake.table_write import undo_or_leave
+from replctl.lake.recovery import undo_or_leave
 from replctl.lake.undo import undo_commits
 from replctl.session import Savepoint, Session, TransactionBlock
 

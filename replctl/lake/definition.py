@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.transaction import Catalog
 from replctl.lake import commit_log
-from replctl.lake.table_write import recover
+from replctl.lake.recovery import recover
 from replctl.session import Session
 
 

@@ -30,8 +30,8 @@ from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.change_source import change_source, feed_version
 from replctl.lake.column_fault import check_listable
 from replctl.lake.file_access import check_readable
+from replctl.lake.recovery import recover
 from replctl.lake.table_read import relation_at
-from replctl.lake.table_write import recover
 from replctl.lake.version_chain import replaced
 from replctl.record import dataclass
 from replctl.replication.output_plugin import (

@@ -28,9 +28,9 @@ from replctl.lake.column_fault import check_copyable
 from replctl.lake.delta_files import table_size
 from replctl.lake.file_access import check_readable
 from replctl.lake.past_snapshot import past_snapshot
+from replctl.lake.recovery import recover
 from replctl.lake.remote_relation import check_filters, relation_name, remote_table
 from replctl.lake.table_read import enter_foreign_versions, numbered_as
-from replctl.lake.table_write import recover
 from replctl.lake.version_chain import replaced
 from replctl.replication.node import RemoteRelation, Rows, Snapshot
 from replctl.replication.published_relation import PublicationSet, TableToCopy

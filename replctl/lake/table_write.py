@@ -13,40 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from replctl import spark
-from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import make_nonces
-from replctl.catalog.intent import (
-    Intent,
-    delete_intents,
-    disown,
-    insert_intent,
-    intents_of,
-    move_intent,
-    writers_of,
-    writes_others,
-)
-from replctl.catalog.lock import LockMode, OpenBlock, object_lock
+from replctl.catalog.intent import Intent, delete_intents, insert_intent, intents_of, move_intent
+from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import Relation, load_relations
-from replctl.catalog.pg_replication_slots import SessionOrigin, commit_with_origin
-from replctl.catalog.pg_wal import TRUNCATE, bequeath, enter, last_logged_version, take_back
-from replctl.catalog.storage import (
-    DELETION_VECTORS,
-    Storage,
-    abandon_storage,
-    begin_storage,
-    note_storage,
-)
-from replctl.catalog.transaction import (
-    Catalog,
-    abort_transaction,
-    backend_of,
-    blocks_of_others,
-    commit_transaction,
-    insert_lsn,
-    next_insert_lsn,
-    xids_of_block,
-)
-from replctl.errors import DuplicateObject, PostgresError, QueryCanceled, SerializationFailure
+from replctl.catalog.pg_wal import TRUNCATE, enter, last_logged_version, take_back
+from replctl.catalog.storage import DELETION_VECTORS, Storage, begin_storage, note_storage
+from replctl.catalog.transaction import Catalog, commit_transaction, insert_lsn, next_insert_lsn
+from replctl.errors import DuplicateObject, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.column_fault import check_columns
@@ -54,8 +28,9 @@ from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
 from replctl.lake.delta_rules import check_can_be_undone, check_uniform
 from replctl.lake.file_access import check_writable
-from replctl.lake.leftovers import removing_leftovers, take_over, tell_of_files
+from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.location import check_is_empty
+from replctl.lake.recovery import recover, undo_or_leave
 from replctl.lake.repeat import repeated
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import table_source
@@ -64,10 +39,8 @@ from replctl.lake.undo import (
     floor_of,
     pending_commits,
     storage_of,
-    tell_of_undo,
     undo_commits,
     undo_since,
-    written_tables,
 )
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
@@ -365,50 +338,6 @@ def check_rules(session: Session, relids: Collection[int]) -> None:
         check_uniform(relation, lambda name: session.engine().has_class(name))
 
 
-def recover(session: Session, relids: Sequence[int] | None = None) -> None:
-    """Finish or undo the transactions of dead processes that touch `relids`; without them, the
-    blocks of the database, which may have changed definitions.  On a standby the primary does.
-
-    What cannot be undone in other tables stays, and stops only who uses these.
-
-    Raises:
-        PostgresError: it cannot be undone in one of `relids`.
-    """
-    cluster = session.cluster
-    if cluster.is_in_recovery:
-        return
-    _disown_abandoned(cluster)
-    with cluster.begin(write=False) as connection:
-        if relids is None:
-            candidates = blocks_of_others(connection, session.database_oid, cluster.backend)
-        else:
-            candidates = writers_of(connection, cluster.backend, relids)
-    for xid, backend in candidates.items():
-        if cluster.is_alive(backend):
-            continue
-        try:
-            _end_abandoned(session, xid, backend)
-        except QueryCanceled:
-            raise
-        except PostgresError as error:
-            if relids is None:
-                tell_of_undo(session, xid, error)
-                continue
-            with cluster.begin(write=False) as connection:
-                if not writes_others(connection, xid, relids):
-                    raise
-            _undo_tables(session, xid, relids)
-
-
-def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
-    """Undo those of some blocks, of whatever databases, whose processes are dead, as `recover`."""
-    dead = [block for block in blocks if not session.cluster.is_alive(block.backend)]
-    if not dead or session.cluster.is_in_recovery:
-        return
-    for block in dead:
-        _end_abandoned(session.in_database(block.database_oid), block.xid, block.backend)
-
-
 # ---------------------------------------------------------------------------------------------
 # One transaction
 
@@ -491,90 +420,6 @@ def _enter_into(catalog: Catalog, writer: TableWriter, *, ends: bool = False) ->
         )
 
 
-def undo_or_leave(session: Session, xid: int) -> None:
-    """Undo a transaction; if that fails too, its tables' next user does it."""
-    try:
-        _undo(session, xid)
-    except PostgresError as error:
-        tell_of_undo(session, xid, error)
-        session.cluster.abandoned.add(xid)
-        _disown_abandoned(session.cluster)
-
-
-def _disown_abandoned(cluster: Cluster) -> None:
-    """Leave the transactions that this process could not undo to whoever uses their tables next,
-    once the catalog can be written again."""
-    for xid in list(cluster.abandoned):
-        with cluster.begin(write=True) as connection:
-            disown(connection, xid)
-        cluster.abandoned.discard(xid)
-
-
-def _end_abandoned(session: Session, xid: int, backend: str) -> None:
-    """End the transaction of a process that died: commit it if all that it does is there, else undo
-    it.  Do nothing if its process has ended it, or another process has, since it was seen in
-    progress.
-
-    Args:
-        backend: the process, which is known to be dead: it ends nothing any more.
-    """
-    with session.cluster.lock("recovery"):
-        with session.cluster.begin(write=False) as connection:
-            if backend_of(connection, xid) != backend:
-                return
-        _end_in_progress(session, xid)
-
-
-def _end_in_progress(session: Session, xid: int) -> None:
-    intents, relations = written_tables(session, xid)
-    take_over(session, xid, relations)
-    done = [
-        commit.mark
-        for intent in intents
-        for commit in _commits_of(session, relations, intent, xid)
-        if commit.changes_data and commit.mark is not None and not commit.is_silent
-    ]
-    if not (done and any(intent.is_whole for intent in intents)):
-        _undo(session, xid)
-        return
-    origin = None
-    if done[0].origin is not None and done[0].origin_at is not None:
-        origin = SessionOrigin(done[0].origin, *done[0].origin_at)
-    with session.cluster.write(session.database_oid) as catalog:
-        for relation in relations.values():
-            commit_log.enter_versions(catalog, session.cluster, relation, own_xid=xid)
-        delete_intents(catalog.connection, xid)
-        commit_with_origin(catalog.connection, xid, origin, changes_catalog=False)
-
-
-def _undo(session: Session, xid: int) -> None:
-    """Take back what a transaction has written and defined, and forget it."""
-    cluster = session.cluster
-    relations = undo_commits(session, xid)
-    with cluster.write(session.database_oid) as catalog:
-        # First: what others have committed within the transaction comes before what they did since
-        take_back(catalog, xid)
-        bequeath(catalog, xid)
-        for relation in relations.values():
-            commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
-        for own in xids_of_block(catalog.connection, xid):
-            abort_transaction(catalog.connection, own)
-        left = abandon_storage(catalog.connection)
-    tell_of_files(session, left)
-
-
-def _undo_tables(session: Session, xid: int, relids: Collection[int]) -> None:
-    """Take back what the transaction of a dead process has written into some tables; for the
-    others, of which one cannot be read, it stays to be undone."""
-    relations = undo_commits(session, xid, only=relids)
-    with session.cluster.write(session.database_oid) as catalog:
-        for relation in relations.values():
-            take_back(catalog, xid, relid=relation.oid)
-            bequeath(catalog, xid, relid=relation.oid)
-            commit_log.enter_versions(catalog, session.cluster, relation, undone_xid=xid)
-        delete_intents(catalog.connection, xid, relids)
-
-
 def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
     """Take back what one statement of a block has written, which is going to be repeated.
 
@@ -595,16 +440,6 @@ def undo_relation(writer: TableWriter, relid: int) -> None:
     floor = floor_of(writer.read_versions[relid])
     relation = writer.relations[relid]
     repeated(partial(undo_since, writer.session, writer.xid, relation, floor))
-
-
-def _commits_of(
-    session: Session, relations: dict[int, Relation], intent: Intent, xid: int
-) -> list[DeltaCommit]:
-    relation = relations.get(intent.relid)
-    if relation is None:
-        return []
-    commits = commits_since(session, relation, intent.version)
-    return [commit for commit in commits if commit.is_of(xid)]
 
 
 def _overtaken() -> SerializationFailure:

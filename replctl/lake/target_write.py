@@ -16,9 +16,10 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_rules import append_only_error, check_uniform
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
+from replctl.lake.recovery import recover
 from replctl.lake.replicated_table import TableOutcome
 from replctl.lake.subscriber_state import SubscriberState
-from replctl.lake.table_write import TableWriter, recover, undo_relation
+from replctl.lake.table_write import TableWriter, undo_relation
 from replctl.lake.target_relations import Families, TargetRelations, leaves_of_families
 from replctl.lake.waiting import when_free
 from replctl.record import dataclass

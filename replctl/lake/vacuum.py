@@ -40,9 +40,9 @@ from replctl.lake.delta_files import superfluous_files, unneeded_files, unneeded
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import is_data_name, is_log_name
 from replctl.lake.leftovers import removing_leftovers
+from replctl.lake.recovery import recover
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import enter_foreign_versions
-from replctl.lake.table_write import recover
 from replctl.record import dataclass
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session

@@ -15,7 +15,7 @@ from replctl.errors import (
     TransactionInProgress,
     UnfinishedBatch,
 )
-from replctl.lake.table_write import recover_blocks
+from replctl.lake.recovery import recover_blocks
 from replctl.session import Session
 
 T = TypeVar("T")

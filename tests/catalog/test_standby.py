@@ -43,8 +43,8 @@ from replctl.lake.commit_log import enter_versions, marked_text
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.promotion import FoundInStorage, promote_without_primary
 from replctl.lake.publisher import LakePublisher
+from replctl.lake.recovery import recover
 from replctl.lake.table_read import visible_versions
-from replctl.lake.table_write import recover
 from replctl.session import Session
 
 _SLOTS = (

@@ -28,7 +28,7 @@ from replctl.errors import PostgresError
 from replctl.lake import commit_log
 from replctl.lake.delta_log import read_commit
 from replctl.lake.publisher import LakePublisher
-from replctl.lake.table_write import recover
+from replctl.lake.recovery import recover
 
 _LOGS = int(os.environ.get("REPLCTL_TEST_HOSTILE_LOGS", "200"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))

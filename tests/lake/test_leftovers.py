@@ -15,10 +15,10 @@ from replctl.catalog.intent import Intent, insert_intent, intents_of
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.transaction import begin_transaction
 from replctl.errors import ConnectionFailure, DiskFull, Notice
-from replctl.lake import free_space, table_write
+from replctl.lake import free_space, recovery
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import removing_leftovers, take_over
-from replctl.lake.table_write import recover, undo_or_leave
+from replctl.lake.recovery import recover, undo_or_leave
 
 _NAME = "part-00000-0b1c2d3e-0000-4000-8000-{:012d}.c000.snappy.parquet"
 _LEFT = [_NAME.format(1), f"ab/{_NAME.format(2)}", f"_change_data/cdc{_NAME.format(3)[4:]}"]
@@ -179,8 +179,8 @@ def test_what_cannot_be_undone_now_is_undone_later(
         raise DiskFull("could not write the catalog: no space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(table_write, "undo_commits", refuse)
-        full.setattr(table_write, "disown", refuse)
+        full.setattr(recovery, "undo_commits", refuse)
+        full.setattr(recovery, "disown", refuse)
         with pytest.raises(DiskFull):
             undo_or_leave(session, xid)
     with cluster.begin(write=False) as connection:

@@ -32,11 +32,12 @@ from replctl.errors import (
     PostgresError,
     UnfinishedBatch,
 )
-from replctl.lake import commit_log, table_write
+from replctl.lake import commit_log, recovery
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import latest_version
+from replctl.lake.recovery import recover
 from replctl.lake.table_read import visible_versions
-from replctl.lake.table_write import recover, writing
+from replctl.lake.table_write import writing
 from replctl.lake.undo import undo_commits
 from replctl.lake.unfinished_batch import leave_batch, note_part_written, unfinished_error
 from replctl.lake.waiting import when_free
@@ -256,7 +257,7 @@ def test_what_cannot_be_undone_in_one_table_stops_no_other(
             raise reason
         return undo_commits(session, xid, floors, only)
 
-    monkeypatch.setattr(table_write, "undo_commits", undo_or_fail)
+    monkeypatch.setattr(recovery, "undo_commits", undo_or_fail)
     _write(lake, other)
     with pytest.raises(type(reason)):
         _write(lake, lake.oid)
@@ -274,7 +275,7 @@ def test_a_statement_that_could_not_be_undone_is_not_committed_later(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All that it does is there, but it has failed."""
-    monkeypatch.setattr(table_write, "undo_commits", _fail)
+    monkeypatch.setattr(recovery, "undo_commits", _fail)
     lake.session.on_notice = lambda _notice: None
     with lake.session.read() as catalog:
         relation = load_relations(catalog, [lake.oid])[lake.oid]

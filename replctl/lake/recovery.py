@@ -1,0 +1,163 @@
+"""Recovery: the transactions of dead processes are finished, or undone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.intent import Intent, delete_intents, disown, writers_of, writes_others
+from replctl.catalog.lock import OpenBlock
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_replication_slots import SessionOrigin, commit_with_origin
+from replctl.catalog.pg_wal import bequeath, take_back
+from replctl.catalog.storage import abandon_storage
+from replctl.catalog.transaction import (
+    abort_transaction,
+    backend_of,
+    blocks_of_others,
+    xids_of_block,
+)
+from replctl.errors import PostgresError, QueryCanceled
+from replctl.lake import commit_log
+from replctl.lake.delta_log import DeltaCommit
+from replctl.lake.leftovers import take_over, tell_of_files
+from replctl.lake.undo import commits_since, tell_of_undo, undo_commits, written_tables
+from replctl.session import Session
+
+
+def recover(session: Session, relids: Sequence[int] | None = None) -> None:
+    """Finish or undo the transactions of dead processes that touch `relids`; without them, the
+    blocks of the database, which may have changed definitions.  On a standby the primary does.
+
+    What cannot be undone in other tables stays, and stops only who uses these.
+
+    Raises:
+        PostgresError: it cannot be undone in one of `relids`.
+    """
+    cluster = session.cluster
+    if cluster.is_in_recovery:
+        return
+    _disown_abandoned(cluster)
+    with cluster.begin(write=False) as connection:
+        if relids is None:
+            candidates = blocks_of_others(connection, session.database_oid, cluster.backend)
+        else:
+            candidates = writers_of(connection, cluster.backend, relids)
+    for xid, backend in candidates.items():
+        if cluster.is_alive(backend):
+            continue
+        try:
+            _end_abandoned(session, xid, backend)
+        except QueryCanceled:
+            raise
+        except PostgresError as error:
+            if relids is None:
+                tell_of_undo(session, xid, error)
+                continue
+            with cluster.begin(write=False) as connection:
+                if not writes_others(connection, xid, relids):
+                    raise
+            _undo_tables(session, xid, relids)
+
+
+def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
+    """Undo those of some blocks, of whatever databases, whose processes are dead, as `recover`."""
+    dead = [block for block in blocks if not session.cluster.is_alive(block.backend)]
+    if not dead or session.cluster.is_in_recovery:
+        return
+    for block in dead:
+        _end_abandoned(session.in_database(block.database_oid), block.xid, block.backend)
+
+
+def undo_or_leave(session: Session, xid: int) -> None:
+    """Undo a transaction; if that fails too, its tables' next user does it."""
+    try:
+        _undo(session, xid)
+    except PostgresError as error:
+        tell_of_undo(session, xid, error)
+        session.cluster.abandoned.add(xid)
+        _disown_abandoned(session.cluster)
+
+
+def _disown_abandoned(cluster: Cluster) -> None:
+    """Leave the transactions that this process could not undo to whoever uses their tables next,
+    once the catalog can be written again."""
+    for xid in list(cluster.abandoned):
+        with cluster.begin(write=True) as connection:
+            disown(connection, xid)
+        cluster.abandoned.discard(xid)
+
+
+def _end_abandoned(session: Session, xid: int, backend: str) -> None:
+    """End the transaction of a process that died: commit it if all that it does is there, else undo
+    it.  Do nothing if its process has ended it, or another process has, since it was seen in
+    progress.
+
+    Args:
+        backend: the process, which is known to be dead: it ends nothing any more.
+    """
+    with session.cluster.lock("recovery"):
+        with session.cluster.begin(write=False) as connection:
+            if backend_of(connection, xid) != backend:
+                return
+        _end_in_progress(session, xid)
+
+
+def _end_in_progress(session: Session, xid: int) -> None:
+    intents, relations = written_tables(session, xid)
+    take_over(session, xid, relations)
+    done = [
+        commit.mark
+        for intent in intents
+        for commit in _commits_of(session, relations, intent, xid)
+        if commit.changes_data and commit.mark is not None and not commit.is_silent
+    ]
+    if not (done and any(intent.is_whole for intent in intents)):
+        _undo(session, xid)
+        return
+    origin = None
+    if done[0].origin is not None and done[0].origin_at is not None:
+        origin = SessionOrigin(done[0].origin, *done[0].origin_at)
+    with session.cluster.write(session.database_oid) as catalog:
+        for relation in relations.values():
+            commit_log.enter_versions(catalog, session.cluster, relation, own_xid=xid)
+        delete_intents(catalog.connection, xid)
+        commit_with_origin(catalog.connection, xid, origin, changes_catalog=False)
+
+
+def _undo(session: Session, xid: int) -> None:
+    """Take back what a transaction has written and defined, and forget it."""
+    cluster = session.cluster
+    relations = undo_commits(session, xid)
+    with cluster.write(session.database_oid) as catalog:
+        # First: what others have committed within the transaction comes before what they did since
+        take_back(catalog, xid)
+        bequeath(catalog, xid)
+        for relation in relations.values():
+            commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
+        for own in xids_of_block(catalog.connection, xid):
+            abort_transaction(catalog.connection, own)
+        left = abandon_storage(catalog.connection)
+    tell_of_files(session, left)
+
+
+def _undo_tables(session: Session, xid: int, relids: Collection[int]) -> None:
+    """Take back what the transaction of a dead process has written into some tables; for the
+    others, of which one cannot be read, it stays to be undone."""
+    relations = undo_commits(session, xid, only=relids)
+    with session.cluster.write(session.database_oid) as catalog:
+        for relation in relations.values():
+            take_back(catalog, xid, relid=relation.oid)
+            bequeath(catalog, xid, relid=relation.oid)
+            commit_log.enter_versions(catalog, session.cluster, relation, undone_xid=xid)
+        delete_intents(catalog.connection, xid, relids)
+
+
+def _commits_of(
+    session: Session, relations: dict[int, Relation], intent: Intent, xid: int
+) -> list[DeltaCommit]:
+    relation = relations.get(intent.relid)
+    if relation is None:
+        return []
+    commits = commits_since(session, relation, intent.version)
+    return [commit for commit in commits if commit.is_of(xid)]
