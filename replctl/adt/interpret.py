@@ -15,6 +15,15 @@ from replctl.expr import nodes, object_identifier
 from replctl.types import builtin
 from replctl.types import text as type_text
 
+#: What the engine of a query computes, and not an evaluator: a compiled expression gets its value.
+OF_AN_ENGINE = (
+    nodes.Var,
+    nodes.SubLink,
+    nodes.Aggref,
+    nodes.WindowFunc,
+    nodes.SqlValueFunction,
+    nodes.GroupingFunc,
+)
 #: (row, what Param(0) stands for) -> value
 Step: TypeAlias = Callable[[Sequence[Any], Any], Any]
 

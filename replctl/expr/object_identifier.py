@@ -27,6 +27,7 @@ from replctl.errors import (
 from replctl.expr import type_names
 from replctl.types import builtin, text
 from replctl.types.builtin import Function, Operator
+from replctl.types.guc_check import TEXT_SEARCH_CONFIGURATIONS
 from replctl.types.quote import (
     quote_identifier,
     quote_qualified_identifier,
@@ -36,40 +37,6 @@ from replctl.types.quote import (
 if TYPE_CHECKING:
     from replctl.expr.environment import NamedObjects
 
-#: The text search configurations that initdb makes, with dictionaries called NAME_stem.
-TEXT_SEARCH_CONFIGURATIONS = frozenset(
-    [
-        "simple",
-        "arabic",
-        "armenian",
-        "basque",
-        "catalan",
-        "danish",
-        "dutch",
-        "english",
-        "finnish",
-        "french",
-        "german",
-        "greek",
-        "hindi",
-        "hungarian",
-        "indonesian",
-        "irish",
-        "italian",
-        "lithuanian",
-        "nepali",
-        "norwegian",
-        "portuguese",
-        "romanian",
-        "russian",
-        "serbian",
-        "spanish",
-        "swedish",
-        "tamil",
-        "turkish",
-        "yiddish",
-    ]
-)
 TEXT_SEARCH_DICTIONARIES = frozenset(
     name if name == "simple" else f"{name}_stem" for name in TEXT_SEARCH_CONFIGURATIONS
 )

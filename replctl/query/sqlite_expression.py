@@ -195,10 +195,8 @@ class ExpressionWriter:
     def _operator(
         self, expr: nodes.OpExpr, left: nodes.Expr, right: nodes.Expr, write: WriteQuery
     ) -> str | None:
-        is_comparison = expr.name in _COMPARISONS
-        is_native_comparison = is_comparison and is_native(expr.name, left.type, right.type)
         is_concatenation = expr.name == "||" and left.type == right.type == "text"
-        if not is_native_comparison and not is_concatenation:
+        if not _is_native_comparison(expr) and not is_concatenation:
             return None
         return f"({self.expr(left, write)} {expr.name} {self.expr(right, write)})"
 
@@ -421,15 +419,18 @@ def unsupported(expr: nodes.Expr) -> FeatureNotSupported:
     return FeatureNotSupported(f"{name} is not supported in a query of catalogs")
 
 
+def _is_native_comparison(expr: nodes.OpExpr) -> bool:
+    """Return whether an operator is a comparison that SQLite makes as PostgreSQL does."""
+    return expr.name in _COMPARISONS and is_native(expr.name, *(arg.type for arg in expr.args))
+
+
 def _is_safe(expr: nodes.Expr) -> bool:
     """Return whether an expression is SQLite's alone, so that it cannot fail."""
     match expr:
         case nodes.Var() | nodes.Const():
             return True
         case nodes.OpExpr(args=(left, right)):
-            is_comparison = expr.name in _COMPARISONS
-            is_native_comparison = is_comparison and is_native(expr.name, left.type, right.type)
-            return is_native_comparison and _is_safe(left) and _is_safe(right)
+            return _is_native_comparison(expr) and _is_safe(left) and _is_safe(right)
         case nodes.NullTest(is_row=False, arg=arg) | nodes.BooleanTest(arg=arg):
             return _is_safe(arg)
         case nodes.RelabelType(arg=arg):

@@ -17,16 +17,6 @@ from replctl.query.sqlite_function import implementation_of
 from replctl.query.sqlite_value import evaluated_type, has_text_form, loader, storer
 from replctl.types import builtin, text
 
-#: What only SQLite has.
-_LEAVES = (
-    nodes.Var,
-    nodes.SubLink,
-    nodes.Aggref,
-    nodes.WindowFunc,
-    nodes.SqlValueFunction,
-    nodes.GroupingFunc,
-    nodes.FieldSelect,
-)
 #: What computes some of its parts only if others want it.
 _LAZY = (nodes.BoolExpr, nodes.CaseExpr, nodes.CoalesceExpr)
 
@@ -131,7 +121,7 @@ def is_leaf(environment: Environment, node: Any) -> bool:
             for part in nodes.walk(node)
             if part is not node
         )
-    return isinstance(node, _LEAVES)
+    return isinstance(node, (*interpret.OF_AN_ENGINE, nodes.FieldSelect))
 
 
 def operand_as_text(expr: nodes.Expr) -> nodes.Expr:

@@ -24,15 +24,6 @@ from replctl.types import builtin, text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What only the engine knows; a program gets its value.
-_LEAVES = (
-    nodes.Var,
-    nodes.SubLink,
-    nodes.Aggref,
-    nodes.WindowFunc,
-    nodes.SqlValueFunction,
-    nodes.GroupingFunc,
-)
 #: Types whose Python value is their text.
 _TEXTS = frozenset(
     [
@@ -92,7 +83,7 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
     numbers: dict[str, int] = {}
 
     def replaced(node: Any) -> Any:
-        if not isinstance(node, _LEAVES) and not _is_engines(node):
+        if not isinstance(node, interpret.OF_AN_ENGINE) and not _is_engines(node):
             return None
         value = leaf(node)
         if value.text not in numbers:

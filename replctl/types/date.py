@@ -115,10 +115,14 @@ def timetz_in(text: str, typmod: int = -1, now: datetime | None = None) -> TimeT
 def timetz_out(value: TimeTz) -> str:
     """(14700000000, 28800) -> `04:05:00-08`."""
     clock, seconds_west = value
-    minutes, seconds = divmod(abs(seconds_west), 60)
+    return time_out(clock) + utc_offset(-seconds_west)
+
+
+def utc_offset(seconds_east: int) -> str:
+    """-12600 -> `-03:30`: as long as needed (EncodeTimezone)."""
+    minutes, seconds = divmod(abs(seconds_east), 60)
     hours, minutes = divmod(minutes, 60)
-    sign = "-" if seconds_west > 0 else "+"
-    text = f"{time_out(clock)}{sign}{hours:02}"
+    text = f"{'-' if seconds_east < 0 else '+'}{hours:02}"
     if minutes or seconds:
         text += f":{minutes:02}"
     return f"{text}:{seconds:02}" if seconds else text

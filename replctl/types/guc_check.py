@@ -18,7 +18,8 @@ from replctl.types.identifier import ascii_lower
 from replctl.types.quote import split_identifiers
 
 _LOCALES = ("C", "POSIX", "C.UTF-8", "C.utf8")
-_TEXT_SEARCH = frozenset(
+#: The text search configurations that initdb makes, with dictionaries called NAME_stem.
+TEXT_SEARCH_CONFIGURATIONS = frozenset(
     """
     simple arabic armenian basque catalan danish dutch english finnish french german greek hindi
     hungarian indonesian irish italian lithuanian nepali norwegian portuguese romanian russian
@@ -164,7 +165,7 @@ def _tablespaces(text: str) -> str:
 
 def _text_search_configuration(text: str) -> str:
     name = text.removeprefix("pg_catalog.")
-    if name not in _TEXT_SEARCH:
+    if name not in TEXT_SEARCH_CONFIGURATIONS:
         raise _Refused
     return f"pg_catalog.{name}"
 
@@ -216,14 +217,10 @@ def _offset_zone(seconds_east: int) -> str:
     """Return the name of a zone: 36000 becomes `<+10>-10` (pg_tzset_offset)."""
     if abs(seconds_east) >= _MAX_ZONE_SECONDS:
         raise _Refused("UTC timezone offset is out of range.")
-    minutes, seconds = divmod(abs(seconds_east), 60)
-    hours, minutes = divmod(minutes, 60)
-    shown = f"{hours:02}"
-    if minutes or seconds:
-        shown += f":{minutes:02}"
-    if seconds:
-        shown += f":{seconds:02}"
-    return f"<-{shown}>+{shown}" if seconds_east < 0 else f"<+{shown}>-{shown}"
+    from replctl.types.date import utc_offset  # few commands need it
+
+    shown = utc_offset(seconds_east)
+    return f"<{shown}>{'+' if seconds_east < 0 else '-'}{shown[1:]}"
 
 
 def _log_time_zone(text: str) -> str:

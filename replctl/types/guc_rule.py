@@ -28,6 +28,8 @@ OBEYED = frozenset(
     """.split()
 )
 
+_NAMES_OF_UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT")
+
 #: The values that replctl supports of settings that change results.  An empty text is one.
 SUPPORTED: dict[str, tuple[str, ...]] = {
     "allow_system_table_mods": ("off",),
@@ -43,7 +45,7 @@ SUPPORTED: dict[str, tuple[str, ...]] = {
     "idle_in_transaction_session_timeout": ("0",),
     "idle_session_timeout": ("0",),
     "local_preload_libraries": ("",),
-    "log_timezone": ("UTC", "Etc/UTC", "GMT", "Etc/GMT"),
+    "log_timezone": _NAMES_OF_UTC,
     "password_encryption": ("scram-sha-256",),
     "quote_all_identifiers": ("off",),
     "recovery_min_apply_delay": ("0",),
@@ -130,7 +132,7 @@ def harmless_because(key: str, category: str) -> str | None:
 
 #: Settings that a session may change for itself alone: rows are applied, and written to a
 #: subscriber, as in a server whose own zone is UTC.
-_OF_SESSIONS = {"timezone": ("UTC", "Etc/UTC", "GMT", "Etc/GMT")}
+_OF_SESSIONS = {"timezone": _NAMES_OF_UTC}
 
 
 def check_storable(name: str, value: str) -> None:

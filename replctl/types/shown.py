@@ -10,6 +10,7 @@ from typing import Any
 from replctl.errors import FeatureNotSupported
 from replctl.types import text as type_text
 from replctl.types.array_ import array_form
+from replctl.types.date import utc_offset
 from replctl.types.ranges import shown_range
 from replctl.types.session_form import CANONICAL, SessionForm
 from replctl.types.text_form import TextForm
@@ -136,7 +137,7 @@ def _timestamptz(value: int, form: SessionForm) -> str:
     if type_text.render("timestamptz", value) in ("infinity", "-infinity"):
         return type_text.render("timestamptz", value)
     offset, abbreviation = form.time_zone.at(value // _SECOND)
-    zone = _offset(offset)
+    zone = utc_offset(offset)
     if form.date_style != "ISO":
         zone = f" {abbreviation[:10]}"
     return _styled(value + offset * _SECOND, form, zone)
@@ -158,16 +159,6 @@ def _styled(local: int, form: SessionForm, zone: str) -> str:
     else:
         shown_time = f"{_styled_date(date, form)} {clock}{zone}"
     return " ".join((shown_time, *era))
-
-
-def _offset(seconds_east: int) -> str:
-    """36000 becomes `+10`, -12600 `-03:30` (EncodeTimezone)."""
-    minutes, seconds = divmod(abs(seconds_east), 60)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{'-' if seconds_east < 0 else '+'}{hours:02}"
-    if minutes or seconds:
-        text += f":{minutes:02}"
-    return f"{text}:{seconds:02}" if seconds else text
 
 
 # ---------------------------------------------------------------------------------------------
