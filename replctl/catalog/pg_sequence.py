@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import field
 from typing import Literal
 
@@ -107,6 +109,57 @@ def sequences_of(expr: nodes.Expr) -> list[int]:
     """Return the OIDs of the sequences that an expression takes values from."""
     found = map(sequence_of_call, nodes.walk(expr))
     return [oid for oid in found if oid is not None]
+
+
+class NumberedCalls:
+    """The calls of nextval() in the new values of rows, each with a column of its own.
+
+    Args:
+        first: the number of the first column.
+        varno: the number of the table that has the columns; 0: they have no table.
+
+    Attributes:
+        sequences: the OIDs of the sequences of the calls, in the order of the columns.
+    """
+
+    def __init__(self, first: int, varno: int = 0) -> None:
+        self._first = first
+        self._varno = varno
+        self.sequences: list[int] = []
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the columns."""
+        return range(self._first, self._first + len(self.sequences))
+
+    def with_columns(self, expr: nodes.Expr) -> nodes.Expr:
+        """Return an expression that finds what its calls give in columns."""
+
+        def replaced(node: nodes.Node) -> nodes.Node | None:
+            oid = sequence_of_call(node)
+            if oid is None:
+                return None
+            self.sequences.append(oid)
+            return nodes.Var(self.numbers[-1], "int8", varno=self._varno)
+
+        result: nodes.Expr = nodes.transform(expr, replaced)
+        return result
+
+    def taken(self, take: Callable[[int, int], range], count: int) -> list[range]:
+        """Return the values of each call for so many rows: in each row the calls of one sequence
+        take consecutive ones.
+
+        Args:
+            take: takes values of a sequence: its OID, and how many.
+        """
+        of_row = Counter(self.sequences)
+        values = {oid: take(oid, count * calls) for oid, calls in of_row.items()}
+        before: Counter[int] = Counter()
+        found = []
+        for oid in self.sequences:
+            found.append(values[oid][before[oid] :: of_row[oid]])
+            before[oid] += 1
+        return found
 
 
 def delete_sequence(catalog: Catalog, relid: int) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
 from replctl import spark
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
+from replctl.catalog.pg_sequence import NumberedCalls
 from replctl.errors import (
     DataError,
     FeatureNotSupported,
     ObjectNotInPrerequisiteState,
     PostgresError,
 )
-from replctl.expr import nodes
 from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.row_description import RowReader
@@ -256,16 +256,18 @@ class ReplicatedTable:
     def _with_taken_values(self, count: Callable[[], int]) -> Target:
         """Return the target, with a value for each of `count()` new rows taken from the sequences
         in its defaults."""
-        columns = []
+        columns, counted = [], cache(count)  # only where there is something to take
+        sequences = self.session.sequences
+        take = sequences.upcoming if self.is_trial else sequences.take
         for column in self.target.columns:
-            default = None if column.sent is not None else column.default
-            for oid in () if default is None else sequences_of(default):
-                with self.session.read() as catalog:
-                    sequences = self.session.sequences
-                    take = sequences.upcoming if self.is_trial else sequences.take
-                    taken = take(catalog, oid, count())
-                default = nodes.transform(default, _as_next_value)
-                column = replace(column, default=default, taken=taken)
+            if column.sent is None and column.default is not None:
+                calls = NumberedCalls(NEXT_VALUE)
+                default = calls.with_columns(column.default)
+                if calls.sequences:
+                    rows = counted()
+                    with self.session.read() as catalog:
+                        taken = tuple(calls.taken(partial(take, catalog), rows))
+                    column = replace(column, default=default, taken=taken)
             columns.append(column)
         return replace(self.target, columns=tuple(columns))
 
@@ -333,10 +335,6 @@ def _conflict_type(problem: Problem, action: Action) -> ConflictType | None:
         Action.UPDATE: ConflictType.UPDATE_EXISTS,
     }
     return exists[action]
-
-
-def _as_next_value(node: nodes.Node) -> nodes.Node | None:
-    return None if sequence_of_call(node) is None else nodes.Var(NEXT_VALUE, "int8")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from replctl.lake.waiting import when_free
 from replctl.parser import ast
 from replctl.query.copy_relation import file_error
 from replctl.query.lake import LakeDialect
-from replctl.query.next_value import with_columns
 from replctl.query.session_form import in_form
 from replctl.query.sql import QueryWriter
 from replctl.query.write import plan_of, written
@@ -155,7 +154,7 @@ def _source(plan: CopyPlan, dialect: LakeDialect) -> str:
         name = value = f"w{column.attnum}"
         if not item.is_given or plan.has_markers(item):
             default = in_form(dialect.context.session, default)
-            value = dialect.expr(with_columns(default, item.sequences), writer.write)
+            value = dialect.expr(default, writer.write)
         if item.is_given and plan.has_markers(item):
             value = f"if(d{column.attnum}, {value}, {name})"
         values.append(f"{value} AS {name}")

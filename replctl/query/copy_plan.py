@@ -6,7 +6,7 @@ from replctl.adt.fold import simplified
 from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
-from replctl.catalog.pg_sequence import sequences_of
+from replctl.catalog.pg_sequence import NumberedCalls
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, InvalidColumnReference, WrongObjectType
 from replctl.expr import nodes
@@ -34,14 +34,15 @@ class CopiedColumn:
 
     Attributes:
         is_given: the file has it.
-        default: what it has where the file does not say; None: NULL.
-        sequences: by OID, the number of the column of the rows that has values of that sequence.
+        default: what it has where the file does not say; None: NULL.  A call of nextval() in it is
+            a column of the rows.
+        sequences: the numbers of these columns, each with the OID of its sequence.
     """
 
     column: Column
     is_given: bool
     default: nodes.Expr | None
-    sequences: dict[int, int]
+    sequences: tuple[tuple[int, int], ...]
     never_null: bool = False  # FORCE_NOT_NULL
     may_be_null: bool = False  # FORCE_NULL
 
@@ -74,7 +75,7 @@ class CopyPlan:
             columns.append(StagedColumn(f"w{column.attnum}", column.type, column.typmod))
             if self.has_markers(item):
                 columns.append(StagedColumn(f"d{column.attnum}", "bool"))
-        numbers = [number for item in self.stored for number in item.sequences.values()]
+        numbers = [number for item in self.stored for number, _oid in item.sequences]
         return columns + [StagedColumn(f"c{number}", "int8") for number in numbers]
 
     def has_markers(self, item: CopiedColumn) -> bool:
@@ -119,7 +120,7 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
         )
         if chosen
     }
-    stored, next_number = [], 1
+    stored, calls = [], NumberedCalls(1)
     for column in relation.columns:
         if column.generated:
             continue
@@ -128,9 +129,10 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
         is_used = not is_given or format_.default is not None
         if is_used:
             check_defaults(privileges, [column])
-        oids = sequences_of(default) if default is not None and is_used else []
-        sequences = {oid: number for number, oid in enumerate(dict.fromkeys(oids), next_number)}
-        next_number += len(sequences)
+        known = len(calls.sequences)
+        if default is not None and is_used:
+            default = calls.with_columns(default)
+        sequences = tuple(zip(calls.numbers, calls.sequences, strict=True))[known:]
         stored.append(
             CopiedColumn(
                 column,

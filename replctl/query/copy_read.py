@@ -272,7 +272,7 @@ def _take_from_sequences(
     """Give rows the values of sequences that their defaults need."""
     names = [column.name for column in plan.staged]
     for item in plan.stored:
-        for oid in item.sequences:
+        for _number, oid in item.sequences:
             needing = read
             if item.is_given:
                 marker = names.index(f"d{item.column.attnum}")

@@ -9,9 +9,9 @@ from itertools import compress
 
 from replctl import spark
 from replctl.adt.fold import simplified
-from replctl.catalog.function_context import FunctionContext, function_context
+from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation
-from replctl.catalog.pg_sequence import sequences_of
+from replctl.catalog.pg_sequence import NumberedCalls
 from replctl.errors import (
     DuplicateColumn,
     FeatureNotSupported,
@@ -28,7 +28,7 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
-from replctl.query.next_value import check_defaults, with_columns, with_sequence_values
+from replctl.query.next_value import check_defaults, with_call_columns, with_sequence_values
 from replctl.query.permission import check_change, check_conditions, check_query
 from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope
@@ -40,7 +40,7 @@ from replctl.query.write import modified_relation, plan_of, written
 from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
-from replctl.spark import StagedColumn
+from replctl.spark import NEXT_VALUE, StagedColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +185,10 @@ def _new_rows(
     check_defaults(environment.privileges, [c for c in stored if c.attnum in missing])
     writer = QueryWriter(dialect)
     source = writer.write(tree)
-    sequences = [oid for default in missing.values() for oid in sequences_of(default)]
-    if sequences:
-        numbers = {oid: len(exprs) + i for i, oid in enumerate(sequences, start=1)}
-        source = _numbered(session, dialect.context, source, numbers)
-        missing = {attnum: with_columns(expr, numbers) for attnum, expr in missing.items()}
+    calls = NumberedCalls(NEXT_VALUE)
+    missing = {attnum: calls.with_columns(expr) for attnum, expr in missing.items()}
+    order = "monotonically_increasing_id()"
+    source = with_call_columns(session, dialect.context, calls, source, order)
     selected = ", ".join(
         f"c{given[c.attnum]} AS w{c.attnum}"
         if c.attnum in given
@@ -243,23 +242,6 @@ def _listed_rows(
     query = Query(outputs, values=tuple(full))
     check_query(dialect.context.environment, query)
     return _NewRows(stored, None, _named(stored, rewritten(dialect.context, query), dialect))
-
-
-def _numbered(
-    session: Session, context: FunctionContext, source: str, numbers: dict[int, int]
-) -> str:
-    """Return a query with further columns, values of sequences.
-
-    Args:
-        numbers: the columns' numbers, by the sequences' OIDs.
-    """
-    count = spark.jobs.count_rows(session.engine(), source)
-    columns = []
-    for oid, number in numbers.items():
-        values = session.sequences.take(context.catalog, oid, count)
-        columns.append(f"{values.start}L + {values.step}L * place AS c{number}")
-    place = "row_number() OVER (ORDER BY monotonically_increasing_id()) - 1 AS place"
-    return f"SELECT *, {', '.join(columns)} FROM (SELECT *, {place} FROM ({source}))"
 
 
 def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> str:

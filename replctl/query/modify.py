@@ -10,7 +10,7 @@ from replctl.adt.fold import simplified
 from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
-from replctl.catalog.pg_sequence import sequences_of
+from replctl.catalog.pg_sequence import NumberedCalls, sequences_of
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError, UndefinedColumn
 from replctl.expr import nodes
@@ -23,7 +23,7 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect, target_rows
-from replctl.query.next_value import NumberedCalls, check_values
+from replctl.query.next_value import check_unconditional, check_values, with_call_columns
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope, relation_entry
@@ -36,7 +36,7 @@ from replctl.record import dataclass
 from replctl.replication.replica_identity import check_replica_identity, check_sent_in_parts
 from replctl.result import Result
 from replctl.session import Session
-from replctl.spark import Target, TargetColumn
+from replctl.spark import NEXT_VALUE, Target, TargetColumn
 
 _TARGET = POLICY_VARNO  # varno of the table that is changed
 
@@ -350,14 +350,18 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
             conditions={_TARGET: change.conditions},
         )
         query = with_answers(query, context)
-        calls = NumberedCalls(_TARGET)
+        calls = NumberedCalls(NEXT_VALUE, _TARGET)
         columns = [f"r{_TARGET}.{name}" for name in ("leaf", "row_version", "row_id")]
         columns += [f"r{_TARGET}.c{column.attnum} AS c{column.attnum}" for column in target.columns]
-        columns += [
-            f"{dialect.expr(calls.with_columns(output.expr), writer.write)} AS w{column.attnum}"
-            for output, column in zip(query.outputs, _new(target, is_update), strict=True)
-        ]
-        source = calls.source(session, context, writer.source(query))
+        for output, column in zip(query.outputs, _new(target, is_update), strict=True):
+            check_unconditional(output.expr)
+            value = dialect.expr(calls.with_columns(output.expr), writer.write)
+            columns.append(f"{value} AS w{column.attnum}")
+        source = writer.source(query)
+        if calls.sequences:
+            rows, order = f"SELECT r{_TARGET}.*{source}", "leaf, row_version, row_id"
+            rows = with_call_columns(session, context, calls, rows, order)
+            source = f" FROM ({rows}) r{_TARGET}"
         text = f"SELECT {', '.join(columns)}{source}"
     if change.from_:  # a row that several others join is changed once
         place = (

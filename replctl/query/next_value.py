@@ -3,14 +3,15 @@ engine, so that their values are taken before it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 
 from replctl import spark
 from replctl.adt.fold import simplified
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Column
-from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
+from replctl.catalog.pg_sequence import NumberedCalls, sequences_of
 from replctl.catalog.sql_functions import FUNCTIONS
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
@@ -19,8 +20,6 @@ from replctl.session import Session
 #: pg_proc's OIDs of nextval(regclass), currval(regclass), lastval() -> catalog.sql_functions
 _FUNCTIONS = {1574: "nextval_oid", 1575: "currval_oid", 2559: "lastval"}
 
-#: The number of the column of the first call; a table has fewer columns.
-_FIRST_CALL = 0x7000
 #: What does not compute all that is below it for every row.
 _CONDITIONAL = (nodes.CaseExpr, nodes.CoalesceExpr, nodes.BoolExpr)
 
@@ -77,71 +76,33 @@ def check_values(privileges: Privileges, values: Iterable[tuple[Column, nodes.Ex
             privileges.check_sequence(oid, "Uw")
 
 
-class NumberedCalls:
-    """The calls of nextval() in the new values of rows, each with a column of its own.
+def check_unconditional(expr: nodes.Expr) -> None:
+    """Refuse calls of nextval() that are not carried out for every row.
+
+    Raises:
+        FeatureNotSupported: there is one.
+    """
+    for node in nodes.walk(expr):
+        if isinstance(node, _CONDITIONAL) and sequences_of(node):
+            raise FeatureNotSupported("nextval in CASE, COALESCE, AND and OR is not supported")
+
+
+def with_call_columns(
+    session: Session, context: FunctionContext, calls: NumberedCalls, rows: str, order: str
+) -> str:
+    """Return a query of rows with the columns of calls: each takes a value for each row.
 
     Args:
-        varno: the number of the table that has the columns.
+        rows: a query, which is carried out to count its rows.
+        order: SQL of what the rows are counted by.
     """
-
-    def __init__(self, varno: int) -> None:
-        self._varno = varno
-        self._sequences: list[int] = []
-
-    def with_columns(self, expr: nodes.Expr) -> nodes.Expr:
-        """Return an expression that finds what its calls give in columns.
-
-        Raises:
-            FeatureNotSupported: a call is not carried out for every row.
-        """
-        for node in nodes.walk(expr):
-            if isinstance(node, _CONDITIONAL) and sequences_of(node):
-                raise FeatureNotSupported("nextval in CASE, COALESCE, AND and OR is not supported")
-        return _with_vars(expr, self._column_of)
-
-    def _column_of(self, oid: int) -> nodes.Var:
-        self._sequences.append(oid)
-        attnum = _FIRST_CALL + len(self._sequences) - 1
-        return nodes.Var(attnum, "int8", varno=self._varno)
-
-    def source(self, session: Session, context: FunctionContext, source: str) -> str:
-        """Return the FROM clause of the rows, which are counted, with the columns.
-
-        Args:
-            source: FROM and WHERE of the rows, with leaf, row_version and row_id.
-        """
-        if not self._sequences:
-            return source
-        name = f"r{self._varno}"
-        rows = f"SELECT {name}.*{source}"
-        count = spark.jobs.count_rows(session.engine(), rows)
-        taken = {
-            oid: session.sequences.take(context.catalog, oid, count * self._sequences.count(oid))
-            for oid in set(self._sequences)
-        }
-        columns = []
-        for number, oid in enumerate(self._sequences):
-            of_row, before = self._sequences.count(oid), self._sequences[:number].count(oid)
-            place = f"(place * {of_row} + {before})"
-            start, step = taken[oid].start, taken[oid].step
-            columns.append(f"{start}L + {step}L * {place} AS c{_FIRST_CALL + number}")
-        place = "row_number() OVER (ORDER BY leaf, row_version, row_id) - 1 AS place"
-        return (
-            f" FROM (SELECT *, {', '.join(columns)} FROM (SELECT *, {place} FROM ({rows}))) {name}"
-        )
-
-
-def with_columns(expr: nodes.Expr, attnums: dict[int, int]) -> nodes.Expr:
-    """Return an expression that finds the values of sequences in columns, by the sequences'
-    OIDs."""
-
-    return _with_vars(expr, lambda oid: nodes.Var(attnums[oid], "int8", varno=0))
-
-
-def _with_vars(expr: nodes.Expr, column_of: Callable[[int], nodes.Var]) -> nodes.Expr:
-    def replaced(node: nodes.Node) -> nodes.Node | None:
-        oid = sequence_of_call(node)
-        return None if oid is None else column_of(oid)
-
-    result: nodes.Expr = nodes.transform(expr, replaced)
-    return result
+    if not calls.sequences:
+        return rows
+    count = spark.jobs.count_rows(session.engine(), rows)
+    taken = calls.taken(partial(session.sequences.take, context.catalog), count)
+    columns = [
+        f"{values.start}L + {values.step}L * place AS c{number}"
+        for number, values in zip(calls.numbers, taken, strict=True)
+    ]
+    place = f"row_number() OVER (ORDER BY {order}) - 1 AS place"
+    return f"SELECT *, {', '.join(columns)} FROM (SELECT *, {place} FROM ({rows}))"

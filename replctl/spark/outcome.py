@@ -320,9 +320,10 @@ def default_sql(column: TargetColumn, place: str) -> str:
         return f"CAST(NULL AS {storage_type(column.type, column.typmod)})"
 
     def name(var: Var) -> str:
-        if var.attnum != NEXT_VALUE or column.taken is None:
+        if var.attnum < NEXT_VALUE:
             return f"c{var.attnum}"
-        return f"({column.taken.start}L + {column.taken.step}L * ({place} - 1L))"
+        values = column.taken[var.attnum - NEXT_VALUE]
+        return f"({values.start}L + {values.step}L * ({place} - 1L))"
 
     return to_sql(column.default, name).text
 

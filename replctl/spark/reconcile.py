@@ -208,7 +208,7 @@ def reconciled(engine: Engine, target: Target, found: Staged) -> Iterator[Outcom
     """Yield the outcome of writing a difference."""
     plain = [column for column in target.columns if column.generated is None]
     place = "0L"
-    if any(column.taken is not None for column in plain):
+    if any(column.taken for column in plain):
         is_new = "if(leaf IS NULL, 1L, 0L)"
         place = f"sum({is_new}) OVER (ORDER BY monotonically_increasing_id() {_RUNNING})"
     values = [(_new_value(column, place), f"w{column.attnum}") for column in plain]

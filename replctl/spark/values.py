@@ -150,8 +150,9 @@ class Leaf:
     checks: tuple[tuple[str, Expr | StoredExpr], ...] = ()
 
 
-#: The number of a column that is not there: the next value of a sequence.
-NEXT_VALUE = 0x7FFD
+#: The number of a column that is not there: the next value of a sequence.  Other calls of nextval()
+#: have the numbers after it; a table has fewer columns.
+NEXT_VALUE = 0x7000
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,8 @@ class TargetColumn:
         sent: the position (from 1) of the published column that it gets its values from, or None;
             local statements do not use it.
         default: what a new row has in it if it is not sent; None: NULL.
-        taken: values of a sequence for all new rows, which `default` has as column NEXT_VALUE.
+        taken: the values for all new rows of each call of nextval() in `default`, which has them as
+            columns from NEXT_VALUE on.
         generated: how its value follows from the others.
         enum: the type of a column that is sent, if it is an enum.
         is_identity: it is an identity column of Delta, which no update of Delta may name.
@@ -185,7 +187,7 @@ class TargetColumn:
     sent: int | None
     default: Expr | None = None
     generated: Expr | StoredExpr | None = None
-    taken: range | None = None
+    taken: tuple[range, ...] = ()
     enum: EnumType | None = None
     is_identity: bool = False
     is_assigned: bool = False

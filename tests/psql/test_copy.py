@@ -145,3 +145,24 @@ def test_rows_are_copied_and_replicated(psql: Psql, tmp_path: Path) -> None:
         '1001|row "1001"|1002',
         '2001|row "2001"|2002',
     ]
+
+
+@pytest.mark.spark
+def test_each_call_in_a_default_takes_a_value(psql: Psql) -> None:
+    script = """
+        CREATE SEQUENCE q;
+        CREATE TABLE t (
+            a int, b int DEFAULT nextval('q') * 100 + nextval('q'), c int DEFAULT nextval('q')
+        );
+        COPY t (a) FROM STDIN;
+1
+2
+\\.
+        SELECT * FROM t ORDER BY a;
+    """
+    outcome = psql(*spark_options(), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", script=script)
+    assert outcome.exit_code == 0, outcome.stderr
+    found = [line.split("|") for line in outcome.stdout.split()]
+    taken = [(*divmod(int(b), 100), int(c)) for _a, b, c in found]
+    assert [a for a, _b, _c in found] == ["1", "2"]
+    assert sorted(value for row in taken for value in row) == [1, 2, 3, 4, 5, 6]

@@ -170,6 +170,19 @@ def test_columns_of_the_subscriber_alone_count(publisher: Database, subscriber: 
     assert subscriber.rows("SELECT nextval('k_e_seq'), nextval('n_id_seq')") == [("6", "5")]
 
 
+def test_each_call_in_a_default_takes_a_value(publisher: Database, subscriber: Database) -> None:
+    publisher.run("CREATE TABLE t (a int); CREATE PUBLICATION p FOR TABLE t")
+    publisher.run("INSERT INTO t VALUES (1), (2)")
+    default = "nextval('q') * 100 + nextval('q')"
+    subscriber.run(f"CREATE SEQUENCE q; CREATE TABLE t (a int, b int DEFAULT {default})")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    assert subscriber.sync() == []
+    publisher.run("INSERT INTO t VALUES (3)")
+    assert subscriber.sync() == []
+    expected = [("1", "102"), ("2", "304"), ("3", "506")]
+    assert subscriber.rows("SELECT * FROM t ORDER BY a") == expected
+
+
 def test_a_key_of_the_subscriber_alone(publisher: Database, subscriber: Database) -> None:
     publisher.run("CREATE TABLE t (a int); CREATE PUBLICATION p FOR TABLE t")
     publisher.run("INSERT INTO t VALUES (7); ALTER TABLE t REPLICA IDENTITY FULL")

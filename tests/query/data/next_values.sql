@@ -1,0 +1,12 @@
+create sequence s;
+create table t (x int, a int default nextval('s'), b int default nextval('s'), c int default nextval('s') * 10 + nextval('s') * 100);
+insert into t (x) select i from generate_series(1, 3) i;
+select * from t order by x;
+insert into t (x, a) select x + 10, a from t where x < 3;
+select * from t order by x;
+insert into t (x) values (21), (22);
+select * from t order by x;
+create sequence down start 5 increment by -2 minvalue -100 maxvalue 5;
+create table d (x int, a int default nextval('down'), b int default nextval('s'), c int default nextval('down'));
+insert into d (x) select x from t where x < 10;
+select * from d order by x;
