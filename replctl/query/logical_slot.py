@@ -108,10 +108,10 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
     from replctl.lake.publisher import LakePublisher
 
     if session.form != CANONICAL:
+        statements = [f"SET {name} = '{usual}'" for name, _, usual in session.form.changed()]
         raise FeatureNotSupported(
             "decoding is not supported with other than the default settings of the output",
-            hint="Use RESET TimeZone, DateStyle, IntervalStyle, bytea_output and"
-            " extra_float_digits.",
+            hint=f"Use {'; '.join(statements)}.",
         )
     slot, plugin = _opened(session, call)
     end = LakePublisher(session).slots.sendable_lsn(slot.name)

@@ -164,18 +164,7 @@ class _Rewriter:
             raise self._refusal(f"cast of type {source} to {target}")
 
     def _refusal(self, what: str) -> FeatureNotSupported:
-        form = self._form
-        changed = [
-            f'{name} "{value}"'
-            for name, value, usual in (
-                ("TimeZone", form.zone, "UTC"),
-                ("DateStyle", f"{form.date_style}, {form.date_order}", "ISO, MDY"),
-                ("IntervalStyle", form.interval_style, "postgres"),
-                ("bytea_output", form.bytea_output, "hex"),
-                ("extra_float_digits", str(form.float_digits), "1"),
-            )
-            if value != usual
-        ]
+        changed = [f'{name} "{value}"' for name, value, _usual in self._form.changed()]
         return FeatureNotSupported(f"{what} is not supported with {', '.join(changed)}")
 
 

@@ -41,6 +41,20 @@ class SessionForm:
     def time_zone(self) -> NamedZone:
         return _zone(self.zone)
 
+    def changed(self) -> list[tuple[str, str, str]]:
+        """Return the settings that are not canonical: name, value, and the canonical value."""
+        found = zip(self._values(), CANONICAL._values(), strict=True)
+        return [(name, value, usual) for (name, value), (_, usual) in found if value != usual]
+
+    def _values(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("TimeZone", self.zone),
+            ("DateStyle", f"{self.date_style}, {self.date_order}"),
+            ("IntervalStyle", self.interval_style),
+            ("bytea_output", self.bytea_output),
+            ("extra_float_digits", str(self.float_digits)),
+        )
+
 
 CANONICAL = SessionForm()
 

@@ -23,11 +23,13 @@ from replctl.catalog.worker import (
 )
 from replctl.errors import (
     ConfigurationLimitExceeded,
+    FeatureNotSupported,
     InvalidParameterValue,
     LockNotAvailable,
     Notice,
     TooManyConnections,
 )
+from replctl.execute import execute
 from replctl.session import Session
 from replctl.types.guc_check import checked
 from replctl.types.quote import quote_string
@@ -330,3 +332,19 @@ def test_what_depends_on_a_setting_otherwise_is_refused(
     assert answer_of(session, query)[0].startswith("ERROR 0A000: "), query
     answer_of(session, "reset all")
     assert not answer_of(session, query)[0].startswith("ERROR 0A000: "), query
+
+
+def test_the_hint_of_decoding_gives_back_the_canonical_settings(session: Session) -> None:
+    read = "select * from pg_logical_slot_get_changes('s', null, null)"
+    list(execute(session, "select pg_create_logical_replication_slot('s', 'test_decoding')"))
+    for change in (
+        "timezone = 'Australia/Sydney'",
+        "datestyle = 'German'",
+        "extra_float_digits = 0",
+    ):
+        list(execute(session, f"set {change}"))
+    with pytest.raises(FeatureNotSupported) as caught:
+        list(execute(session, read))
+    hint = caught.value.hint or ""
+    list(execute(session, hint.removeprefix("Use ").removesuffix(".")))
+    assert [result.rows for result in execute(session, read)] == [[]]
