@@ -61,3 +61,6 @@ def test_a_volatile_update_without_a_key_is_sent_as_a_whole(
         list(execute(session, "update t set b = random()"))
     with pytest.raises(InternalError, match="this session has no Spark"):
         list(execute(session, "update t set b = 1"))
+    list(execute(session, "alter table t add primary key (a)"))  # as the HINT says
+    with pytest.raises(InternalError, match="this session has no Spark"):
+        list(execute(session, "update t set b = random()"))

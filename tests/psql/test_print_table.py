@@ -187,7 +187,7 @@ def test_a_terminal_sees_bold_headers_and_dim_lines_and_nulls() -> None:
 def test_nothing_of_the_terminal_is_loaded_for_a_pipe() -> None:
     code = (
         "import io, sys\n"
-        "from replctl.psql import print_table, scan\n"
+        "from replctl.psql import print_table, statement_scan\n"
         "table = print_table.Table(['a'], [['日']])\n"
         "print_table.print_table(io.StringIO(), table, print_table.PrintOptions())\n"
         "sys.exit(bool({'rich', 'typer', 'prompt_toolkit', 'subprocess'} & set(sys.modules)))"
