@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import cached_property
 
 from replctl.catalog import schema, schema_table
@@ -17,25 +17,21 @@ from replctl.catalog.acl import (
     options_for,
 )
 from replctl.catalog.pg_authid import (
-    CREATE_SUBSCRIPTION,
-    DATABASE_OWNER,
     MAINTAIN,
-    PREDEFINED_OIDS,
     READ_ALL_DATA,
     READ_ALL_SETTINGS,
     WRITE_ALL_DATA,
-    Membership,
     Role,
     get_role,
     memberships,
     role_names,
 )
 from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.role_membership import reachable_roles
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InsufficientPrivilege
 from replctl.record import dataclass
-from replctl.types import builtin
-from replctl.types.builtin import FIRST_USER_OID, SystemRelation
+from replctl.types.builtin import FIRST_USER_OID
 
 #: What an error calls a relation of a kind (get_relkind_objtype).
 RELATION_WORDS = {
@@ -75,32 +71,17 @@ class Privileges:
     @cached_property
     def roles(self) -> frozenset[int]:
         """The role, and those whose privileges it inherits (roles_is_member_of)."""
-        return self._reachable(lambda membership: membership.inherits)
+        return reachable_roles(self.catalog, self.role_oid, lambda grant: grant.inherits)
 
     @cached_property
     def memberships(self) -> frozenset[int]:
         """The role, and all that it is a member of, whether it inherits or not."""
-        return self._reachable(lambda membership: True)
+        return reachable_roles(self.catalog, self.role_oid, lambda grant: True)
 
     @cached_property
     def settable(self) -> frozenset[int]:
         """The roles that it may become by SET ROLE."""
-        return self._reachable(lambda membership: membership.may_set)
-
-    def _reachable(self, counts: Callable[[Membership], bool]) -> frozenset[int]:
-        by_member: dict[int, list[Membership]] = {}
-        for membership in memberships(self.catalog):
-            by_member.setdefault(membership.member, []).append(membership)
-        found = [self.role_oid]
-        database = schema.pg_database
-        row = self.catalog.first(database, database.c.oid == self.catalog.database_oid)
-        owner = None if row is None else int(row.datdba)
-        for oid in found:
-            reached = [m.role for m in by_member.get(oid, ()) if counts(m)]
-            if oid == owner:
-                reached.append(DATABASE_OWNER)
-            found.extend(role for role in reached if role not in found)
-        return frozenset(found)
+        return reachable_roles(self.catalog, self.role_oid, lambda grant: grant.may_set)
 
     # -- questions
 
@@ -160,31 +141,6 @@ class Privileges:
         """Return whether a predefined role gives it one of these privileges on every relation."""
         return any(_ON_ALL_RELATIONS.get(letter) in self.roles for letter in letters)
 
-    def has_on_system_relation(
-        self, relation: SystemRelation, letter: str, attnums: Collection[int] = ()
-    ) -> bool:
-        """Return whether it has a privilege on a system relation, or on all these columns of it."""
-        if self.is_superuser or self.has_on_all_relations(letter):
-            return True
-        if letter != "r":
-            return False
-        restricted = builtin.restricted_relations().get(relation.name)
-        if restricted is None or relation.schema != "pg_catalog":
-            return True
-        names = [name for name, _type in relation.columns]
-        is_readable = bool(attnums) and all(
-            a > 0 and names[a - 1] in restricted.readable for a in attnums
-        )
-        return is_readable or self._acts_for_any(restricted.roles)
-
-    def has_on_builtin_function(self, oid: int) -> bool:
-        """Return whether it may call a built-in function."""
-        roles = builtin.restricted_functions().get(oid)
-        return self.is_superuser or roles is None or self._acts_for_any(roles)
-
-    def _acts_for_any(self, predefined: Collection[str]) -> bool:
-        return any(self.acts_for(PREDEFINED_OIDS[name]) for name in predefined)
-
     def has_on_schema(self, oid: int, letter: str, *, as_option: bool = False) -> bool:
         table = schema.pg_namespace
         row = self.catalog.first(table, table.c.oid == oid)
@@ -235,9 +191,6 @@ class Privileges:
     @property
     def reads_all_settings(self) -> bool:
         return self.acts_for(READ_ALL_SETTINGS)
-
-    def may_subscribe(self) -> bool:
-        return self.is_superuser or CREATE_SUBSCRIPTION in self.roles
 
     # -- errors
 
@@ -292,16 +245,6 @@ class Privileges:
         """
         if not self.is_superuser and not self.has_on_database(letter):
             raise denied("database", name)
-
-    def check_temporary(self, name: str) -> None:
-        """
-        Raises:
-            InsufficientPrivilege: it may not make temporary relations in the session's database.
-        """
-        if not self.is_superuser and not self.has_on_database("T"):
-            raise InsufficientPrivilege(
-                f'permission denied to create temporary tables in database "{name}"'
-            )
 
     def check_become(self, role_oid: int, name: str) -> None:
         """

@@ -11,6 +11,7 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_policy import is_row_security_active
+from replctl.catalog.system_privilege import has_on_system_relation, may_call_builtin
 from replctl.errors import (
     InvalidCatalogName,
     InvalidParameterValue,
@@ -116,7 +117,7 @@ def _on_relation(
         system = builtin.system_relations_by_oid()[oid]
         if as_option:
             return privileges.is_superuser
-        return privileges.has_on_system_relation(system, letter)
+        return has_on_system_relation(privileges, system, letter)
     relation = get_relation(context.catalog, oid)
     if relation is None:
         return None
@@ -146,7 +147,7 @@ def _on_columns(
         chosen = [attnums] if attnums else [[a] for a in range(1, len(system.columns) + 1)]
         return privileges.is_superuser or (
             not as_option
-            and any(privileges.has_on_system_relation(system, letter, some) for some in chosen)
+            and any(has_on_system_relation(privileges, system, letter, some) for some in chosen)
         )
     relation = get_relation(context.catalog, oid)
     if relation is None:
@@ -186,9 +187,7 @@ def _on_function(
     context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
 ) -> bool | None:
     if oid in builtin.function_by_oid():
-        return privileges.is_superuser or (
-            not as_option and privileges.has_on_builtin_function(oid)
-        )
+        return privileges.is_superuser or (not as_option and may_call_builtin(privileges, oid))
     table = schema.pg_proc
     if context.catalog.first(table, table.c.oid == oid) is None:
         return None

@@ -17,6 +17,7 @@ from replctl.catalog.pg_proc import (
     update_function,
 )
 from replctl.catalog.pg_type import get_type
+from replctl.catalog.system_privilege import may_call_builtin
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.naming import creation_schema
 from replctl.errors import (
@@ -191,7 +192,7 @@ def _create_operator(ddl: Ddl, statement: ast.CreateOperator) -> str:
         raise UndefinedFunction(f"function {'.'.join(statement.function)}({shown}) does not exist")
     privileges = ddl.privileges
     if function.oid < FIRST_USER_OID:
-        may_call = privileges.has_on_builtin_function(function.oid)
+        may_call = may_call_builtin(privileges, function.oid)
     else:
         may_call = privileges.has_on_function(function.oid)
     if not may_call:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replctl.catalog.aclchk import Privileges
+from replctl.catalog.pg_authid import CREATE_SUBSCRIPTION
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import InsufficientPrivilege
 from replctl.open_node import check_password
@@ -15,7 +16,7 @@ def check_creation(privileges: Privileges, database: str, subscription: Subscrip
         InsufficientPrivilege: it may make none, not in this database, or not without a password.
         PasswordRequired: the connection string has none (2F003).
     """
-    if not privileges.may_subscribe():
+    if not privileges.acts_for(CREATE_SUBSCRIPTION):
         raise InsufficientPrivilege(
             "permission denied to create subscription",
             detail='Only roles with privileges of the "pg_create_subscription" role may create'

@@ -9,7 +9,7 @@ from replctl.catalog.pg_replication_slots import is_owner_alive
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import Object, drop_objects
 from replctl.commands.naming import Schema
-from replctl.errors import FeatureNotSupported, InvalidTableDefinition
+from replctl.errors import FeatureNotSupported, InsufficientPrivilege, InvalidTableDefinition
 from replctl.parser import ast
 from replctl.session import Session
 
@@ -35,7 +35,10 @@ def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
         raise InvalidTableDefinition(
             "cannot create temporary relation in non-temporary schema", position=target.pos
         )
-    ddl.privileges.check_temporary(session.database_name)
+    if not ddl.privileges.is_superuser and not ddl.privileges.has_on_database("T"):
+        raise InsufficientPrivilege(
+            f'permission denied to create temporary tables in database "{session.database_name}"'
+        )
     name = session.temporary_schema
     oid = None if name is None else find_schema(catalog, name)
     if name is None or oid is None:

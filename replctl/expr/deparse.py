@@ -70,12 +70,12 @@ def deparse_sort_key(key: nodes.SortKey, context: DeparseContext, column: int | 
     Args:
         column: the number that stands for it, where columns can only be counted.
     """
-    return _printed(context, lambda printer: printer.sort_key(key, column))
+    return _printed(context, lambda printer: printer.order.key(key, column))
 
 
 def deparse_group_key(expr: nodes.Expr, context: DeparseContext) -> str:
     """Return an item of GROUP BY or DISTINCT ON."""
-    return _printed(context, lambda printer: printer.sort_expr(expr))
+    return _printed(context, lambda printer: printer.order.expr(expr))
 
 
 def _printed(context: DeparseContext, put: Callable[[_Printer], None]) -> str:
@@ -94,10 +94,12 @@ class _Printer:
     def __init__(self, context: DeparseContext) -> None:
         self.parts: list[str] = []
         self._context = context
-        self._environment = context.environment
-        self._names = NamePrinter(CastPaths(context.environment))
-        self._is_pretty = context.is_pretty
+        self.environment = context.environment
+        self.names = NamePrinter(CastPaths(context.environment))
+        self.is_pretty = context.is_pretty
         self._indent = context.indent
+        self.order = _OrderPrinter(self)
+        self._calls = _CallPrinter(self)
 
     def expr(self, expr: nodes.Expr, implicit: bool) -> None:
         put = self.parts.append
@@ -105,11 +107,11 @@ class _Printer:
             case nodes.Var():
                 self._variable(expr, top_level=False)
             case nodes.Const():
-                put(constant(self._environment, expr))
+                put(constant(self.environment, expr))
             case nodes.Param():
                 put("CASE_TEST_EXPR" if expr.number == 0 else f"${expr.number}")
             case nodes.FuncExpr():
-                self._function(expr, implicit)
+                self._calls.function(expr, implicit)
             case nodes.NamedArgExpr():
                 put(f"{quote_identifier(expr.name)} => ")
                 self.expr(expr.arg, implicit)
@@ -139,7 +141,7 @@ class _Printer:
                 put(expr.name.upper() + precision)
             case nodes.ArrayExpr():
                 put("ARRAY[")
-                self._list(expr.elements, True)
+                self.exprs(expr.elements, True)
                 put("]" if expr.elements else f"]::{self._type(expr.type, -1)}")
             case nodes.RowExpr():
                 put("ROW(")
@@ -148,7 +150,7 @@ class _Printer:
             case nodes.RowCompareExpr():
                 put("(ROW(")
                 self._top_level_list(expr.left)
-                put(f") {self._names.row_operator(expr)} ROW(")
+                put(f") {self.names.row_operator(expr)} ROW(")
                 self._top_level_list(expr.right)
                 put("))")
             case nodes.RelabelType() | nodes.ArrayCoerceExpr() | nodes.CoerceToDomain():
@@ -162,7 +164,7 @@ class _Printer:
                 self._subscripting(expr, implicit)
             case nodes.FieldSelect():
                 is_bare = isinstance(expr.arg, nodes.SubscriptingRef | nodes.FieldSelect)
-                self._in_parens(expr.arg, not is_bare, True)
+                self.in_parens(expr.arg, not is_bare, True)
                 put(f".{quote_identifier(expr.field_name)}")
             case nodes.JsonValueExpr():
                 self.expr(expr.raw, False)
@@ -171,14 +173,14 @@ class _Printer:
                 keys = " WITH UNIQUE KEYS" if expr.unique_keys else ""
                 self._enclosed(f"{{}} IS JSON{item}{keys}", expr, expr.arg, implicit=True)
             case nodes.XmlIsDocument():
-                self._in_parens(expr.arg, self._is_pretty, True)
+                self.in_parens(expr.arg, self.is_pretty, True)
                 put(" IS DOCUMENT")
             case nodes.Aggref():
-                self._aggregate(expr)
+                self._calls.aggregate(expr)
             case nodes.GroupingFunc():
                 self._call("GROUPING", expr.args)
             case nodes.WindowFunc():
-                self._window_function(expr)
+                self._calls.window_function(expr)
             case nodes.SubLink():
                 self._sublink(expr)
             case nodes.SetToDefault():
@@ -188,7 +190,7 @@ class _Printer:
 
     # -- pieces
 
-    def _list(self, exprs: Sequence[nodes.Expr], implicit: bool) -> None:
+    def exprs(self, exprs: Sequence[nodes.Expr], implicit: bool) -> None:
         for i, expr in enumerate(exprs):
             if i:
                 self.parts.append(", ")
@@ -210,10 +212,10 @@ class _Printer:
 
     def _call(self, name: str, args: Sequence[nodes.Expr]) -> None:
         self.parts.append(f"{name}(")
-        self._list(args, True)
+        self.exprs(args, True)
         self.parts.append(")")
 
-    def _template(self, template: str, *exprs: nodes.Expr, implicit: bool = False) -> None:
+    def template(self, template: str, *exprs: nodes.Expr, implicit: bool = False) -> None:
         """`({} AT TIME ZONE {})` with an expression for each pair of braces."""
         first, *rest = template.split("{}")
         self.parts.append(first)
@@ -226,16 +228,16 @@ class _Printer:
     ) -> None:
         """As _template, in parentheses; a pretty one has them around those operands that need
         them."""
-        if not self._is_pretty:
-            self._template(f"({template})", *exprs, implicit=implicit)
+        if not self.is_pretty:
+            self.template(f"({template})", *exprs, implicit=implicit)
             return
         first, *rest = template.split("{}")
         self.parts.append(first)
         for expr, text in zip(exprs, rest, strict=True):
-            self._in_parens(expr, not is_simple(expr, parent), implicit)
+            self.in_parens(expr, not is_simple(expr, parent), implicit)
             self.parts.append(text)
 
-    def _in_parens(self, expr: nodes.Expr, needed: bool, implicit: bool) -> None:
+    def in_parens(self, expr: nodes.Expr, needed: bool, implicit: bool) -> None:
         if needed:
             self.parts.append("(")
         self.expr(expr, implicit)
@@ -243,7 +245,7 @@ class _Printer:
             self.parts.append(")")
 
     def _type(self, name: str, typmod: int) -> str:
-        return self._environment.format_type(name, typmod)
+        return self.environment.format_type(name, typmod)
 
     def _variable(self, var: nodes.Var, *, top_level: bool) -> None:
         if self._context.variable is not None:
@@ -264,7 +266,7 @@ class _Printer:
     # -- operators
 
     def _operator(self, expr: nodes.OpExpr) -> None:
-        name = self._names.operator(expr)
+        name = self.names.operator(expr)
         if len(expr.args) == 1:
             self._enclosed(f"{name} {{}}", expr, *expr.args, implicit=True)
         else:
@@ -273,17 +275,17 @@ class _Printer:
     def _array_operator(self, expr: nodes.ScalarArrayOpExpr) -> None:
         left, right = expr.args
         quantifier = "ANY" if expr.use_or else "ALL"
-        self._in_place(left, expr, "" if self._is_pretty else "(")
-        self.parts.append(f" {self._names.array_operator(expr)} {quantifier} (")
+        self._in_place(left, expr, "" if self.is_pretty else "(")
+        self.parts.append(f" {self.names.array_operator(expr)} {quantifier} (")
         self._in_place(right, expr)
         # Without a cast a bare subquery here would be read as ANY (SELECT ...), row by row.
         if isinstance(right, nodes.SubLink) and right.kind == "expr":
             self.parts.append(f"::{self._type(right.type, nodes.typmod(right))}")
-        self.parts.append(")" if self._is_pretty else "))")
+        self.parts.append(")" if self.is_pretty else "))")
 
     def _in_place(self, expr: nodes.Expr, parent: nodes.Expr, before: str = "") -> None:
         self.parts.append(before)
-        self._in_parens(expr, self._is_pretty and not is_simple(expr, parent), True)
+        self.in_parens(expr, self.is_pretty and not is_simple(expr, parent), True)
 
     def _boolean(self, expr: nodes.BoolExpr) -> None:
         if expr.op == "not":
@@ -294,7 +296,7 @@ class _Printer:
 
     def _null_test(self, expr: nodes.NullTest) -> None:
         """A row that is not tested field by field came from IS DISTINCT FROM NULL."""
-        is_row_type = self._names.types.is_row(expr.arg.type)
+        is_row_type = self.names.types.is_row(expr.arg.type)
         if expr.is_row or not is_row_type:
             test = "IS NULL" if expr.is_null else "IS NOT NULL"
         else:
@@ -312,120 +314,14 @@ class _Printer:
         if expr.form == "implicit" and not implicit:
             self.expr(expr.arg, False)
         else:
-            self._cast(expr, expr.arg, expr.type, typmod)
+            self.cast(expr, expr.arg, expr.type, typmod)
 
-    def _cast(self, parent: nodes.Expr, arg: nodes.Expr, type_: str, typmod: int) -> None:
+    def cast(self, parent: nodes.Expr, arg: nodes.Expr, type_: str, typmod: int) -> None:
         if isinstance(arg, nodes.Const) and is_bare_under_cast(arg, type_):
-            self.parts.append(constant(self._environment, arg, show_type="never"))
+            self.parts.append(constant(self.environment, arg, show_type="never"))
         else:
-            self._in_parens(arg, not (self._is_pretty and is_simple(arg, parent)), False)
+            self.in_parens(arg, not (self.is_pretty and is_simple(arg, parent)), False)
         self.parts.append(f"::{self._type(type_, typmod)}")
-
-    # -- functions
-
-    def _function(self, expr: nodes.FuncExpr, implicit: bool) -> None:
-        if expr.form == "implicit" and not implicit:
-            self.expr(expr.args[0], False)
-        elif expr.form in ("implicit", "explicit"):
-            self._cast(expr, expr.args[0], expr.type, nodes.typmod(expr))
-        elif expr.form == "sql" and self._sql_function(expr):
-            return
-        else:
-            self.parts.append(f"{self._names.function(expr)}(")
-            self._arguments(expr.args, expr.is_variadic)
-            self.parts.append(")")
-
-    def _arguments(self, args: Sequence[nodes.Expr], is_variadic: bool) -> None:
-        for i, arg in enumerate(args, 1):
-            if i > 1:
-                self.parts.append(", ")
-            if is_variadic and i == len(args):
-                self.parts.append("VARIADIC ")
-            self.expr(arg, True)
-
-    def _sql_function(self, expr: nodes.FuncExpr) -> bool:
-        """Print a function that SQL spells with keywords; False if it is none of them."""
-        found = sql_template(expr)
-        if found is None:
-            return False
-        template, args = found
-        self._template(template, *args)
-        return True
-
-    def _aggregate(self, expr: nodes.Aggref) -> None:
-        put = self.parts.append
-        put(f"{self._names.aggregate(expr)}({'DISTINCT ' if expr.is_distinct else ''}")
-        if expr.within_group:
-            self._list(expr.direct_args, True)
-            put(") WITHIN GROUP (ORDER BY ")
-            self._order_by(expr.order_by)
-        else:
-            if expr.is_star:
-                put("*")
-            self._arguments(expr.args, expr.is_variadic)
-            if expr.order_by:
-                put(" ORDER BY ")
-                self._order_by(expr.order_by)
-        if expr.filter is not None:
-            put(") FILTER (WHERE ")
-            self.expr(expr.filter, False)
-        put(")")
-
-    def _window_function(self, expr: nodes.WindowFunc) -> None:
-        put = self.parts.append
-        put(f"{self._names.window_function(expr)}(")
-        if expr.is_star:
-            put("*")
-        self._list(expr.args, True)
-        if expr.filter is not None:
-            put(") FILTER (WHERE ")
-            self.expr(expr.filter, False)
-        put(") OVER ")
-        if expr.window is not None:
-            put(quote_identifier(expr.window))
-            return
-        put("(")
-        if expr.partition_by:
-            put("PARTITION BY ")
-            for i, item in enumerate(expr.partition_by):
-                if i:
-                    put(", ")
-                self.sort_expr(item)
-        if expr.order_by:
-            put(" ORDER BY " if expr.partition_by else "ORDER BY ")
-            self._order_by(expr.order_by)
-        if expr.frame:
-            put(f" {expr.frame}" if expr.partition_by or expr.order_by else expr.frame)
-        put(")")
-
-    def _order_by(self, keys: Sequence[nodes.SortKey]) -> None:
-        for i, key in enumerate(keys):
-            if i:
-                self.parts.append(", ")
-            self.sort_key(key)
-
-    def sort_key(self, key: nodes.SortKey, column: int | None = None) -> None:
-        """An item of ORDER BY; as `column`, if that is given."""
-        if column is None:
-            self.sort_expr(key.expr)
-        else:
-            self.parts.append(str(column))
-        if key.using is not None:
-            nulls = "FIRST" if key.nulls_first else "LAST"
-            self.parts.append(f" USING {key.using} NULLS {nulls}")
-        elif key.descending:
-            self.parts.append(" DESC" if key.nulls_first else " DESC NULLS LAST")
-        elif key.nulls_first:
-            self.parts.append(" NULLS FIRST")
-
-    def sort_expr(self, expr: nodes.Expr) -> None:
-        """A constant shows its type, lest it be a column number; a call stands in parentheses."""
-        if isinstance(expr, nodes.Const):
-            self.parts.append(constant(self._environment, expr, show_type="always"))
-        else:
-            is_call = isinstance(expr, nodes.FuncExpr | nodes.Aggref | nodes.WindowFunc)
-            is_column = isinstance(expr, nodes.Var)
-            self._in_parens(expr, is_call or (self._is_pretty and not is_column), True)
 
     # -- the rest
 
@@ -461,7 +357,7 @@ class _Printer:
 
     def _subscripting(self, expr: nodes.SubscriptingRef, implicit: bool) -> None:
         is_bare = isinstance(expr.arg, nodes.Var | nodes.FieldSelect)
-        self._in_parens(expr.arg, not is_bare, implicit)
+        self.in_parens(expr.arg, not is_bare, implicit)
         for i, upper in enumerate(expr.upper):
             self.parts.append("[")
             if expr.lower is not None:
@@ -499,16 +395,139 @@ class _Printer:
         match test:
             case nodes.OpExpr(args=args):
                 self.expr(args[0], True)
-                return self._names.operator(test)
+                return self.names.operator(test)
             case nodes.BoolExpr(args=args):
                 pairs = [arg for arg in args if isinstance(arg, nodes.OpExpr)]
                 self._call("", [pair.args[0] for pair in pairs])
-                return self._names.operator(pairs[0])
+                return self.names.operator(pairs[0])
             case nodes.RowCompareExpr(left=left):
                 self._call("", left)
-                return self._names.row_operator(test)
+                return self.names.row_operator(test)
             case _:
                 raise TypeError(f"no comparison with a subquery: {test}")
+
+
+class _OrderPrinter:
+    """Prints ORDER BY and its items."""
+
+    def __init__(self, printer: _Printer) -> None:
+        self._printer = printer
+
+    def by(self, keys: Sequence[nodes.SortKey]) -> None:
+        for i, key in enumerate(keys):
+            if i:
+                self._printer.parts.append(", ")
+            self.key(key)
+
+    def key(self, key: nodes.SortKey, column: int | None = None) -> None:
+        """An item of ORDER BY; as `column`, if that is given."""
+        if column is None:
+            self.expr(key.expr)
+        else:
+            self._printer.parts.append(str(column))
+        if key.using is not None:
+            nulls = "FIRST" if key.nulls_first else "LAST"
+            self._printer.parts.append(f" USING {key.using} NULLS {nulls}")
+        elif key.descending:
+            self._printer.parts.append(" DESC" if key.nulls_first else " DESC NULLS LAST")
+        elif key.nulls_first:
+            self._printer.parts.append(" NULLS FIRST")
+
+    def expr(self, expr: nodes.Expr) -> None:
+        """A constant shows its type, lest it be a column number; a call stands in parentheses."""
+        if isinstance(expr, nodes.Const):
+            self._printer.parts.append(
+                constant(self._printer.environment, expr, show_type="always")
+            )
+        else:
+            is_call = isinstance(expr, nodes.FuncExpr | nodes.Aggref | nodes.WindowFunc)
+            is_column = isinstance(expr, nodes.Var)
+            self._printer.in_parens(
+                expr, is_call or (self._printer.is_pretty and not is_column), True
+            )
+
+
+class _CallPrinter:
+    """Prints calls of functions, aggregates and window functions."""
+
+    def __init__(self, printer: _Printer) -> None:
+        self._printer = printer
+        self._order = printer.order
+
+    def function(self, expr: nodes.FuncExpr, implicit: bool) -> None:
+        if expr.form == "implicit" and not implicit:
+            self._printer.expr(expr.args[0], False)
+        elif expr.form in ("implicit", "explicit"):
+            self._printer.cast(expr, expr.args[0], expr.type, nodes.typmod(expr))
+        elif expr.form == "sql" and self._sql_function(expr):
+            return
+        else:
+            self._printer.parts.append(f"{self._printer.names.function(expr)}(")
+            self._arguments(expr.args, expr.is_variadic)
+            self._printer.parts.append(")")
+
+    def _arguments(self, args: Sequence[nodes.Expr], is_variadic: bool) -> None:
+        for i, arg in enumerate(args, 1):
+            if i > 1:
+                self._printer.parts.append(", ")
+            if is_variadic and i == len(args):
+                self._printer.parts.append("VARIADIC ")
+            self._printer.expr(arg, True)
+
+    def _sql_function(self, expr: nodes.FuncExpr) -> bool:
+        """Print a function that SQL spells with keywords; False if it is none of them."""
+        found = sql_template(expr)
+        if found is None:
+            return False
+        template, args = found
+        self._printer.template(template, *args)
+        return True
+
+    def aggregate(self, expr: nodes.Aggref) -> None:
+        put = self._printer.parts.append
+        put(f"{self._printer.names.aggregate(expr)}({'DISTINCT ' if expr.is_distinct else ''}")
+        if expr.within_group:
+            self._printer.exprs(expr.direct_args, True)
+            put(") WITHIN GROUP (ORDER BY ")
+            self._order.by(expr.order_by)
+        else:
+            if expr.is_star:
+                put("*")
+            self._arguments(expr.args, expr.is_variadic)
+            if expr.order_by:
+                put(" ORDER BY ")
+                self._order.by(expr.order_by)
+        if expr.filter is not None:
+            put(") FILTER (WHERE ")
+            self._printer.expr(expr.filter, False)
+        put(")")
+
+    def window_function(self, expr: nodes.WindowFunc) -> None:
+        put = self._printer.parts.append
+        put(f"{self._printer.names.window_function(expr)}(")
+        if expr.is_star:
+            put("*")
+        self._printer.exprs(expr.args, True)
+        if expr.filter is not None:
+            put(") FILTER (WHERE ")
+            self._printer.expr(expr.filter, False)
+        put(") OVER ")
+        if expr.window is not None:
+            put(quote_identifier(expr.window))
+            return
+        put("(")
+        if expr.partition_by:
+            put("PARTITION BY ")
+            for i, item in enumerate(expr.partition_by):
+                if i:
+                    put(", ")
+                self._order.expr(item)
+        if expr.order_by:
+            put(" ORDER BY " if expr.partition_by else "ORDER BY ")
+            self._order.by(expr.order_by)
+        if expr.frame:
+            put(f" {expr.frame}" if expr.partition_by or expr.order_by else expr.frame)
+        put(")")
 
 
 def _case_value(condition: nodes.Expr) -> nodes.Expr:

@@ -96,7 +96,7 @@ class QueryAnalyzer:
         outer_ctes = self._ctes
         try:
             ctes = self._with_clause(statement.with_clause, parent)
-            self._refuse(statement)
+            _refuse(statement)
             if statement.set_op is not None:
                 result = self._set_operation(statement, parent)
             elif statement.values:
@@ -134,16 +134,6 @@ class QueryAnalyzer:
     ) -> tuple[Query, Sequence[SubqueryColumn]]:
         query = self.query(statement, analyzer)
         return query, [SubqueryColumn(c.type, c.typmod, c.collation) for c in query.columns]
-
-    def _refuse(self, statement: ast.SelectStmt) -> None:
-        if statement.into is not None:
-            raise FeatureNotSupported("SELECT INTO is not supported")
-        if statement.locking:
-            raise FeatureNotSupported("SELECT ... FOR UPDATE and FOR SHARE are not supported")
-        if statement.with_ties:
-            raise FeatureNotSupported("FETCH ... WITH TIES is not supported")
-        if any(isinstance(item, ast.GroupingSet) for item in statement.group_by):
-            raise FeatureNotSupported("GROUPING SETS, ROLLUP and CUBE are not supported")
 
     # -- WITH
 
@@ -434,7 +424,7 @@ class QueryAnalyzer:
         with analyzer.in_context(ExprContext.FROM_FUNCTION):
             function = self.finished(known_type(analyzer.coercion, analyzer.expr(item.function)))
         name = column_name(item.function)
-        outputs = self._function_columns(function, name, item.alias)
+        outputs = _function_columns(self.environment, function, name, item.alias)
         if item.with_ordinality:
             outputs = (*outputs, OutputColumn("ordinality", "int8"))
         columns = columns_of(outputs, varno)
@@ -442,19 +432,6 @@ class QueryAnalyzer:
         shown = _alias(item.alias) or Alias(name)
         node = FromFunction(varno, function, outputs, item.with_ordinality, True, shown)
         return node, scope
-
-    def _function_columns(
-        self, function: nodes.Expr, name: str, alias: ast.Alias | None
-    ) -> tuple[OutputColumn, ...]:
-        """Return the columns of a function in FROM: its OUT arguments, or one that is named after
-        it."""
-        if isinstance(function, nodes.FuncExpr):
-            declared = self.environment.function(function.function_oid).columns
-            if declared:
-                return tuple(OutputColumn(column, type_) for column, type_ in declared)
-        shown = name if alias is None else alias.name
-        typmod, collation = nodes.typmod(function), nodes.collation(function)
-        return (OutputColumn(shown, function.type, typmod, collation),)
 
     def _join(self, item: ast.JoinExpr, analyzer: Analyzer) -> tuple[FromNode, FromScope]:
         left, left_scope = self._from_item(item.left, analyzer)
@@ -509,6 +486,31 @@ class QueryAnalyzer:
     def _new_varno(self) -> int:
         self._last_varno += 1
         return self._last_varno
+
+
+def _refuse(statement: ast.SelectStmt) -> None:
+    if statement.into is not None:
+        raise FeatureNotSupported("SELECT INTO is not supported")
+    if statement.locking:
+        raise FeatureNotSupported("SELECT ... FOR UPDATE and FOR SHARE are not supported")
+    if statement.with_ties:
+        raise FeatureNotSupported("FETCH ... WITH TIES is not supported")
+    if any(isinstance(item, ast.GroupingSet) for item in statement.group_by):
+        raise FeatureNotSupported("GROUPING SETS, ROLLUP and CUBE are not supported")
+
+
+def _function_columns(
+    environment: CatalogEnvironment, function: nodes.Expr, name: str, alias: ast.Alias | None
+) -> tuple[OutputColumn, ...]:
+    """Return the columns of a function in FROM: its OUT arguments, or one that is named after
+    it."""
+    if isinstance(function, nodes.FuncExpr):
+        declared = environment.function(function.function_oid).columns
+        if declared:
+            return tuple(OutputColumn(column, type_) for column, type_ in declared)
+    shown = name if alias is None else alias.name
+    typmod, collation = nodes.typmod(function), nodes.collation(function)
+    return (OutputColumn(shown, function.type, typmod, collation),)
 
 
 def _alias(raw: ast.Alias | None) -> Alias | None:

@@ -11,6 +11,7 @@ from replctl.catalog.aclchk import Privileges, denied
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_policy import is_row_security_active
+from replctl.catalog.system_privilege import has_on_system_relation, may_call_builtin
 from replctl.expr import nodes
 from replctl.query.query_rewrite import is_invoker, view_query
 from replctl.query.row_policy import visible_rows
@@ -111,11 +112,11 @@ def _check_catalog(
     """
     every = range(1, len(relation.columns) + 1)
     chosen = [[a] for a in every] if not attnums else [attnums]  # count(*) takes any column
-    if not any(privileges.has_on_system_relation(relation, "r", some) for some in chosen):
+    if not any(has_on_system_relation(privileges, relation, "r", some) for some in chosen):
         raise denied("table" if relation.kind == "r" else "view", relation.name)
     restricted = builtin.restricted_relations().get(relation.name)
     for oid in () if restricted is None else restricted.calls:
-        if not current.has_on_builtin_function(oid):
+        if not may_call_builtin(current, oid):
             raise denied("function", builtin.function_by_oid()[oid].name)
 
 
@@ -125,7 +126,7 @@ def _check_functions(privileges: Privileges, query: Query) -> None:
         return
     for call in functions_of(query):
         if isinstance(call, nodes.FuncExpr) and (
-            not privileges.has_on_builtin_function(call.function_oid)
+            not may_call_builtin(privileges, call.function_oid)
         ):
             raise denied("function", call.name)
 

@@ -62,6 +62,7 @@ class ExpressionWriter:
         self._column = column
         self._programs: dict[nodes.Expr, str] = {}
         self._aggregates = 0
+        self._subqueries = _SubqueryWriter(self, calls)
 
     def simplified(self, expr: nodes.Expr, write: WriteQuery) -> str:
         """Return an expression without what is known before the first row."""
@@ -144,9 +145,9 @@ class ExpressionWriter:
             case nodes.ArrayCoerceExpr() if is_leaf(self._context.environment, expr):
                 return self.expr(expr.arg, write)
             case nodes.SubLink():
-                return self._sublink(expr, write)
+                return self._subqueries.sublink(expr, write)
             case nodes.Aggref():
-                return self._aggregate(expr, write)
+                return self.aggregate(expr, write)
             case nodes.WindowFunc():
                 return self._window(expr, write)
             case nodes.FieldSelect():
@@ -289,60 +290,10 @@ class ExpressionWriter:
         )
         return f"{name}({items})"
 
-    # -- queries, groups and windows
+    # -- groups and windows
 
-    def _sublink(self, expr: nodes.SubLink, write: WriteQuery) -> str:
-        query = write(expr.query)
-        match expr.kind:
-            case "exists":
-                return f"EXISTS ({query})"
-            case "expr":
-                return self._single("c1", expr.query, query)
-            case "row_compare":
-                assert expr.test is not None
-                return self._single(
-                    self.simplified(_of_columns(expr.test), write), expr.query, query
-                )
-            case "any" | "all":
-                return self._each(expr, query, write)
-            case "array":
-                (element,) = expr.query.columns
-                var = nodes.Var(1, element.type, element.typmod, element.collation, 0)
-                call = nodes.Aggref(0, "array_agg", expr.type, (var,))
-                return (
-                    f"(SELECT coalesce({self._aggregate(call, write)}, '{{}}') FROM ({query}) AS a)"
-                )
-
-    def _single(self, value: str, query: Query, written: str) -> str:
-        """Return a value of the only row of a query; several are an error."""
-        limit = query.limit
-        is_one = isinstance(limit, nodes.Const) and limit.value in ("0", "1")
-        is_one |= query.is_aggregated and not query.group_by
-        if is_one or not (query.from_ or query.set_operation or query.values):
-            return f"({written})" if value == "c1" else f"(SELECT {value} FROM ({written}) AS q)"
-        name = self._calls.function("several", _several)
-        return (
-            f"(SELECT CASE WHEN count(*) > 1 THEN {name}() ELSE max(c1) END"
-            f" FROM (SELECT {value} AS c1 FROM ({written}) AS q LIMIT 2) AS q)"
-        )
-
-    def _each(self, expr: nodes.SubLink, query: str, write: WriteQuery) -> str:
-        """`x op ANY (query)`: OR of what the comparison gives for each row, or AND."""
-        test, is_any = expr.test, expr.kind == "any"
-        assert test is not None
-        if isinstance(test, nodes.OpExpr) and test.name == ("=" if is_any else "<>"):
-            left, right = test.args
-            if isinstance(right, nodes.Param) and is_native("=", left.type, right.type):
-                word = "IN" if is_any else "NOT IN"
-                return f"({self.simplified(left, write)} {word} ({query}))"
-        decided = "max(t)" if is_any else "NOT min(t)"
-        tested = self.simplified(_of_columns(test), write)
-        return (
-            f"(SELECT CASE WHEN {decided} THEN {is_any:d} WHEN count(*) > count(t) THEN NULL"
-            f" ELSE {not is_any:d} END FROM (SELECT {tested} AS t FROM ({query}) AS q) AS q)"
-        )
-
-    def _aggregate(self, expr: nodes.Aggref, write: WriteQuery) -> str:
+    def aggregate(self, expr: nodes.Aggref, write: WriteQuery) -> str:
+        """Return a call of an aggregate, whose arguments are simplified."""
         condition = ""
         if expr.filter is not None:
             condition = f" FILTER (WHERE {self._condition(expr.filter, write)})"
@@ -376,7 +327,7 @@ class ExpressionWriter:
             called = expr.as_aggregate()
             if not expr.is_star and native_aggregate(called) is None:
                 raise unsupported(expr)
-            return self._aggregate(called, write) + over
+            return self.aggregate(called, write) + over
         if expr.name not in _WINDOW_FUNCTIONS:
             raise unsupported(expr)
         args = ", ".join(self.expr(arg, write) for arg in expr.args)
@@ -401,6 +352,64 @@ class ExpressionWriter:
 
         name = self._calls.catalog_function(f"field_{function.source}_{place}", field)
         return f"{name}({args})"
+
+
+class _SubqueryWriter:
+    """Writes subqueries as values."""
+
+    def __init__(self, writer: ExpressionWriter, calls: PythonCalls) -> None:
+        self._writer = writer
+        self._calls = calls
+
+    def sublink(self, expr: nodes.SubLink, write: WriteQuery) -> str:
+        query = write(expr.query)
+        match expr.kind:
+            case "exists":
+                return f"EXISTS ({query})"
+            case "expr":
+                return self._single("c1", expr.query, query)
+            case "row_compare":
+                assert expr.test is not None
+                return self._single(
+                    self._writer.simplified(_of_columns(expr.test), write), expr.query, query
+                )
+            case "any" | "all":
+                return self._each(expr, query, write)
+            case "array":
+                (element,) = expr.query.columns
+                var = nodes.Var(1, element.type, element.typmod, element.collation, 0)
+                call = nodes.Aggref(0, "array_agg", expr.type, (var,))
+                array = self._writer.aggregate(call, write)
+                return f"(SELECT coalesce({array}, '{{}}') FROM ({query}) AS a)"
+
+    def _single(self, value: str, query: Query, written: str) -> str:
+        """Return a value of the only row of a query; several are an error."""
+        limit = query.limit
+        is_one = isinstance(limit, nodes.Const) and limit.value in ("0", "1")
+        is_one |= query.is_aggregated and not query.group_by
+        if is_one or not (query.from_ or query.set_operation or query.values):
+            return f"({written})" if value == "c1" else f"(SELECT {value} FROM ({written}) AS q)"
+        name = self._calls.function("several", _several)
+        return (
+            f"(SELECT CASE WHEN count(*) > 1 THEN {name}() ELSE max(c1) END"
+            f" FROM (SELECT {value} AS c1 FROM ({written}) AS q LIMIT 2) AS q)"
+        )
+
+    def _each(self, expr: nodes.SubLink, query: str, write: WriteQuery) -> str:
+        """`x op ANY (query)`: OR of what the comparison gives for each row, or AND."""
+        test, is_any = expr.test, expr.kind == "any"
+        assert test is not None
+        if isinstance(test, nodes.OpExpr) and test.name == ("=" if is_any else "<>"):
+            left, right = test.args
+            if isinstance(right, nodes.Param) and is_native("=", left.type, right.type):
+                word = "IN" if is_any else "NOT IN"
+                return f"({self._writer.simplified(left, write)} {word} ({query}))"
+        decided = "max(t)" if is_any else "NOT min(t)"
+        tested = self._writer.simplified(_of_columns(test), write)
+        return (
+            f"(SELECT CASE WHEN {decided} THEN {is_any:d} WHEN count(*) > count(t) THEN NULL"
+            f" ELSE {not is_any:d} END FROM (SELECT {tested} AS t FROM ({query}) AS q) AS q)"
+        )
 
 
 def constant(const: nodes.Const) -> str:

@@ -74,14 +74,14 @@ class _Parser:
         left = self._conjunction()
         while self.token.kind == "||" and node.is_predicate(left):
             self._take()
-            left = node.Binary("||", left, self._predicate(self._conjunction()))
+            left = node.Binary("||", left, _predicate(self, self._conjunction()))
         return left
 
     def _conjunction(self) -> Node:
         left = self._negation()
         while self.token.kind == "&&" and node.is_predicate(left):
             self._take()
-            left = node.Binary("&&", left, self._predicate(self._negation()))
+            left = node.Binary("&&", left, _predicate(self, self._negation()))
         return left
 
     def _negation(self) -> Node:
@@ -91,7 +91,7 @@ class _Parser:
         if self.token.kind == "exists":
             return node.Not(self._exists())
         self._expect("(")
-        argument = self._predicate(self._disjunction())
+        argument = _predicate(self, self._disjunction())
         self._expect(")")
         return node.Not(argument)
 
@@ -109,7 +109,7 @@ class _Parser:
         kind = self.token.kind
         if kind in _COMPARISONS:
             self._take()
-            return node.Binary(kind, left, self._expression(self._sum()))
+            return node.Binary(kind, left, _expression(self, self._sum()))
         if kind == "starts":
             self._take()
             self._expect("with")
@@ -135,7 +135,7 @@ class _Parser:
     def _exists(self) -> Node:
         self._take()
         self._expect("(")
-        argument = self._expression(self._sum())
+        argument = _expression(self, self._sum())
         self._expect(")")
         return node.Exists(argument)
 
@@ -143,21 +143,21 @@ class _Parser:
         left = self._product()
         while self.token.kind in ("+", "-") and not node.is_predicate(left):
             operator = self._take().kind
-            left = node.Binary(operator, left, self._expression(self._product()))
+            left = node.Binary(operator, left, _expression(self, self._product()))
         return left
 
     def _product(self) -> Node:
         left = self._signed()
         while self.token.kind in ("*", "/", "%") and not node.is_predicate(left):
             operator = self._take().kind
-            left = node.Binary(operator, left, self._expression(self._signed()))
+            left = node.Binary(operator, left, _expression(self, self._signed()))
         return left
 
     def _signed(self) -> Node:
         if self.token.kind not in ("+", "-"):
             return self._path()
         operator = self._take().kind
-        argument = self._expression(self._signed())
+        argument = _expression(self, self._signed())
         if isinstance(argument, node.Number):
             return argument if operator == "+" else node.Number(numeric_uminus(argument.value))
         return node.Sign(operator, argument)
@@ -210,7 +210,7 @@ class _Parser:
         if kind == "?":
             self._take()
             self._expect("(")
-            predicate = self._predicate(self._disjunction())
+            predicate = _predicate(self, self._disjunction())
             self._expect(")")
             return node.Filter(predicate)
         return None
@@ -309,23 +309,11 @@ class _Parser:
         return node.Subscripts(tuple(ranges))
 
     def _subscript(self) -> tuple[Node, Node | None]:
-        lower = self._expression(self._sum())
+        lower = _expression(self, self._sum())
         if self.token.kind != "to":
             return lower, None
         self._take()
-        return lower, self._expression(self._sum())
-
-    def _expression(self, item: Node) -> Node:
-        """`item`, which must be no predicate; if it is one, the next token is wrong."""
-        if node.is_predicate(item):
-            raise error_at("syntax error", self.token.near)
-        return item
-
-    def _predicate(self, item: Node) -> Node:
-        """`item`, which must be a predicate; if it is none, the next token is wrong."""
-        if not node.is_predicate(item):
-            raise error_at("syntax error", self.token.near)
-        return item
+        return lower, _expression(self, self._sum())
 
     def _expect(self, kind: str) -> Token:
         if self.token.kind != kind:
@@ -338,6 +326,20 @@ class _Parser:
         if token.kind != "end":
             self.token = self._scanner.next()
         return token
+
+
+def _expression(parser: _Parser, item: Node) -> Node:
+    """Return `item`, which must be no predicate; if it is one, the next token is wrong."""
+    if node.is_predicate(item):
+        raise error_at("syntax error", parser.token.near)
+    return item
+
+
+def _predicate(parser: _Parser, item: Node) -> Node:
+    """Return `item`, which must be a predicate; if it is none, the next token is wrong."""
+    if not node.is_predicate(item):
+        raise error_at("syntax error", parser.token.near)
+    return item
 
 
 def _regex_flags(flags: str) -> str:
