@@ -37,6 +37,7 @@ from replctl.record import dataclass
 from replctl.session import Session
 from replctl.shown_error import shown_error
 from replctl.spark import SharedFeeds, cancel_jobs
+from replctl.transaction_block import prevent_in_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ def sync(
             wait for itself (25001).
     """
     if session.xids is not None and session.xids.top is not None:
-        session.prevent_in_block("\\sync")
+        prevent_in_block(session.block, "\\sync")
     launcher = Launcher(session, on_applied=on_applied)
     try:
         return launcher.sync(enabled_subscriptions(session, names))

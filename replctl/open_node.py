@@ -31,6 +31,7 @@ from replctl.lake.subscriber import LakeSubscriber
 from replctl.own_command import own_command
 from replctl.replication.node import Publisher
 from replctl.session import Session
+from replctl.session_setting import put_role
 from replctl.spark import SharedFeeds
 
 _DEFAULT_USER = "postgres"
@@ -121,7 +122,7 @@ def open_subscriber(session: Session, subscription: Subscription) -> Iterator[La
     with session.read() as catalog:
         owner = get_role(catalog, subscription.owner)
     if owner is not None:
-        own.put_role("role", (owner.oid, owner.name))
+        put_role(own, "role", (owner.oid, owner.name))
     yield LakeSubscriber(own, subscription)
 
 

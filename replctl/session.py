@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.apply_batch import check_finished
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.intent import blocks_writing
-from replctl.catalog.lock import LockMode, locks_held, object_lock, open_blocks
 from replctl.catalog.login import Login, log_in
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_db_role_setting import settings_at_start
@@ -24,17 +20,13 @@ from replctl.catalog.pg_replication_slots import (
     drop_abandoned_slots,
     drop_slots_of,
     own_origin,
-    raise_origin,
 )
 from replctl.catalog.pg_sequence import SequenceValues
 from replctl.catalog.transaction import BlockXids, Catalog
 from replctl.errors import (
-    ActiveSqlTransaction,
     FeatureNotSupported,
     InternalError,
-    LockNotAvailable,
     Notice,
-    TransactionInProgress,
     UnfinishedBatch,
 )
 from replctl.session_setting import (
@@ -47,17 +39,13 @@ from replctl.session_setting import (
     setting_value,
     shown_setting,
 )
+from replctl.transaction_block import TransactionBlock
 from replctl.types.quote import split_identifiers
 from replctl.types.session_form import SessionForm, form_of
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from replctl.expr.environment import Routine
     from replctl.spark.engine import Engine
-
-#: Seconds that a relation's lock is waited for, before it is looked who holds it.
-_PATIENCE = 0.5
 
 #: What client_min_messages keeps back; with another value than these, nothing.
 _KEPT_BACK = {
@@ -84,56 +72,6 @@ def _raise(error: UnfinishedBatch) -> None:
 
 def _no_copy_output(lines: Iterator[bytes]) -> None:
     raise FeatureNotSupported("this client takes no data from COPY TO STDOUT")
-
-
-@dataclass
-class Savepoint:
-    """A place in a block to go back to.
-
-    Attributes:
-        name: may occur several times; the newest counts.
-        log_lsn: where the log was.
-        settings: what SET had changed.
-        versions: of the tables that the block had written by then.
-    """
-
-    name: str
-    log_lsn: int
-    settings: dict[str, str]
-    versions: dict[int, int]
-
-
-@dataclass
-class TransactionBlock:
-    """BEGIN ... COMMIT: what its statements have in common (lake.block carries it out).
-
-    Attributes:
-        start: what now() is.
-        settings: what SET had changed before it.
-        is_implicit: the statements of one query string, without BEGIN.
-        is_of_function: the statements of a function, and the one that calls it.
-        is_read_only: it may change nothing.
-        has_failed: a statement failed; until ROLLBACK, or ROLLBACK TO, nothing else is done.
-        changes_definitions: decoding has to look again behind it.
-        local_settings: what SET LOCAL has changed, with the values before (None: the default).
-        xids: its numbers.
-        savepoints: those that are open, the innermost last.
-        locked: OIDs of relations that it keeps others from writing, to its end.
-        locks: their locks.
-    """
-
-    start: datetime
-    settings: dict[str, str]
-    is_implicit: bool = False
-    is_of_function: bool = False
-    is_read_only: bool = False
-    has_failed: bool = False
-    changes_definitions: bool = False
-    local_settings: dict[str, str | None] = field(default_factory=dict)
-    xids: BlockXids = field(default_factory=BlockXids)
-    savepoints: list[Savepoint] = field(default_factory=list)
-    locked: set[int] = field(default_factory=set)
-    locks: ExitStack = field(default_factory=ExitStack)
 
 
 @dataclass
@@ -284,15 +222,6 @@ class Session:
     def role_name(self) -> str:
         return self.current_user[1]
 
-    def put_role(self, what: str, role: tuple[int, str] | None, *, is_local: bool = False) -> None:
-        """Change `role` or `session_authorization`; None puts it back."""
-        value = None if role is None else f"{role[0]} {role[1]}"
-        if is_local and self.block is None:
-            return
-        if is_local and self.block is not None:
-            self.block.local_settings.setdefault(what, self.settings.get(what))
-        self.put_setting(what, value)
-
     def privileges(self, catalog: Catalog) -> Privileges:
         """Return what the current role may do."""
         return Privileges(catalog, self.role_oid)
@@ -402,39 +331,15 @@ class Session:
         with self.cluster.write(self.database_oid, self.xids) as catalog:
             yield catalog
             if self.block is None and catalog.has_xid:
-                self.enter_commit(
-                    catalog.connection, catalog.xid, changes_catalog=changes_definitions
+                commit_with_origin(
+                    catalog.connection,
+                    catalog.xid,
+                    self.origin,
+                    changes_catalog=changes_definitions,
                 )
         if self.block is not None:
             self.block.xids = catalog.xids
             self.block.changes_definitions |= catalog.has_changes
-
-    def enter_commit(
-        self,
-        connection: Connection,
-        xid: int,
-        *,
-        changes_catalog: bool,
-        savepoints: Sequence[int] = (),
-    ) -> int:
-        """Enter a commit of this session, which carries the origin that is set up; its LSN.
-
-        Args:
-            changes_catalog, savepoints: as in `commit_transaction`.
-        """
-        return commit_with_origin(
-            connection,
-            xid,
-            self.origin,
-            changes_catalog=changes_catalog,
-            savepoints=savepoints,
-        )
-
-    def advance_origin(self, connection: Connection, lsn: int) -> None:
-        """A transaction has ended here at an LSN: committed or not, it is done with where it came
-        from."""
-        if self.origin is not None:
-            raise_origin(connection, self.origin.name, self.origin.lsn, lsn)
 
     def drop_temporary_slots(self) -> None:
         """Drop the slots that go with this session: at its end, and when a statement fails."""
@@ -448,17 +353,13 @@ class Session:
         while self.at_end:
             self.at_end.pop()()
         if not self.cluster.is_replaced:
-            self._let_go()
+            self.drop_temporary_slots()
+            if self.origin is not None:
+                with self.cluster.begin(write=True) as connection:
+                    own_origin(connection, self.origin.name, None)
+                self.origin = None
         if self.login is not None:
             self.login.end()
-
-    def _let_go(self) -> None:
-        """Let go of what the session has in the catalog."""
-        self.drop_temporary_slots()
-        if self.origin is not None:
-            with self.cluster.begin(write=True) as connection:
-                own_origin(connection, self.origin.name, None)
-            self.origin = None
 
     @property
     def xids(self) -> BlockXids | None:
@@ -471,80 +372,6 @@ class Session:
         if self.block is None:
             return self.setting("default_transaction_read_only") == "on"
         return self.block.is_read_only
-
-    def lock_relations(
-        self, oids: Iterable[int], stack: ExitStack, *, written: Collection[int] = ()
-    ) -> None:
-        """Keep others from writing relations: until `stack` is closed, in a block until its end.
-        Those in `written` must have no batch that is written in part.
-
-        Nobody waits for one of these locks while holding another, except in a block; and what a
-        block holds is found in the catalog, where deadlocks are.
-
-        Raises:
-            TransactionInProgress: the block of another session writes or changes one of them.
-            LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
-            UnfinishedBatch: one of `written` has such a batch (55006); none is locked again then.
-        """
-        block = self.block
-        wanted = sorted(set(oids).difference(() if block is None else block.locked))
-        timeout = int(self.setting("lock_timeout")) / 1000
-        patience = min(timeout, _PATIENCE) if timeout else _PATIENCE
-        begun = time.monotonic()
-        while wanted:
-            self._check_blocks(wanted)
-            with ExitStack() as taken:
-                try:
-                    for oid in wanted:
-                        name = f"relation-{oid}"
-                        taken.enter_context(self.cluster.lock(name, patience))
-                except LockNotAvailable as error:
-                    waited = time.monotonic() - begun
-                    if timeout and waited >= timeout:
-                        raise LockNotAvailable("canceling statement due to lock timeout") from error
-                    self.cluster.check_holder(name, waited)
-                    continue
-                self._check_finished(written)
-                (stack if block is None else block.locks).push(taken.pop_all())
-            if block is not None:
-                block.locked.update(wanted)
-            return
-        self._check_finished(written)
-
-    def _check_finished(self, oids: Collection[int]) -> None:
-        if oids:
-            with self.read() as catalog:
-                check_finished(catalog, oids)
-
-    def _check_blocks(self, oids: Collection[int]) -> None:
-        """Check whether blocks of other sessions leave relations alone."""
-        with self.read() as catalog:
-            others = blocks_writing(catalog.connection, oids)
-            held = locks_held(catalog.connection, catalog.snapshot.in_progress)
-            for oid in oids:
-                name = object_lock(self.database_oid, oid, LockMode.USE).name
-                changing = [xid for xid, mode in held.get(name, ()) if mode is LockMode.CHANGE]
-                for xid, block in open_blocks(catalog.connection, changing).items():
-                    others[xid] = block.backend
-        own = set() if self.xids is None else set(self.xids.all)
-        blocking = {
-            xid
-            for xid, backend in others.items()
-            if xid not in own and self.cluster.is_alive(backend)
-        }
-        if blocking:
-            raise TransactionInProgress(blocking)
-
-    def prevent_in_block(self, what: str) -> None:
-        """Refuse what cannot be taken back (PreventInTransactionBlock).
-
-        Raises:
-            ActiveSqlTransaction: a transaction block is open, or a function runs (25001).
-        """
-        if self.block is not None and self.block.is_of_function:
-            raise ActiveSqlTransaction(f"{what} cannot be executed from a function")
-        if self.block is not None:
-            raise ActiveSqlTransaction(f"{what} cannot run inside a transaction block")
 
 
 def _role_setting(value: str | None) -> tuple[int, str] | None:

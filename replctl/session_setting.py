@@ -190,8 +190,20 @@ def _set_role(session: Session, what: str, name: str | None, *, is_local: bool) 
     if is_local and session.block is None:
         return
     if what == "session_authorization":
-        session.put_role("role", None, is_local=is_local)
-    session.put_role(what, found, is_local=is_local)
+        put_role(session, "role", None, is_local=is_local)
+    put_role(session, what, found, is_local=is_local)
+
+
+def put_role(
+    session: Session, what: str, role: tuple[int, str] | None, *, is_local: bool = False
+) -> None:
+    """Change `role` or `session_authorization`; None puts it back."""
+    value = None if role is None else f"{role[0]} {role[1]}"
+    if is_local and session.block is None:
+        return
+    if is_local and session.block is not None:
+        session.block.local_settings.setdefault(what, session.settings.get(what))
+    session.put_setting(what, value)
 
 
 def _role_to_become(session: Session, what: str, name: str) -> int:

@@ -24,6 +24,7 @@ from replctl.errors import (
 )
 from replctl.execute import execute
 from replctl.file_lock import help_with, holder
+from replctl.relation_lock import lock_relations
 from replctl.session import Session
 from replctl.spark import ServerConf, maven, server, start_server
 from replctl.spark.installation import SPARK
@@ -154,11 +155,11 @@ def test_a_lock_whose_holder_is_stopped(
     assert caught.value.message == ('could not obtain lock "subscription-1": its holder is stopped')
     assert f"kill -CONT {pid}" in (caught.value.hint or "")
     with pytest.raises(LockNotAvailable, match="its holder is stopped"), ExitStack() as stack:
-        session.lock_relations([7], stack)
+        lock_relations(session, [7], stack)
     os.kill(writer, signal.SIGCONT)
     list(execute(session, "SET lock_timeout = '1s'"))
     with pytest.raises(LockNotAvailable, match="due to lock timeout"), ExitStack() as stack:
-        session.lock_relations([7], stack)
+        lock_relations(session, [7], stack)
     os.kill(pid, signal.SIGKILL)
     with opened.lock("subscription-1"):
         pass

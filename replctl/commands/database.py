@@ -22,6 +22,7 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.session import Session
+from replctl.transaction_block import prevent_in_block
 
 #: Options that say what is so anyway.
 _HARMLESS = {
@@ -40,7 +41,7 @@ def create_database(session: Session, statement: ast.CreateDatabase) -> str:
         DuplicateDatabase: it is there already.
         FeatureNotSupported: an option that has no meaning here.
     """
-    session.prevent_in_block("CREATE DATABASE")
+    prevent_in_block(session.block, "CREATE DATABASE")
     return carry_out(session, lambda ddl: _create_database(ddl, statement))
 
 
@@ -76,7 +77,7 @@ def drop_database(session: Session, statement: ast.DropDatabase) -> str:
         InvalidCatalogName: there is none of that name.
         ObjectInUse: it is the session's own, or slots or subscriptions belong to it.
     """
-    session.prevent_in_block("DROP DATABASE")
+    prevent_in_block(session.block, "DROP DATABASE")
     return carry_out(session, lambda ddl: _drop_database(ddl, statement))
 
 

@@ -24,6 +24,7 @@ from replctl.lake.file_access import check_readable
 from replctl.lake.recovery import recover
 from replctl.lake.rewrite import RewrittenTable, TableRewrite, rewrite_table
 from replctl.record import dataclass
+from replctl.relation_lock import lock_relations
 from replctl.session import Session
 from replctl.spark import StagedColumn
 
@@ -161,7 +162,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
     passed: dict[RowCheck, dict[int, int | None]] = {}
     while True:
         with ExitStack() as stack:
-            session.lock_relations(locked, stack)
+            lock_relations(session, locked, stack)
             if locked:
                 recover(session, sorted(locked))
             while True:

@@ -73,6 +73,7 @@ from replctl.parser import ast
 from replctl.replication.node import Publisher, RemoteRelation
 from replctl.replication.tablesync import drop_slot
 from replctl.session import Session
+from replctl.transaction_block import prevent_in_block
 
 _CREATE_OPTIONS = (
     "connect", "enabled", "create_slot", "slot_name", "copy_data", "synchronous_commit", "binary",
@@ -97,7 +98,7 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
     options.check_combinations()
     options.check_deletion(is_reconciled=options.copies_by is CopyMethod.RECONCILE)
     if options.create_slot:
-        session.prevent_in_block("CREATE SUBSCRIPTION ... WITH (create_slot = true)")
+        prevent_in_block(session.block, "CREATE SUBSCRIPTION ... WITH (create_slot = true)")
     with session.read() as catalog:
         if find_subscription(catalog, statement.name) is not None:
             raise DuplicateObject(f'subscription "{statement.name}" already exists')
@@ -211,7 +212,7 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
     with session.read() as catalog:
         check_subscription_owner(session.privileges(catalog), subscription)
     if subscription.slot_name is not None:
-        session.prevent_in_block("DROP SUBSCRIPTION")
+        prevent_in_block(session.block, "DROP SUBSCRIPTION")
     with session.write() as catalog:  # before anything is done that cannot be repeated
         catalog.lock({object_lock(0, subscription.oid, LockMode.CHANGE)})
     with session.cluster.lock(f"subscription-{subscription.oid}"):
@@ -259,7 +260,7 @@ def _set_failover(session: Session, subscription: Subscription, failover: bool) 
         )
     if subscription.enabled:
         raise ObjectNotInPrerequisiteState("cannot set failover for enabled subscription")
-    session.prevent_in_block("ALTER SUBSCRIPTION ... SET (failover)")
+    prevent_in_block(session.block, "ALTER SUBSCRIPTION ... SET (failover)")
     with open_publisher(session, subscription) as publisher:
         try:
             publisher.slots.alter(slot_name, failover=failover)
@@ -287,7 +288,7 @@ def _refresh_publication(
             hint="Use ALTER SUBSCRIPTION ... REFRESH with copy_data = false, or use DROP/CREATE"
             " SUBSCRIPTION.",
         )
-    session.prevent_in_block("ALTER SUBSCRIPTION ... REFRESH")
+    prevent_in_block(session.block, "ALTER SUBSCRIPTION ... REFRESH")
     with open_publisher(session, subscription) as publisher:
         _refresh(session, publisher, subscription, options)
 
@@ -317,7 +318,7 @@ def _change_publications(
             hint=f"Use ALTER SUBSCRIPTION ... {verb} PUBLICATION with refresh = false, or with"
             " copy_data = false, or use DROP/CREATE SUBSCRIPTION.",
         )
-    session.prevent_in_block("ALTER SUBSCRIPTION with refresh")
+    prevent_in_block(session.block, "ALTER SUBSCRIPTION with refresh")
     with open_publisher(session, subscription) as publisher:
         if verb != "DROP":
             _warn_of_missing(session, publisher, statement.publications)

@@ -37,6 +37,7 @@ from replctl.replication.node import Publisher, RemoteRelation, Rows
 from replctl.replication.reconcile_rules import has_changed
 from replctl.replication.tablesync import drop_slot
 from replctl.session import Session
+from replctl.transaction_block import prevent_in_block
 
 
 def check_can_be_enabled(subscription: Subscription) -> None:
@@ -74,7 +75,7 @@ def refresh_tables(
     options.check_deletion(is_reconciled=options.copy_data and not options.replace)
     if options.replace and not options.copy_data:
         raise exclusive("copy_data = false", "replace = true")
-    session.prevent_in_block("ALTER SUBSCRIPTION ... REFRESH")
+    prevent_in_block(session.block, "ALTER SUBSCRIPTION ... REFRESH")
     with session.read() as catalog:
         environment = session.environment(catalog)
         named = [open_relation(environment, name) for name in statement.relations]

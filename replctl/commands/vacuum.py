@@ -34,6 +34,7 @@ from replctl.lake.vacuum import Vacuumed, vacuum_cluster, vacuum_table
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
+from replctl.transaction_block import prevent_in_block
 from replctl.types.quote import quote_identifier
 
 #: Options of PostgreSQL that are switches; most have no meaning over a lake.
@@ -68,7 +69,7 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
         UndefinedTable, UndefinedColumn: a name is nothing's.
     """
     options = _read_options(statement)
-    session.prevent_in_block("VACUUM")
+    prevent_in_block(session.block, "VACUUM")
     with session.read() as catalog:
         if statement.relations:
             found = [_relation_of(session, catalog, item) for item in statement.relations]

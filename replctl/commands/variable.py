@@ -14,6 +14,7 @@ from replctl.parser import ast
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
 from replctl.session_setting import TRANSACTION_SETTINGS, read_stored_value
+from replctl.transaction_block import prevent_in_block
 from replctl.types.guc import (
     ROLE_SETTINGS,
     Setting,
@@ -98,7 +99,7 @@ def alter_system(session: Session, statement: ast.AlterSystem) -> str:
         CantChangeRuntimeParam: it is nothing to configure (55P02).
         InvalidParameterValue: it cannot have that value (22023).
     """
-    session.prevent_in_block("ALTER SYSTEM")
+    prevent_in_block(session.block, "ALTER SYSTEM")
     if session.setting("allow_alter_system") == "off":
         raise FeatureNotSupported("ALTER SYSTEM is not allowed in this environment")
     change = statement.change

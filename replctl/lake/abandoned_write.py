@@ -13,6 +13,7 @@ from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import Catalog
 from replctl.lake.recovery import undo_or_leave
 from replctl.lake.waiting import when_free
+from replctl.relation_lock import lock_relations
 from replctl.session import Session
 
 #: A transaction that is written in part: its number, and the tables by OID, each with its version
@@ -38,5 +39,5 @@ def undo(session: Session, begun: Sequence[Begun]) -> None:
     """Undo transactions that `note_abandoned` has noted."""
     for xid, targets in begun:
         with ExitStack() as stack:
-            when_free(session, partial(session.lock_relations, list(targets), stack))
+            when_free(session, partial(lock_relations, session, list(targets), stack))
             undo_or_leave(session, xid)

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from replctl.catalog.intent import delete_intents, intents_of
 from replctl.catalog.lock import release_locks
 from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.catalog.pg_replication_slots import commit_with_origin, raise_origin
 from replctl.catalog.pg_wal import take_back
 from replctl.catalog.storage import abandon_storage
 from replctl.catalog.transaction import abort_transaction, insert_lsn
@@ -23,7 +24,8 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import tell_of_files
 from replctl.lake.recovery import undo_or_leave
 from replctl.lake.undo import undo_commits
-from replctl.session import Savepoint, Session, TransactionBlock
+from replctl.session import Session
+from replctl.transaction_block import Savepoint, TransactionBlock
 
 
 def begin(session: Session, *, is_implicit: bool = False) -> TransactionBlock:
@@ -56,9 +58,10 @@ def commit(session: Session) -> None:
                 if intent.relid in broken:
                     raise broken[intent.relid]
             delete_intents(catalog.connection, top)
-            session.enter_commit(
+            commit_with_origin(
                 catalog.connection,
                 top,
+                session.origin,
                 changes_catalog=block.changes_definitions,
                 savepoints=block.xids.all,
             )
@@ -80,7 +83,9 @@ def rollback(session: Session) -> None:
             undo_or_leave(session, top)
             if session.origin is not None:
                 with session.cluster.begin(write=True) as connection:
-                    session.advance_origin(connection, insert_lsn(connection))
+                    raise_origin(
+                        connection, session.origin.name, session.origin.lsn, insert_lsn(connection)
+                    )
     finally:
         _close(session, block)
 

@@ -17,6 +17,7 @@ from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, delete_intents, insert_intent, intents_of, move_intent
 from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_replication_slots import commit_with_origin
 from replctl.catalog.pg_wal import TRUNCATE, enter, last_logged_version, take_back
 from replctl.catalog.storage import DELETION_VECTORS, Storage, begin_storage, note_storage
 from replctl.catalog.transaction import Catalog, commit_transaction, insert_lsn, next_insert_lsn
@@ -42,6 +43,7 @@ from replctl.lake.undo import (
     undo_commits,
     undo_since,
 )
+from replctl.relation_lock import lock_relations
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
 from replctl.types.boolean import bool_in
@@ -287,7 +289,7 @@ def writing(
     """
     oids = sorted({relation.oid for relation in relations})
     with ExitStack() as stack:
-        session.lock_relations({*oids, *guarded}, stack, written=oids)
+        lock_relations(session, {*oids, *guarded}, stack, written=oids)
         yield stack.enter_context(writing_locked(session, oids, is_whole=is_whole))
 
 
@@ -390,7 +392,9 @@ def commit(
         _enter_into(catalog, writer, ends=True)
         delete_intents(catalog.connection, writer.xid)
         if writer.origin is None:
-            lsn = session.enter_commit(catalog.connection, writer.xid, changes_catalog=False)
+            lsn = commit_with_origin(
+                catalog.connection, writer.xid, session.origin, changes_catalog=False
+            )
         else:
             lsn = commit_transaction(
                 catalog.connection,

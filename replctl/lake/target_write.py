@@ -23,6 +23,7 @@ from replctl.lake.table_write import TableWriter, undo_relation
 from replctl.lake.target_relations import Families, TargetRelations, leaves_of_families
 from replctl.lake.waiting import when_free
 from replctl.record import dataclass
+from replctl.relation_lock import lock_relations
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class TargetWrite:
         """
         relids = sorted(leaves_of_families(families))
         with ExitStack() as stack:
-            when_free(self._session, lambda: self._session.lock_relations(relids, stack))
+            when_free(self._session, lambda: lock_relations(self._session, relids, stack))
             recover(self._session, relids)
             with self._state.writing() as catalog:
                 found = load_relations(catalog, relids).values()

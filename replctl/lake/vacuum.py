@@ -44,6 +44,7 @@ from replctl.lake.recovery import recover
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.record import dataclass
+from replctl.relation_lock import lock_relations
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import OPTIMIZED_FILE_SIZE
@@ -120,7 +121,7 @@ def _lock(session: Session, oid: int, stack: ExitStack, *, waits: bool) -> None:
         with cluster.lock(_NO_BACKUP):
             pass
         with ExitStack() as taken:
-            session.lock_relations([oid], taken)
+            lock_relations(session, [oid], taken)
             try:
                 taken.enter_context(cluster.lock(_NO_BACKUP, timeout=0))
             except LockNotAvailable:  # a backup has begun meanwhile

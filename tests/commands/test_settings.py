@@ -30,6 +30,7 @@ from replctl.errors import (
     TooManyConnections,
 )
 from replctl.execute import execute
+from replctl.relation_lock import lock_relations
 from replctl.session import Session
 from replctl.types.guc_check import checked
 from replctl.types.quote import quote_string
@@ -121,11 +122,11 @@ def test_names_of_the_search_path(session: Session) -> None:
 def test_lock_timeout_ends_the_wait_for_a_table(cluster: Cluster) -> None:
     first, second = connect(cluster), connect(cluster)
     with ExitStack() as stack:
-        first.lock_relations([16384], stack)
+        lock_relations(first, [16384], stack)
         answer_of(second, "set lock_timeout = '50ms'")
         with pytest.raises(LockNotAvailable, match="canceling statement due to lock timeout"):
-            second.lock_relations([16384], stack)
-    second.lock_relations([16384], stack)
+            lock_relations(second, [16384], stack)
+    lock_relations(second, [16384], stack)
     stack.close()
 
 

@@ -43,6 +43,7 @@ from replctl.lake.unfinished_batch import leave_batch, note_part_written, unfini
 from replctl.lake.waiting import when_free
 from replctl.lsn import INVALID_LSN
 from replctl.own_command import own_command
+from replctl.relation_lock import lock_relations
 from replctl.session import Session
 
 _FROM_LSN = 7
@@ -158,7 +159,7 @@ def test_a_statement_fails_with_the_table_and_the_cause(lake: Lake) -> None:
 
 def test_a_block_that_has_locked_the_table_does_not_wait_for_itself(lake: Lake) -> None:
     lake.run("begin")
-    lake.session.lock_relations([lake.oid], lake.session.block.locks)  # type: ignore[union-attr]
+    lock_relations(lake.session, [lake.oid], lake.session.block.locks)  # type: ignore[union-attr]
     Batch(lake)
     assert answer_of(lake.session, "truncate t")[-1] == "HINT: End the transaction, then repeat it."
     lake.run("rollback")

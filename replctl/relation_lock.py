@@ -1,0 +1,82 @@
+"""Locks of relations: who writes a table keeps other sessions from writing it (lmgr.c)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from contextlib import ExitStack
+
+from replctl.catalog.apply_batch import check_finished
+from replctl.catalog.intent import blocks_writing
+from replctl.catalog.lock import LockMode, locks_held, object_lock, open_blocks
+from replctl.errors import LockNotAvailable, TransactionInProgress
+from replctl.session import Session
+
+#: Seconds that a relation's lock is waited for, before it is looked who holds it.
+_PATIENCE = 0.5
+
+
+def lock_relations(
+    session: Session, oids: Iterable[int], stack: ExitStack, *, written: Collection[int] = ()
+) -> None:
+    """Keep others from writing relations: until `stack` is closed, in a block until its end.
+    Those in `written` must have no batch that is written in part.
+
+    Nobody waits for one of these locks while holding another, except in a block; and what a
+    block holds is found in the catalog, where deadlocks are.
+
+    Raises:
+        TransactionInProgress: the block of another session writes or changes one of them.
+        LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
+        UnfinishedBatch: one of `written` has such a batch (55006); none is locked again then.
+    """
+    block = session.block
+    wanted = sorted(set(oids).difference(() if block is None else block.locked))
+    timeout = int(session.setting("lock_timeout")) / 1000
+    patience = min(timeout, _PATIENCE) if timeout else _PATIENCE
+    begun = time.monotonic()
+    while wanted:
+        _check_blocks(session, wanted)
+        with ExitStack() as taken:
+            try:
+                for oid in wanted:
+                    name = f"relation-{oid}"
+                    taken.enter_context(session.cluster.lock(name, patience))
+            except LockNotAvailable as error:
+                waited = time.monotonic() - begun
+                if timeout and waited >= timeout:
+                    raise LockNotAvailable("canceling statement due to lock timeout") from error
+                session.cluster.check_holder(name, waited)
+                continue
+            _check_finished(session, written)
+            (stack if block is None else block.locks).push(taken.pop_all())
+        if block is not None:
+            block.locked.update(wanted)
+        return
+    _check_finished(session, written)
+
+
+def _check_finished(session: Session, oids: Collection[int]) -> None:
+    if oids:
+        with session.read() as catalog:
+            check_finished(catalog, oids)
+
+
+def _check_blocks(session: Session, oids: Collection[int]) -> None:
+    """Check whether blocks of other sessions leave relations alone."""
+    with session.read() as catalog:
+        others = blocks_writing(catalog.connection, oids)
+        held = locks_held(catalog.connection, catalog.snapshot.in_progress)
+        for oid in oids:
+            name = object_lock(session.database_oid, oid, LockMode.USE).name
+            changing = [xid for xid, mode in held.get(name, ()) if mode is LockMode.CHANGE]
+            for xid, block in open_blocks(catalog.connection, changing).items():
+                others[xid] = block.backend
+    own = set() if session.xids is None else set(session.xids.all)
+    blocking = {
+        xid
+        for xid, backend in others.items()
+        if xid not in own and session.cluster.is_alive(backend)
+    }
+    if blocking:
+        raise TransactionInProgress(blocking)

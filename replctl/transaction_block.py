@@ -1,0 +1,72 @@
+"""Transaction blocks: what the statements between BEGIN and COMMIT have in common (xact.c)."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from replctl.catalog.transaction import BlockXids
+from replctl.errors import ActiveSqlTransaction
+
+
+@dataclass
+class Savepoint:
+    """A place in a block to go back to.
+
+    Attributes:
+        name: may occur several times; the newest counts.
+        log_lsn: where the log was.
+        settings: what SET had changed.
+        versions: of the tables that the block had written by then.
+    """
+
+    name: str
+    log_lsn: int
+    settings: dict[str, str]
+    versions: dict[int, int]
+
+
+@dataclass
+class TransactionBlock:
+    """BEGIN ... COMMIT: what its statements have in common (lake.block carries it out).
+
+    Attributes:
+        start: what now() is.
+        settings: what SET had changed before it.
+        is_implicit: the statements of one query string, without BEGIN.
+        is_of_function: the statements of a function, and the one that calls it.
+        is_read_only: it may change nothing.
+        has_failed: a statement failed; until ROLLBACK, or ROLLBACK TO, nothing else is done.
+        changes_definitions: decoding has to look again behind it.
+        local_settings: what SET LOCAL has changed, with the values before (None: the default).
+        xids: its numbers.
+        savepoints: those that are open, the innermost last.
+        locked: OIDs of relations that it keeps others from writing, to its end.
+        locks: their locks.
+    """
+
+    start: datetime
+    settings: dict[str, str]
+    is_implicit: bool = False
+    is_of_function: bool = False
+    is_read_only: bool = False
+    has_failed: bool = False
+    changes_definitions: bool = False
+    local_settings: dict[str, str | None] = field(default_factory=dict)
+    xids: BlockXids = field(default_factory=BlockXids)
+    savepoints: list[Savepoint] = field(default_factory=list)
+    locked: set[int] = field(default_factory=set)
+    locks: ExitStack = field(default_factory=ExitStack)
+
+
+def prevent_in_block(block: TransactionBlock | None, what: str) -> None:
+    """Refuse in a block what cannot be taken back (PreventInTransactionBlock).
+
+    Raises:
+        ActiveSqlTransaction: a transaction block is open, or a function runs (25001).
+    """
+    if block is not None and block.is_of_function:
+        raise ActiveSqlTransaction(f"{what} cannot be executed from a function")
+    if block is not None:
+        raise ActiveSqlTransaction(f"{what} cannot run inside a transaction block")
