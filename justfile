@@ -2,7 +2,7 @@
 
 python := env("PYTHON", if path_exists(".venv/bin/python") == "true" { ".venv/bin/python" } else { "python3" })
 
-# Check format, lint, types, prose and imports
+# Check format, lint, types, prose, sizes and imports
 check:
     PYTHON={{python}} .ci/check
 

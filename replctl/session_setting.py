@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from replctl.catalog.aclchk import privileges_of
 from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_authid import find_role
@@ -213,11 +214,11 @@ def _role_to_become(session: Session, what: str, name: str) -> int:
             raise InvalidParameterValue(f'role "{name}" does not exist')
         environment = session.environment(catalog)
         if what == "role":
-            own = environment.privileges_of(session.session_user[0])
+            own = privileges_of(environment.catalog, session.session_user[0])
             if not own.may_become(role.oid):
                 raise InsufficientPrivilege(f'permission denied to set role "{name}"')
         else:
-            own = environment.privileges_of(session.login_oid)
+            own = privileges_of(environment.catalog, session.login_oid)
             if role.oid != session.login_oid and not own.is_superuser:
                 raise InsufficientPrivilege(
                     f'permission denied to set session authorization "{name}"'

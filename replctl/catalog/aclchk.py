@@ -256,6 +256,11 @@ class Privileges:
             raise InsufficientPrivilege(f'must be able to SET ROLE "{name}"')
 
 
+def privileges_of(catalog: Catalog, role_oid: int) -> Privileges:
+    """Return what a role may do, as the catalog is now."""
+    return catalog.cached(("privileges", role_oid), lambda: Privileges(catalog, role_oid))
+
+
 def denied(word: str, name: str) -> InsufficientPrivilege:
     """`permission denied for table t`"""
     return InsufficientPrivilege(f"permission denied for {word} {name}")

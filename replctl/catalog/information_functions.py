@@ -20,9 +20,9 @@ _UTF8 = 6
 
 def _schemas(context: FunctionContext, with_implicit: int) -> str:
     environment = context.environment
-    names = [name for name, _oid in environment.creation_path]
+    names = [name for name, _oid in environment.search_path.for_creation]
     if with_implicit:
-        temporary = [name for name, _oid in environment.path if name not in names]
+        temporary = [name for name, _oid in environment.search_path.entries if name not in names]
         names = [*temporary, SYSTEM_SCHEMA, *names]
     return text.render("_name", names)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
 from replctl.catalog import schema, schema_table
-from replctl.catalog.aclchk import Privileges
+from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
 from replctl.catalog.pg_authid import find_role, role_names
 from replctl.catalog.pg_class import find_relation_oid
@@ -22,6 +23,77 @@ from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 from replctl.types.quote import quote_qualified_identifier
 from replctl.types.session_form import CANONICAL, SessionForm
+
+#: The columns of catalogs with users' objects that have the name and the schema.
+_NAME_COLUMNS = {
+    "pg_collation": ("collname", "collnamespace"),
+    "pg_proc": ("proname", "pronamespace"),
+    "pg_operator": ("oprname", "oprnamespace"),
+}
+
+
+class SearchPath:
+    """The schemas that a name without a schema is looked up in, after pg_catalog.
+
+    Args:
+        catalog: the catalogs of the database.
+        names: of the schemas; those that do not exist are passed over.
+        role_oid: who looks; schemas that it may not use are passed over, too.
+        temporary_schema: the name of the schema that pg_temp stands for.
+    """
+
+    def __init__(
+        self, catalog: Catalog, names: Sequence[str], role_oid: int, temporary_schema: str | None
+    ) -> None:
+        self._catalog = catalog
+        self._names = tuple(names)
+        self._role_oid = role_oid
+        self.temporary_schema = temporary_schema
+
+    @cached_property
+    def entries(self) -> tuple[tuple[str, int], ...]:
+        """Names and OIDs of the schemas that exist, without pg_catalog."""
+        found = ((name, find_schema(self._catalog, name)) for name in self._names)
+        privileges = privileges_of(self._catalog, self._role_oid)
+        return tuple(
+            (name, oid)
+            for name, oid in found
+            if oid is not None
+            and name != SYSTEM_SCHEMA
+            and (privileges.is_superuser or privileges.has_on_schema(oid, "U"))
+        )
+
+    @property
+    def for_creation(self) -> tuple[tuple[str, int], ...]:
+        """Return the same without the schema of temporary relations."""
+        return tuple(entry for entry in self.entries if entry[0] != self.temporary_schema)
+
+    def schema_oid(self, name: str) -> int | None:
+        """Return the OID of a schema, whether it is searched or not."""
+        if name == "pg_temp":
+            name = self.temporary_schema or name
+        return find_schema(self._catalog, name)
+
+    def rows(self, table: str, schema_name: str | None, name: str) -> list[tuple[int, Any]]:
+        """Return rows of objects with a name, each with the place of its schema in the search
+        path."""
+        name_column, schema_column = _NAME_COLUMNS[table]
+        if schema_name is None:
+            places = {oid: place for place, (_name, oid) in enumerate(self.entries, start=1)}
+        else:
+            oid = self.schema_oid(schema_name)
+            places = {} if oid is None else {oid: 0}
+        rows = self._catalog.cached(table, lambda: self._by_name(table, name_column))
+        found = [(int(row._mapping[schema_column]), row) for row in rows.get(name, ())]
+        return [(places[oid], row) for oid, row in found if oid in places]
+
+    def _by_name(self, table: str, name_column: str) -> dict[str, list[Any]]:
+        """Return all rows of a catalog of users' objects: there are few, and most names are not
+        there."""
+        result: dict[str, list[Any]] = defaultdict(list)
+        for row in self._catalog.select(schema_table.metadata.tables[table]):
+            result[str(row._mapping[name_column])].append(row)
+        return result
 
 
 class CatalogEnvironment(BuiltinEnvironment):
@@ -51,62 +123,26 @@ class CatalogEnvironment(BuiltinEnvironment):
     ) -> None:
         self.catalog = catalog
         self.database = database
-        self._search_path = tuple(search_path)
         self._role_oid = role_oid
-        self._temporary_schema = temporary_schema
+        self.search_path = SearchPath(catalog, search_path, role_oid, temporary_schema)
         self.routine = routine
         self.form = form
 
     def within(self, routine: Routine) -> CatalogEnvironment:
         """Return the database as the body of a function sees it."""
-        return CatalogEnvironment(
-            self.catalog,
-            self.database,
-            self._search_path,
-            self._role_oid,
-            temporary_schema=self._temporary_schema,
-            routine=routine,
-            form=self.form,
-        )
+        inner = copy(self)
+        inner.routine = routine
+        return inner
 
     @property
     def privileges(self) -> Privileges:
         """Return what the role that looks may do, as the catalog is now."""
-        return self.privileges_of(self._role_oid)
-
-    def privileges_of(self, role_oid: int) -> Privileges:
-        """Return what another role may do."""
-        return self.catalog.cached(
-            ("privileges", role_oid), lambda: Privileges(self.catalog, role_oid)
-        )
-
-    @cached_property
-    def path(self) -> tuple[tuple[str, int], ...]:
-        """Names and OIDs of the schemas of the search path that exist, without pg_catalog."""
-        found = ((name, find_schema(self.catalog, name)) for name in self._search_path)
-        privileges = self.privileges
-        return tuple(
-            (name, oid)
-            for name, oid in found
-            if oid is not None
-            and name != SYSTEM_SCHEMA
-            and (privileges.is_superuser or privileges.has_on_schema(oid, "U"))
-        )
-
-    @property
-    def creation_path(self) -> tuple[tuple[str, int], ...]:
-        """The same without the schema of temporary relations."""
-        return tuple(entry for entry in self.path if entry[0] != self._temporary_schema)
+        return privileges_of(self.catalog, self._role_oid)
 
     # -- schemas and relations
 
-    def has_schema(self, name: str) -> bool:
-        return self.schema_oid(name) is not None
-
     def schema_oid(self, name: str) -> int | None:
-        if name == "pg_temp":
-            name = self._temporary_schema or name
-        return find_schema(self.catalog, name)
+        return self.search_path.schema_oid(name)
 
     def schema_name(self, oid: int) -> str | None:
         return schema_names(self.catalog).get(oid)
@@ -117,7 +153,9 @@ class CatalogEnvironment(BuiltinEnvironment):
         if schema is None:
             if name in builtin.system_relations():
                 return builtin.system_relations()[name].oid
-            found = (_relation_in(self.catalog, oid, name) for _name, oid in self.path)
+            found = (
+                _relation_in(self.catalog, oid, name) for _name, oid in self.search_path.entries
+            )
             return next((oid for oid in found if oid is not None), None)
         if schema == SYSTEM_SCHEMA and name in builtin.system_relations():
             return builtin.system_relations()[name].oid
@@ -129,24 +167,12 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     def relation_name(self, oid: int) -> str | None:
         """Return how regclass shows a relation: with its schema unless the search path finds it."""
-        found = self._schema_and_name(oid)
+        found = _schema_and_name(self, oid)
         if found is None:
             return None
         schema_name, name = found
         is_visible = self.relation_oid(None, name) == oid
         return quote_qualified_identifier(None if is_visible else schema_name, name)
-
-    def is_relation_visible(self, oid: int) -> bool | None:
-        """Return whether the search path finds a relation by its name; None if there is none."""
-        found = self._schema_and_name(oid)
-        return None if found is None else self.relation_oid(None, found[1]) == oid
-
-    def _schema_and_name(self, oid: int) -> tuple[str | None, str] | None:
-        system = builtin.system_relations_by_oid().get(oid)
-        if system is not None:
-            return system.schema, system.name
-        row = self.catalog.first(schema.pg_class, schema.pg_class.c.oid == oid)
-        return None if row is None else (self.schema_name(int(row.relnamespace)), row.relname)
 
     # -- types
 
@@ -167,7 +193,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         if schema is not None:
             oid = self.schema_oid(schema)
             return None if oid is None else find_type(self.catalog, oid, name)
-        found = (find_type(self.catalog, oid, name) for _name, oid in self.path)
+        found = (find_type(self.catalog, oid, name) for _name, oid in self.search_path.entries)
         return next((type_ for type_ in found if type_ is not None), None)
 
     def columns(self, composite: Type) -> tuple[Column, ...] | None:
@@ -214,7 +240,7 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     def collation(self, schema: str | None, name: str) -> str | None:
         found = super().collation(schema, name)
-        made = self._of_path(schema, name, "pg_collation", "collname", "collnamespace")
+        made = self.search_path.rows("pg_collation", schema, name)
         if found is not None or not made:
             return found
         return user_collation(int(min(made, key=lambda place: place[0])[1].oid))
@@ -223,35 +249,27 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     def functions(self, schema: str | None, name: str) -> Sequence[tuple[int, Function]]:
         found = list(super().functions(schema, name))
-        for place, row in self._of_path(schema, name, "pg_proc", "proname", "pronamespace"):
-            found.append((place, _function(row)))
+        for place, row in self.search_path.rows("pg_proc", schema, name):
+            found.append((place, _function(self, row)))
         return found
 
     def operators(self, schema: str | None, name: str) -> Sequence[tuple[int, Operator]]:
         found = list(super().operators(schema, name))
-        for place, row in self._of_path(schema, name, "pg_operator", "oprname", "oprnamespace"):
-            found.append((place, self._operator(row)))
+        for place, row in self.search_path.rows("pg_operator", schema, name):
+            found.append((place, _operator(self, row)))
         return found
 
     def function(self, oid: int) -> Function:
         return (
-            super().function(oid) if oid < FIRST_USER_OID else _function(self._row("pg_proc", oid))
+            super().function(oid)
+            if oid < FIRST_USER_OID
+            else _function(self, _row(self.catalog, "pg_proc", oid))
         )
 
     def operator(self, oid: int) -> Operator:
         if oid < FIRST_USER_OID:
             return super().operator(oid)
-        return self._operator(self._row("pg_operator", oid))
-
-    def function_schema(self, oid: int) -> str:
-        if oid < FIRST_USER_OID:
-            return SYSTEM_SCHEMA
-        return self.schema_name(int(self._row("pg_proc", oid).pronamespace)) or ""
-
-    def operator_schema(self, oid: int) -> str:
-        if oid < FIRST_USER_OID:
-            return SYSTEM_SCHEMA
-        return self.schema_name(int(self._row("pg_operator", oid).oprnamespace)) or ""
+        return _operator(self, _row(self.catalog, "pg_operator", oid))
 
     # -- roles
 
@@ -262,52 +280,27 @@ class CatalogEnvironment(BuiltinEnvironment):
     def role_name(self, oid: int) -> str | None:
         return role_names(self.catalog).get(oid)
 
-    # -- rows
 
-    def _of_path(
-        self, schema_name: str | None, name: str, table: str, name_column: str, schema_column: str
-    ) -> list[tuple[int, Any]]:
-        """Return rows of objects with a name, each with the place of its schema in the search
-        path."""
-        if schema_name is None:
-            places = {oid: place for place, (_name, oid) in enumerate(self.path, start=1)}
-        else:
-            oid = self.schema_oid(schema_name)
-            places = {} if oid is None else {oid: 0}
-        rows = self.catalog.cached(table, lambda: self._by_name(table, name_column))
-        found = [(int(row._mapping[schema_column]), row) for row in rows.get(name, ())]
-        return [(places[oid], row) for oid, row in found if oid in places]
+def is_relation_visible(environment: CatalogEnvironment, oid: int) -> bool | None:
+    """Return whether the search path finds a relation by its name; None if there is none."""
+    found = _schema_and_name(environment, oid)
+    return None if found is None else environment.relation_oid(None, found[1]) == oid
 
-    def _by_name(self, table: str, name_column: str) -> dict[str, list[Any]]:
-        """Return all rows of a catalog of users' objects: there are few, and most names are not
-        there."""
-        result: dict[str, list[Any]] = defaultdict(list)
-        for row in self.catalog.select(schema_table.metadata.tables[table]):
-            result[str(row._mapping[name_column])].append(row)
-        return result
 
-    def _row(self, table: str, oid: int) -> Any:
-        catalog_table = schema_table.metadata.tables[table]
-        row = self.catalog.first(catalog_table, catalog_table.c.oid == oid)
-        if row is None:
-            raise KeyError(oid)
-        return row
+def _schema_and_name(environment: CatalogEnvironment, oid: int) -> tuple[str | None, str] | None:
+    system = builtin.system_relations_by_oid().get(oid)
+    if system is not None:
+        return system.schema, system.name
+    row = environment.catalog.first(schema.pg_class, schema.pg_class.c.oid == oid)
+    return None if row is None else (environment.schema_name(int(row.relnamespace)), row.relname)
 
-    def _operator(self, row: Any) -> Operator:
-        function = self.function(int(row.oprcode))
-        return Operator(
-            oid=int(row.oid),
-            name=str(row.oprname),
-            left=type_name(int(row.oprleft)) or None,
-            right=type_name(int(row.oprright)),
-            result=type_name(int(row.oprresult)),
-            function=function.name,
-            function_oid=function.oid,
-            commutator=None,
-            negator=None,
-            volatility=function.volatility,
-            is_strict=function.is_strict,
-        )
+
+def _row(catalog: Catalog, table: str, oid: int) -> Any:
+    catalog_table = schema_table.metadata.tables[table]
+    row = catalog.first(catalog_table, catalog_table.c.oid == oid)
+    if row is None:
+        raise KeyError(oid)
+    return row
 
 
 def _relation_in(catalog: Catalog, schema_oid: int, name: str) -> int | None:
@@ -317,7 +310,7 @@ def _relation_in(catalog: Catalog, schema_oid: int, name: str) -> int | None:
     return find_relation_oid(catalog, name, schema_oid)
 
 
-def _function(row: Any) -> Function:
+def _function(environment: CatalogEnvironment, row: Any) -> Function:
     types = tuple(type_name(int(oid)) for oid in row.proargtypes.split())
     names = tuple(row.proargnames.split(",")) if row.proargnames else ("",) * len(types)
     return Function(
@@ -334,4 +327,23 @@ def _function(row: Any) -> Function:
         source=str(row.prosrc),
         argument_names=names,
         columns=(),
+        schema=environment.schema_name(int(row.pronamespace)) or "",
+    )
+
+
+def _operator(environment: CatalogEnvironment, row: Any) -> Operator:
+    function = environment.function(int(row.oprcode))
+    return Operator(
+        oid=int(row.oid),
+        name=str(row.oprname),
+        left=type_name(int(row.oprleft)) or None,
+        right=type_name(int(row.oprright)),
+        result=type_name(int(row.oprresult)),
+        function=function.name,
+        function_oid=function.oid,
+        commutator=None,
+        negator=None,
+        volatility=function.volatility,
+        is_strict=function.is_strict,
+        schema=environment.schema_name(int(row.oprnamespace)) or "",
     )

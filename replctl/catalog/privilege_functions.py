@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from replctl.catalog import schema
 from replctl.catalog.acl import PRIVILEGE_LETTERS, PUBLIC
-from replctl.catalog.aclchk import Privileges
+from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_policy import is_row_security_active
@@ -62,7 +62,7 @@ def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privile
     if not roles:
         return context.environment.privileges
     oid = PUBLIC if roles[0] == "public" else _role_oid(context, roles[0])
-    return context.environment.privileges_of(oid)
+    return privileges_of(context.environment.catalog, oid)
 
 
 def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
@@ -266,7 +266,7 @@ def _has_role(context: FunctionContext, *args: Any) -> int:
     *members, role, words = args
     privileges = context.environment.privileges
     if members:
-        privileges = context.environment.privileges_of(_role_oid(context, members[0]))
+        privileges = privileges_of(context.environment.catalog, _role_oid(context, members[0]))
     oid = _role_oid(context, role)
     verdicts: dict[str, Callable[[], bool]] = {
         "usage": lambda: privileges.acts_for(oid),

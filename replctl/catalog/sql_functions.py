@@ -26,6 +26,7 @@ from replctl.catalog import (
     state_schema,
 )
 from replctl.catalog.function_context import FunctionContext, Implementation
+from replctl.catalog.namespace import is_relation_visible
 from replctl.catalog.pg_class import get_relation, load_relations
 from replctl.catalog.pg_control import check_not_in_recovery
 from replctl.catalog.pg_description import get_comment, get_shared_comment
@@ -96,7 +97,7 @@ def _current_xid(context: FunctionContext) -> int:
 
 
 def _table_is_visible(context: FunctionContext, relid: int) -> int | None:
-    is_visible = context.environment.is_relation_visible(relid)
+    is_visible = is_relation_visible(context.environment, relid)
     return None if is_visible is None else int(is_visible)
 
 
@@ -118,7 +119,7 @@ def _setval(context: FunctionContext, relid: int, value: int, is_called: int = 1
 
 
 def _current_schema(context: FunctionContext) -> str | None:
-    return next((name for name, _oid in context.environment.creation_path), None)
+    return next((name for name, _oid in context.environment.search_path.for_creation), None)
 
 
 def _serial_sequence(context: FunctionContext, table: str, column: str) -> str | None:

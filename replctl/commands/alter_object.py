@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from replctl.catalog import schema, schema_table
 from replctl.catalog.acl import decode_acl, encode_acl, with_owner
-from replctl.catalog.aclchk import owner_of
+from replctl.catalog.aclchk import owner_of, privileges_of
 from replctl.catalog.heap import update_column, update_constraint, update_relation
 from replctl.catalog.pg_class import Relation, find_relation_oid
 from replctl.catalog.pg_inherits import children_of
@@ -355,7 +355,7 @@ def _give_publication(ddl: Ddl, publication: Publication, owner: int) -> None:
     if not ddl.privileges.is_superuser:
         ddl.privileges.check_owner(publication.owner, "publication", publication.name)
         check_new_owner(ddl, owner)
-        taker = ddl.environment.privileges_of(owner)
+        taker = privileges_of(ddl.environment.catalog, owner)
         taker.check_database(ddl.session.database_name, "C")
         what = "FOR ALL TABLES" if publication.all_tables else ""
         if published_schemas(ddl.catalog, publication.oid):

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from replctl.catalog import schema
 from replctl.catalog.acl import with_owner
-from replctl.catalog.aclchk import put_relation_acl, relation_acl
+from replctl.catalog.aclchk import privileges_of, put_relation_acl, relation_acl
 from replctl.catalog.heap import update_index, update_relation
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
 from replctl.catalog.pg_sequence import owned_sequences
@@ -245,7 +245,7 @@ def check_new_owner(ddl: Ddl, owner: int, schema_oid: int | None = None) -> None
     privileges.check_become(owner, ddl.environment.role_name(owner) or "")
     if schema_oid is not None:
         name = ddl.environment.schema_name(schema_oid) or ""
-        ddl.environment.privileges_of(owner).check_schema(schema_oid, name, "C")
+        privileges_of(ddl.environment.catalog, owner).check_schema(schema_oid, name, "C")
 
 
 # ---------------------------------------------------------------------------------------------

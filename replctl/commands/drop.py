@@ -149,7 +149,7 @@ class _Missing(Exception):
 def _split(ddl: Ddl, name: tuple[str, ...], *, is_relation: bool = False) -> tuple[str | None, str]:
     split = split_relation_name if is_relation else split_name
     schema_name, last = split(ddl.environment, name)
-    if schema_name is not None and not ddl.environment.has_schema(schema_name):
+    if schema_name is not None and ddl.environment.schema_oid(schema_name) is None:
         message = f'schema "{schema_name}" does not exist'
         raise _Missing(InvalidSchemaName(message), f'schema "{schema_name}"')
     return schema_name, last

@@ -148,7 +148,7 @@ def _usable_type(ddl: Ddl, type_name: ast.TypeName) -> Type:
 def function_signature(ddl: Ddl, function: UserFunction, separator: str = ", ") -> str:
     """`f(integer, text)`, with its schema unless the search path finds it."""
     shown = [ddl.environment.format_type(argument) for argument in function.arguments]
-    visible = any(oid == function.schema_oid for _name, oid in ddl.environment.path)
+    visible = any(oid == function.schema_oid for _name, oid in ddl.environment.search_path.entries)
     schema_name = ddl.environment.schema_name(function.schema_oid) or ""
     prefix = "" if visible else f"{quote_identifier(schema_name)}."
     return f"{prefix}{quote_identifier(function.name)}({separator.join(shown)})"
@@ -158,7 +158,7 @@ def operator_signature(ddl: Ddl, operator: UserOperator) -> str:
     """`===(integer,integer)`, with its schema unless the search path finds it."""
     environment = ddl.environment
     left = environment.format_type(operator.left) if operator.left else "NONE"
-    visible = any(oid == operator.schema_oid for _name, oid in environment.path)
+    visible = any(oid == operator.schema_oid for _name, oid in environment.search_path.entries)
     schema_name = environment.schema_name(operator.schema_oid) or ""
     prefix = "" if visible else f"{quote_identifier(schema_name)}."
     return f"{prefix}{operator.name}({left},{environment.format_type(operator.right)})"

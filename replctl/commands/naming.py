@@ -55,9 +55,9 @@ def creation_schema(
             position=pos,
         )
     if schema_name is None:
-        if not environment.creation_path:
+        if not environment.search_path.for_creation:
             raise InvalidSchemaName("no schema has been selected to create in", position=pos)
-        found_name, oid = environment.creation_path[0]
+        found_name, oid = environment.search_path.for_creation[0]
         _check_create(environment, oid, found_name, pos)
         return Schema(oid, found_name)
     found = environment.schema_oid(schema_name)

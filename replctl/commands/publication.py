@@ -251,9 +251,9 @@ class _Members:
 
     def _schema(self, name: str | None) -> int:
         if name is None:
-            if not self._environment.creation_path:
+            if not self._environment.search_path.for_creation:
                 raise InvalidSchemaName("no schema has been selected for CURRENT_SCHEMA")
-            return self._environment.creation_path[0][1]
+            return self._environment.search_path.for_creation[0][1]
         oid = find_schema(self._environment.catalog, name)  # pg_temp is none of this name
         if oid is None:
             raise InvalidSchemaName(f'schema "{name}" does not exist')
@@ -455,7 +455,7 @@ def _opened(
 ) -> Relation | builtin.SystemRelation:
     """Return the relation of a name, whose OID was looked up and which is loaded if it is there
     (table_openrv)."""
-    if name.schema is not None and not environment.has_schema(name.schema):
+    if name.schema is not None and environment.schema_oid(name.schema) is None:
         raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
     if oid is None:
         shown = name.name if name.schema is None else f"{name.schema}.{name.name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog.aclchk import Privileges
+from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_authid import (
     DATABASE_OWNER,
@@ -152,7 +152,7 @@ def _alter_role(ddl: Ddl, statement: ast.AlterRole) -> str:
 
 
 def _by_oid(ddl: Ddl, oid: int) -> Role:
-    return ddl.environment.privileges_of(oid).role
+    return privileges_of(ddl.environment.catalog, oid).role
 
 
 def _check_alteration(ddl: Ddl, role: Role, options: dict[str, ast.RoleOption]) -> None:
@@ -434,7 +434,7 @@ def _grantor(ddl: Ddl, role: Role, granted_by: str | None, verb: str) -> int:
             detail=f'Only roles with privileges of role "{named.name}" may grant privileges as'
             " this role.",
         )
-    best = _best_admin(ddl.environment.privileges_of(named.oid), role)
+    best = _best_admin(privileges_of(ddl.environment.catalog, named.oid), role)
     if named.oid not in (BOOTSTRAP_SUPERUSER, best):
         raise InsufficientPrivilege(
             message, detail=f'The grantor must have the ADMIN option on role "{role.name}".'
@@ -466,7 +466,7 @@ def add_member(
         InvalidGrantOperation: a role would be a member of itself, or its own grantor.
     """
     known = memberships(ddl.catalog)
-    if member.oid in ddl.environment.privileges_of(role.oid).memberships:
+    if member.oid in privileges_of(ddl.environment.catalog, role.oid).memberships:
         raise InvalidGrantOperation(f'role "{role.name}" is a member of role "{member.name}"')
     if grantor is None:
         grantor = _grantor(ddl, role, None, "grant")

@@ -200,7 +200,7 @@ def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -
     name = item.relation
     environment = session.environment(catalog)
     schema_name = schema_of_relation(environment, name)
-    if schema_name is not None and not environment.has_schema(schema_name):
+    if schema_name is not None and environment.schema_oid(schema_name) is None:
         raise InvalidSchemaName(f'schema "{schema_name}" does not exist')
     oid = environment.relation_oid(schema_name, name.name)
     if oid is None:

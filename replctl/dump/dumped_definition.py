@@ -143,7 +143,7 @@ def operators(source: Source) -> Iterator[Entry]:
     for operator in list_operators(source.catalog):
         schema_name = source.schema_name(operator.schema_oid)
         function = source.environment.function(operator.function_oid)
-        function_schema = source.environment.function_schema(operator.function_oid)
+        function_schema = source.environment.function(operator.function_oid).schema
         fields = [f"FUNCTION = {quote_qualified_identifier(function_schema, function.name)}"]
         for word, type_ in (("LEFTARG", operator.left), ("RIGHTARG", operator.right)):
             if type_:

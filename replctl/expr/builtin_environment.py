@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from functools import cache
 
-from replctl.errors import FeatureNotSupported, InvalidTextRepresentation
-from replctl.expr import object_identifier
-from replctl.expr.composite import composite_in
-from replctl.expr.environment import SYSTEM_SCHEMA, Column, Routine, element_of
+from replctl.errors import FeatureNotSupported
+from replctl.expr.environment import SYSTEM_SCHEMA, Column, Routine
 from replctl.types import builtin, text
-from replctl.types.array_ import array_form
 from replctl.types.builtin import Cast, Function, Operator, Type
-from replctl.types.session_form import CANONICAL, SessionForm, read_by, reading
-from replctl.types.text_form import TextForm
+from replctl.types.session_form import CANONICAL, SessionForm
 
 
 class BuiltinEnvironment:
@@ -26,9 +21,6 @@ class BuiltinEnvironment:
     database = "postgres"
     routine: Routine | None = None
     form: SessionForm = CANONICAL
-
-    def has_schema(self, name: str) -> bool:
-        return name == SYSTEM_SCHEMA
 
     def type(self, name: str) -> Type:
         return builtin.types()[name]
@@ -54,12 +46,6 @@ class BuiltinEnvironment:
     def operator(self, oid: int) -> Operator:
         return builtin.operator_by_oid()[oid]
 
-    def function_schema(self, oid: int) -> str:
-        return SYSTEM_SCHEMA
-
-    def operator_schema(self, oid: int) -> str:
-        return SYSTEM_SCHEMA
-
     def cast(self, source: str, target: str) -> Cast | None:
         return builtin.casts().get((source, target))
 
@@ -68,89 +54,6 @@ class BuiltinEnvironment:
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
         return text.format_type(self.type(name), typmod)
-
-    def input(self, type_: Type, value: str, typmod: int, now: datetime | None) -> str:
-        if self.form != reading():
-            with read_by(self.form):
-                return self.input(type_, value, typmod, now)
-        form = self._own_form(type_)
-        if form is None:
-            return text.canonical(type_.name, value, typmod, now=now)
-        return str(form.render(form.parse(value, typmod, now)))
-
-    def shown(self, type_: Type, value: str) -> str:
-        found = self.output(type_, value)
-        if self.form == CANONICAL:
-            return found
-        from replctl.types.shown import shown  # few sessions need it
-
-        return shown(self.shown_type(type_.name), found, self.form)
-
-    def shown_type(self, name: str) -> str:
-        """Return the type as whose values those of a type are shown: rows are records."""
-        return "record" if self.type(name).category == "C" else name
-
-    def output(self, type_: Type, value: str) -> str:
-        element_name = element_of(type_)
-        element = self.type(element_name) if element_name else type_
-        if element.name not in object_identifier.TYPES:
-            return value
-        if element is type_:
-            return object_identifier.name_of(self, type_.name, value)
-        shown = TextForm(
-            parse=lambda item, typmod, now: item,
-            render=lambda item: object_identifier.name_of(self, element.name, item),
-        )
-        form = array_form(shown, type_.delimiter)
-        return str(form.render(form.parse(value, -1, None)))
-
-    def _own_form(self, type_: Type) -> TextForm | None:
-        """Input and output of a type whose values only a catalog can tell, None for all others."""
-        element_name = element_of(type_)
-        if element_name is not None:
-            element = self._own_form(self.type(element_name))
-            return None if element is None else array_form(element, type_.delimiter)
-        if type_.name in object_identifier.TYPES:
-            return TextForm(
-                parse=lambda item, typmod, now: object_identifier.read(self, type_.name, item),
-                render=str,
-            )
-        match type_.kind:
-            case "e":
-                return TextForm(
-                    parse=lambda item, typmod, now: self._enum_label(type_, item), render=str
-                )
-            case "d":
-                base, typmod_ = self.domain_base(type_)
-                return TextForm(
-                    parse=lambda item, typmod, now: self.input(self.type(base), item, typmod_, now),
-                    render=str,
-                )
-            case "c":
-                return TextForm(
-                    parse=lambda item, typmod, now: self._composite(type_, item, now), render=str
-                )
-            case "p" if type_.name == "void":
-                return TextForm(parse=lambda item, typmod, now: "", render=str)
-            case "p" if type_.name not in ("cstring", "unknown"):
-                return TextForm(parse=lambda item, typmod, now: _refuse(type_), render=str)
-            case "b" if type_.name in _WITHOUT_INPUT:
-                return TextForm(parse=lambda item, typmod, now: _refuse(type_), render=str)
-            case _:
-                return None
-
-    def _composite(self, type_: Type, value: str, now: datetime | None) -> str:
-        def reader(column: Column) -> Callable[[str], str]:
-            return lambda item: self.input(self.type(column.type), item, column.typmod, now)
-
-        return composite_in(value, [reader(column) for column in self.columns(type_) or ()])
-
-    def _enum_label(self, type_: Type, value: str) -> str:
-        if value in self.enum_labels(type_):
-            return value
-        raise InvalidTextRepresentation(
-            f'invalid input value for enum {self.format_type(type_.name)}: "{value}"'
-        )
 
     # What only a catalog knows: an OID or None, a name or None
 
@@ -185,26 +88,6 @@ class BuiltinEnvironment:
     def type_by_oid(self, oid: int) -> Type | None:
         """Return the type with this OID."""
         return builtin.types_by_oid().get(oid)
-
-
-#: Base types that only the server itself writes.
-_WITHOUT_INPUT = frozenset(
-    {
-        "gtsvector",
-        "pg_node_tree",
-        "pg_ndistinct",
-        "pg_dependencies",
-        "pg_mcv_list",
-        "pg_brin_bloom_summary",
-        "pg_brin_minmax_multi_summary",
-    }
-)
-
-
-def _refuse(type_: Type) -> str:
-    if type_.name == "record":
-        raise FeatureNotSupported("input of anonymous composite types is not implemented")
-    raise FeatureNotSupported(f"cannot accept a value of type {type_.name}")
 
 
 @cache

@@ -11,6 +11,7 @@ from replctl.expr import nodes
 from replctl.expr.cast_path import UNKNOWN, CastContext, CastPath, CastPaths
 from replctl.expr.environment import Environment
 from replctl.expr.location import expr_location
+from replctl.expr.value_text import input_value
 from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Cast
 
@@ -190,7 +191,9 @@ class Coercion(CastPaths):
     def _input(self, literal: nodes.Const, type_: str, typmod: int) -> str:
         assert literal.value is not None
         try:
-            return self.environment.input(self.types.get(type_), literal.value, typmod, self._now)
+            return input_value(
+                self.environment, self.types.get(type_), literal.value, typmod, self._now
+            )
         except PostgresError as error:
             if error.position < 0:
                 error.position = literal.pos

@@ -6,6 +6,7 @@ from typing import Literal
 
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
+from replctl.expr.value_text import shown_value
 from replctl.types.quote import quote_identifier, quote_string
 
 
@@ -45,7 +46,7 @@ def _literal(environment: Environment, const: nodes.Const) -> tuple[str, bool]:
     """Return the value, and whether the parser gives it this type without a label."""
     assert const.value is not None
     type_ = environment.type(const.type)
-    text = environment.shown(type_, const.value)
+    text = shown_value(environment, type_, const.value)
     match const.type:
         case "int4":
             is_plain = not text.startswith("-")

@@ -62,7 +62,7 @@ class NamePrinter:
             found = None
         if found == oid:
             return name
-        schema = quote_identifier(self._environment.operator_schema(oid))
+        schema = quote_identifier(self._environment.operator(oid).schema)
         return f"OPERATOR({schema}.{name})"
 
     def _function_name(
@@ -79,4 +79,4 @@ class NamePrinter:
         found = find_function(self._paths, call)
         if isinstance(found, FoundFunction) and found.function.oid == oid:
             return quote_identifier(name)
-        return quote_qualified_identifier(self._environment.function_schema(oid), name)
+        return quote_qualified_identifier(self._environment.function(oid).schema, name)

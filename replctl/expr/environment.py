@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Protocol
 
 from replctl.expr import nodes
 from replctl.record import dataclass
 from replctl.types.builtin import Cast, Function, Operator, Type
+from replctl.types.session_form import SessionForm
 
 SYSTEM_SCHEMA = "pg_catalog"
 
@@ -47,7 +47,8 @@ class Environment(Protocol):
     """A database as expressions see it.
 
     Types go by their internal names: a built-in one by its catalog name (`int4`), a user's by `@`
-    and its OID.  Where a schema may be None, the search path decides.
+    and its OID.  Where a schema may be None, the search path decides.  Where an OID or a name may
+    be None, there is no such object.
     """
 
     @property
@@ -58,8 +59,9 @@ class Environment(Protocol):
     def routine(self) -> Routine | None:
         """The function whose parameters expressions may name."""
 
-    def has_schema(self, name: str) -> bool:
-        """Is there a schema of this name?"""
+    @property
+    def form(self) -> SessionForm:
+        """How values are read and shown."""
 
     def type(self, name: str) -> Type:
         """Return the type with this internal name."""
@@ -91,12 +93,6 @@ class Environment(Protocol):
     def operator(self, oid: int) -> Operator:
         """Return the operator with this OID."""
 
-    def function_schema(self, oid: int) -> str:
-        """Return the schema of a function."""
-
-    def operator_schema(self, oid: int) -> str:
-        """Return the schema of an operator."""
-
     def cast(self, source: str, target: str) -> Cast | None:
         """Return the row of pg_cast for two internal type names."""
 
@@ -105,23 +101,6 @@ class Environment(Protocol):
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
         """format_type() of an internal name; None means no modifier at all, -1 an unset one."""
-
-    def input(self, type_: Type, value: str, typmod: int, now: datetime | None) -> str:
-        """Return the canonical text of a value: the type's input function.
-
-        Raises:
-            PostgresError: what PostgreSQL raises if the type does not hold `value`.
-        """
-
-    def output(self, type_: Type, value: str) -> str:
-        """Return the text that shows a canonical value; another one only for names of objects."""
-
-    def shown(self, type_: Type, value: str) -> str:
-        """Return the text that shows a canonical value with the session's settings."""
-
-
-class NamedObjects(Environment, Protocol):
-    """A database with the names and the OIDs of what is in it: an OID or None, a name or None."""
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
         """Return the OID of a relation."""

@@ -35,7 +35,7 @@ from replctl.types.quote import (
 )
 
 if TYPE_CHECKING:
-    from replctl.expr.environment import NamedObjects
+    from replctl.expr.environment import Environment
 
 TEXT_SEARCH_DICTIONARIES = frozenset(
     name if name == "simple" else f"{name}_stem" for name in TEXT_SEARCH_CONFIGURATIONS
@@ -45,7 +45,7 @@ _NO_OBJECT = "-"
 _OPERATORS = ("regoper", "regoperator")  # whose values may be called `-`
 
 
-def read(environment: NamedObjects, type_name: str, value: str) -> str:
+def read(environment: Environment, type_name: str, value: str) -> str:
     """regtype `int` is `23`: the input function of an object identifier type.
 
     Raises:
@@ -58,7 +58,7 @@ def read(environment: NamedObjects, type_name: str, value: str) -> str:
     return str(_READERS[type_name](environment, value))
 
 
-def name_of(environment: NamedObjects, type_name: str, value: str) -> str:
+def name_of(environment: Environment, type_name: str, value: str) -> str:
     """regtype `23` is `integer`: the output function; an OID without an object shows itself."""
     if value == "0":
         return value if type_name in _OPERATORS else _NO_OBJECT
@@ -71,7 +71,7 @@ def name_of(environment: NamedObjects, type_name: str, value: str) -> str:
 # -- input
 
 
-def _read_class(environment: NamedObjects, value: str) -> int:
+def _read_class(environment: Environment, value: str) -> int:
     schema, name = _qualified(environment, value, what="relation")
     oid = environment.relation_oid(schema, name)
     if oid is None:
@@ -79,11 +79,11 @@ def _read_class(environment: NamedObjects, value: str) -> int:
     return oid
 
 
-def _read_type(environment: NamedObjects, value: str) -> int:
+def _read_type(environment: Environment, value: str) -> int:
     return environment.type(_internal_type(environment, value)).oid
 
 
-def _read_proc(environment: NamedObjects, value: str) -> int:
+def _read_proc(environment: Environment, value: str) -> int:
     candidates = _visible(environment.functions(*_qualified(environment, value)))
     if not candidates:
         raise UndefinedFunction(f'function "{value}" does not exist')
@@ -92,7 +92,7 @@ def _read_proc(environment: NamedObjects, value: str) -> int:
     return candidates[0].oid
 
 
-def _read_procedure(environment: NamedObjects, value: str) -> int:
+def _read_procedure(environment: Environment, value: str) -> int:
     name, arguments = _name_and_arguments(environment, value)
     for function in _visible(environment.functions(*_qualified(environment, name))):
         if list(function.argument_types) == arguments:
@@ -100,7 +100,7 @@ def _read_procedure(environment: NamedObjects, value: str) -> int:
     raise UndefinedFunction(f'function "{value}" does not exist')
 
 
-def _read_oper(environment: NamedObjects, value: str) -> int:
+def _read_oper(environment: Environment, value: str) -> int:
     candidates = _visible_operators(environment.operators(*_qualified(environment, value)))
     if not candidates:
         raise UndefinedFunction(f"operator does not exist: {value}")
@@ -109,7 +109,7 @@ def _read_oper(environment: NamedObjects, value: str) -> int:
     return candidates[0].oid
 
 
-def _read_operator(environment: NamedObjects, value: str) -> int:
+def _read_operator(environment: Environment, value: str) -> int:
     name, arguments = _name_and_arguments(environment, value, allow_none=True)
     if len(arguments) == 1:
         raise UndefinedParameter(
@@ -125,7 +125,7 @@ def _read_operator(environment: NamedObjects, value: str) -> int:
     raise UndefinedFunction(f"operator does not exist: {value}")
 
 
-def _read_role(environment: NamedObjects, value: str) -> int:
+def _read_role(environment: Environment, value: str) -> int:
     name = _only_name(value)
     oid = environment.role_oid(name)
     if oid is None:
@@ -133,7 +133,7 @@ def _read_role(environment: NamedObjects, value: str) -> int:
     return oid
 
 
-def _read_namespace(environment: NamedObjects, value: str) -> int:
+def _read_namespace(environment: Environment, value: str) -> int:
     name = _only_name(value)
     oid = environment.schema_oid(name)
     if oid is None:
@@ -141,7 +141,7 @@ def _read_namespace(environment: NamedObjects, value: str) -> int:
     return oid
 
 
-def _read_collation(environment: NamedObjects, value: str) -> int:
+def _read_collation(environment: Environment, value: str) -> int:
     schema, name = _qualified(environment, value)
     collation = environment.collation(schema, name)
     if collation is None:
@@ -151,14 +151,14 @@ def _read_collation(environment: NamedObjects, value: str) -> int:
     return builtin.collations()[collation]
 
 
-def _read_configuration(environment: NamedObjects, value: str) -> str:
+def _read_configuration(environment: Environment, value: str) -> str:
     schema, name = _qualified(environment, value)
     if schema not in (None, "pg_catalog") or name not in TEXT_SEARCH_CONFIGURATIONS:
         raise UndefinedObject(f'text search configuration "{_dotted(schema, name)}" does not exist')
     return name
 
 
-def _read_dictionary(environment: NamedObjects, value: str) -> str:
+def _read_dictionary(environment: Environment, value: str) -> str:
     schema, name = _qualified(environment, value)
     if schema not in (None, "pg_catalog") or name not in TEXT_SEARCH_DICTIONARIES:
         raise UndefinedObject(f'text search dictionary "{_dotted(schema, name)}" does not exist')
@@ -177,7 +177,7 @@ def _only_name(value: str) -> str:
 
 
 def _qualified(
-    environment: NamedObjects, value: str, what: str = "qualified"
+    environment: Environment, value: str, what: str = "qualified"
 ) -> tuple[str | None, str]:
     parts = split_qualified_name(value)
     match parts:
@@ -194,7 +194,7 @@ def _qualified(
 
 
 def _name_and_arguments(
-    environment: NamedObjects, value: str, *, allow_none: bool = False
+    environment: Environment, value: str, *, allow_none: bool = False
 ) -> tuple[str, list[str | None]]:
     """`f(int, text)` becomes (f, [int4, text]); None for NONE."""
     outside = re.sub('"[^"]*"', lambda match: "x" * len(match[0]), value)
@@ -215,7 +215,7 @@ def _name_and_arguments(
     ]
 
 
-def _internal_type(environment: NamedObjects, value: str) -> str:
+def _internal_type(environment: Environment, value: str) -> str:
     """Return the internal name of the type that `value` names, as a cast would
     (parseTypeString)."""
     from replctl.parser import ast  # loads lark, which printing does not need
@@ -251,87 +251,87 @@ def _visible_operators(found: Sequence[tuple[int, Operator]]) -> list[Operator]:
 # -- output
 
 
-def _name_type(environment: NamedObjects, oid: int) -> str | None:
+def _name_type(environment: Environment, oid: int) -> str | None:
     type_ = environment.type_by_oid(oid)
     return None if type_ is None else environment.format_type(type_.name)
 
 
-def _name_proc(environment: NamedObjects, oid: int) -> str | None:
+def _name_proc(environment: Environment, oid: int) -> str | None:
     function = _function(environment, oid)
     if function is None:
         return None
     candidates = _visible(environment.functions(None, function.name))
     is_unique = [candidate.oid for candidate in candidates] == [oid]
-    schema = None if is_unique else environment.function_schema(oid)
+    schema = None if is_unique else environment.function(oid).schema
     return quote_qualified_identifier(schema, function.name)
 
 
-def _name_procedure(environment: NamedObjects, oid: int) -> str | None:
+def _name_procedure(environment: Environment, oid: int) -> str | None:
     function = _function(environment, oid)
     if function is None:
         return None
     candidates = _visible(environment.functions(None, function.name))
     is_visible = any(candidate.oid == oid for candidate in candidates)
-    schema = None if is_visible else environment.function_schema(oid)
+    schema = None if is_visible else environment.function(oid).schema
     arguments = ",".join(map(environment.format_type, function.argument_types))
     return f"{quote_qualified_identifier(schema, function.name)}({arguments})"
 
 
-def _name_oper(environment: NamedObjects, oid: int) -> str | None:
+def _name_oper(environment: Environment, oid: int) -> str | None:
     operator = _operator(environment, oid)
     if operator is None:
         return None
     candidates = _visible_operators(environment.operators(None, operator.name))
     if [candidate.oid for candidate in candidates] == [oid]:
         return operator.name
-    return f"{quote_identifier(environment.operator_schema(oid))}.{operator.name}"
+    return f"{quote_identifier(environment.operator(oid).schema)}.{operator.name}"
 
 
-def _name_operator(environment: NamedObjects, oid: int) -> str | None:
+def _name_operator(environment: Environment, oid: int) -> str | None:
     operator = _operator(environment, oid)
     if operator is None:
         return None
     candidates = _visible_operators(environment.operators(None, operator.name))
     is_visible = any(candidate.oid == oid for candidate in candidates)
-    prefix = "" if is_visible else f"{quote_identifier(environment.operator_schema(oid))}."
+    prefix = "" if is_visible else f"{quote_identifier(environment.operator(oid).schema)}."
     left = "NONE" if operator.left is None else environment.format_type(operator.left)
     return f"{prefix}{operator.name}({left},{environment.format_type(operator.right)})"
 
 
-def _name_class(environment: NamedObjects, oid: int) -> str | None:
+def _name_class(environment: Environment, oid: int) -> str | None:
     return environment.relation_name(oid)
 
 
-def _name_role(environment: NamedObjects, oid: int) -> str | None:
+def _name_role(environment: Environment, oid: int) -> str | None:
     name = environment.role_name(oid)
     return None if name is None else quote_identifier(name)
 
 
-def _name_namespace(environment: NamedObjects, oid: int) -> str | None:
+def _name_namespace(environment: Environment, oid: int) -> str | None:
     name = environment.schema_name(oid)
     return None if name is None else quote_identifier(name)
 
 
-def _name_collation(environment: NamedObjects, oid: int) -> str | None:
+def _name_collation(environment: Environment, oid: int) -> str | None:
     names = [name for name, found in builtin.collations().items() if found == oid]
     return quote_identifier(names[0]) if names else None
 
 
-def _function(environment: NamedObjects, oid: int) -> Function | None:
+def _function(environment: Environment, oid: int) -> Function | None:
     try:
         return environment.function(oid)
     except KeyError:
         return None
 
 
-def _operator(environment: NamedObjects, oid: int) -> Operator | None:
+def _operator(environment: Environment, oid: int) -> Operator | None:
     try:
         return environment.operator(oid)
     except KeyError:
         return None
 
 
-_READERS: dict[str, Callable[[NamedObjects, str], int | str]] = {
+_READERS: dict[str, Callable[[Environment, str], int | str]] = {
     "regclass": _read_class,
     "regtype": _read_type,
     "regproc": _read_proc,
@@ -344,7 +344,7 @@ _READERS: dict[str, Callable[[NamedObjects, str], int | str]] = {
     "regconfig": _read_configuration,
     "regdictionary": _read_dictionary,
 }
-_NAMERS: dict[str, Callable[[NamedObjects, int], str | None]] = {
+_NAMERS: dict[str, Callable[[Environment, int], str | None]] = {
     "regclass": _name_class,
     "regtype": _name_type,
     "regproc": _name_proc,

@@ -88,7 +88,7 @@ def check_schema(environment: Environment, schema: str | None) -> None:
     Raises:
         InvalidSchemaName: a schema was given and does not exist.
     """
-    if schema is not None and not environment.has_schema(schema):
+    if schema is not None and environment.schema_oid(schema) is None:
         raise InvalidSchemaName(f'schema "{schema}" does not exist')
 
 

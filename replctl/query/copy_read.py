@@ -13,6 +13,7 @@ from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.transaction import Catalog
 from replctl.errors import BadCopyFileFormat, FeatureNotSupported, InternalError, PostgresError
+from replctl.expr.value_text import input_value
 from replctl.query.copy_parse import DEFAULT, Default, Field, FieldReader, LineReader
 from replctl.query.copy_plan import CopyPlan
 from replctl.record import dataclass
@@ -263,7 +264,7 @@ class _ValueReader:
 
 
 def _input(environment: CatalogEnvironment, column: Column, now: datetime, value: str) -> str:
-    return environment.input(environment.type(column.type), value, column.typmod, now)
+    return input_value(environment, environment.type(column.type), value, column.typmod, now)
 
 
 def _take_from_sequences(

@@ -29,7 +29,7 @@ def copied_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation | S
         InvalidSchemaName, UndefinedTable: there is none.
         WrongObjectType: it has no rows.
     """
-    if name.schema is not None and not analyzer.environment.has_schema(name.schema):
+    if name.schema is not None and analyzer.environment.schema_oid(name.schema) is None:
         raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
     return open_relation(analyzer.environment, replace(name, pos=-1), or_sequence=True)
 

@@ -9,6 +9,7 @@ from itertools import compress
 
 from replctl import spark
 from replctl.adt.fold import simplified
+from replctl.catalog.aclchk import privileges_of
 from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import NumberedCalls
@@ -104,7 +105,7 @@ def fill(session: Session, relation: Relation, query: Query, *, reader: int | No
     with session.read() as catalog:
         plan = plan_of(catalog, relation)
         context = function_context(session, catalog)
-        privileges = None if reader is None else context.environment.privileges_of(reader)
+        privileges = None if reader is None else privileges_of(context.environment.catalog, reader)
         query = rewritten(context, query, privileges=privileges)
         text = _named(relation.columns, query, LakeDialect(context))
         rows = _NewRows(relation.columns, None, text)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from replctl.catalog.aclchk import Privileges, denied
+from replctl.catalog.aclchk import Privileges, denied, privileges_of
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_policy import is_row_security_active
@@ -32,7 +32,7 @@ def check_query(environment: CatalogEnvironment, query: Query, reader: int | Non
     """
     privileges = environment.privileges
     if reader is not None:
-        privileges = environment.privileges_of(reader)
+        privileges = privileges_of(environment.catalog, reader)
     _Check(environment, privileges).query(query, privileges)
     _check_functions(privileges, query)
 
@@ -95,7 +95,7 @@ class _Check:
         _check_functions(self._current, inner)
         reader = self._current
         if not is_invoker(view):
-            reader = self._environment.privileges_of(view.owner)
+            reader = privileges_of(self._environment.catalog, view.owner)
         self.query(inner, reader, within)
 
 

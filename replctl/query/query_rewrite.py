@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from replctl.catalog.aclchk import Privileges
+from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_policy import is_row_security_active
@@ -129,7 +129,7 @@ class _Rewriter:
             )
         privileges = self._reader
         if not is_invoker(view):
-            privileges = self._environment.privileges_of(view.owner)
+            privileges = privileges_of(self._environment.catalog, view.owner)
         inner = self._renumbered(view_query(self._catalog, view))
         inner = self.rewritten(inner, (*within, view.oid), privileges)
         return FromSubquery(item.varno, inner, alias=item.alias)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from replctl.catalog.function_context import FunctionContext, function_context
 from replctl.expr import object_identifier
+from replctl.expr.value_text import output_value
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.inline_function import check_no_calls
@@ -101,7 +102,7 @@ def _shown(session: Session, query: Query, rows: list[list[str | None]]) -> list
         known = [environment.type(column.type) for column in query.columns]
         return [
             [
-                None if value is None else environment.output(type_, value)
+                None if value is None else output_value(environment, type_, value)
                 for value, type_ in zip(row, known, strict=True)
             ]
             for row in rows

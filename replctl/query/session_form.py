@@ -14,6 +14,7 @@ from typing import Any
 from replctl.catalog.session_value import time_value
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.value_text import shown_type
 from replctl.query.tree import transform
 from replctl.result import Result
 from replctl.session import Session
@@ -65,7 +66,7 @@ def shown_result(session: Session, result: Result) -> Result:
         return result
     with session.read() as catalog:
         environment = session.environment(catalog)
-        types = [environment.shown_type(column.type) for column in result.columns]
+        types = [shown_type(environment, column.type) for column in result.columns]
     if not any(depends(type_, form) for type_ in types):
         return result
     rows = [

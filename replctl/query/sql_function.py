@@ -18,6 +18,7 @@ from replctl.catalog.pg_proc import UserFunction, get_function
 from replctl.errors import FeatureNotSupported, StatementTooComplex
 from replctl.expr import nodes
 from replctl.expr.environment import Routine
+from replctl.expr.value_text import input_value
 from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.query.analyze_query import QueryAnalyzer
@@ -105,7 +106,11 @@ def _constant(
     environment: CatalogEnvironment, type_: str, shown: str | None, collation: str | None
 ) -> nodes.Const:
     """Return a value that a query has given, as a constant."""
-    value = None if shown is None else environment.input(environment.type(type_), shown, -1, None)
+    value = (
+        None
+        if shown is None
+        else input_value(environment, environment.type(type_), shown, -1, None)
+    )
     return nodes.Const(type_, value, -1, collation)
 
 

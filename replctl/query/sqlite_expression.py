@@ -16,6 +16,7 @@ from replctl.catalog.session_value import session_value
 from replctl.catalog.sql_functions import NOT_STRICT, SET_FUNCTIONS
 from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.value_text import input_value
 from replctl.query.sql import WriteQuery
 from replctl.query.sqlite_aggregate import collected_aggregate, native_aggregate
 from replctl.query.sqlite_function import (
@@ -279,7 +280,7 @@ class ExpressionWriter:
         type_ = environment.type(target)
         name = self._calls.function(
             f"in_{target.strip('@')}",
-            lambda item: stored(target, environment.input(type_, item, -1, None)),
+            lambda item: stored(target, input_value(environment, type_, item, -1, None)),
         )
         return f"{name}({value})"
 

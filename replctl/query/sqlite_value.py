@@ -17,6 +17,7 @@ from typing import Any
 from replctl.adt import arrayfuncs, comparison
 from replctl.expr import object_identifier
 from replctl.expr.environment import Environment
+from replctl.expr.value_text import output_value
 from replctl.lsn import format_lsn, parse_lsn
 from replctl.types import builtin, text
 
@@ -156,7 +157,7 @@ def shown_form(environment: Environment, type_name: str) -> Callable[[Any], str]
     if evaluated_type(type_name) == type_name:
         return str
     type_ = environment.type(type_name)
-    return lambda value: environment.output(type_, str(value))
+    return lambda value: output_value(environment, type_, str(value))
 
 
 def canonical_form(environment: Environment, type_name: str) -> Callable[[Any], str]:

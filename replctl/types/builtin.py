@@ -72,6 +72,7 @@ class Operator:
     negator: str | None
     volatility: str
     is_strict: bool
+    schema: str = "pg_catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class Function:
     source: str
     argument_names: tuple[str, ...]  # of the input arguments, '' where it has none
     columns: tuple[tuple[str, str], ...]  # (name, type) of OUT and TABLE arguments
+    schema: str = "pg_catalog"
 
 
 _T = TypeVar("_T")

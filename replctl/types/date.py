@@ -88,7 +88,7 @@ def time_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
     match = _ISO_TIME.fullmatch(text)
     clock = clock_of(match, 1) if match else None
     if clock is None:
-        clock = _decode_time(text, now, "time").clock
+        clock = _decode_time(text, now, "time").clock.microseconds
     return clock if typmod < 0 else time(clock, typmod)
 
 
@@ -108,7 +108,7 @@ def timetz_in(text: str, typmod: int = -1, now: datetime | None = None) -> TimeT
         DataError: as time_in.
     """
     decoder = _decode_time(text, now, "time with time zone")
-    value = (decoder.clock, decoder.seconds_west)
+    value = (decoder.clock.microseconds, decoder.zone.seconds_west)
     return value if typmod < 0 else timetz(value, typmod)
 
 

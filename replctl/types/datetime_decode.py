@@ -48,79 +48,60 @@ _DATE_PART = re.compile(r"\d+|[a-z]+", re.ASCII)
 _OFFSET = re.compile(r"[-+]([-+]?\d+)?(?::([-+]?\d+)?(?::([-+]?\d+)?)?)?", re.ASCII)
 
 
-class Decoder:
-    """The common part of both kinds of literal; `decode()` of a subclass fills the attributes.
+class Clock:
+    """The time of day; a second of 60 and a microsecond of a million are possible."""
 
-    Args:
-        fields: of the literal.
-        now: the time of the transaction, in UTC.
-
-    Attributes:
-        special: `epoch`, `infinity` or `-infinity`, in whose case nothing else counts.
-        year, month, day: the date, year 0 being 1 BC.
-        hour, minute, second, microsecond: the time; a second of 60 and a microsecond of a million
-            are possible.
-        seconds_west: the offset of the time zone.
-    """
-
-    def __init__(self, fields: list[Field], now: datetime) -> None:
-        self._fields = fields
-        self._form = reading()
-        self._now_west = 0
-        if not self._form.is_utc:
-            offset, _ = self._form.time_zone.at(int(now.timestamp()))
-            now += timedelta(seconds=offset)
-            self._now_west = -offset
-        self._now = now
-        self._found = 0
-        self._label = ""  # a word that says what the next field is: julian, time
-        self._year_has_two_digits = False
-        self._has_month_name = False
-        self._is_julian = False
-        self._day_of_year = 0
-        self._meridian = ""
-        self._is_bc = False
-        self._zone: Zone | None = None  # whose offset may depend on the time
-        self.special = ""
-        self.year = self.month = self.day = 0
+    def __init__(self) -> None:
         self.hour = self.minute = self.second = self.microsecond = 0
-        self.seconds_west = 0
+        self.meridian = ""
 
     @property
-    def clock(self) -> int:
+    def seconds(self) -> int:
+        """The time of day in whole seconds."""
+        return (self.hour * 60 + self.minute) * 60 + self.second
+
+    @property
+    def microseconds(self) -> int:
         """The time of day in microseconds."""
-        seconds = (self.hour * 60 + self.minute) * 60 + self.second
-        return seconds * USECS_PER_SECOND + self.microsecond
+        return self.seconds * USECS_PER_SECOND + self.microsecond
 
-    def _add(self, parts: int) -> None:
-        """Note what a field has set; nothing may be set twice.
-
-        Raises:
-            BadFormat: it was.
-        """
-        if parts & self._found:
-            raise BadFormat
-        self._found |= parts
-
-    def _set_clock(self, text: str) -> int:
+    def read(self, text: str) -> int:
+        """`04:05:06.7`"""
         self.hour, self.minute, self.second, self.microsecond = parse_clock(text)
         if self.hour > INT4_MAX:
             raise FieldOverflow
         return TIME
 
-    def _set_julian(self, text: str) -> int:
-        """`2451187.5` is 1999-01-08 12:00."""
-        whole, point, digits = text.partition(".")
-        self.year, self.month, self.day = date_from_days(parse_int4(whole) - UNIX_EPOCH_JULIAN)
-        self._is_julian = True
-        if not point:
-            return DATE
-        clock = int(parse_fraction(point + digits) * USECS_PER_DAY)
-        seconds, self.microsecond = divmod(clock, USECS_PER_SECOND)
-        self.hour, self.minute, self.second = seconds // 3600, seconds // 60 % 60, seconds % 60
-        return DATE | TIME
+    def apply_meridian(self) -> None:
+        if self.meridian and self.hour > 12:
+            raise FieldOverflow
+        if self.meridian == "am" and self.hour == 12:
+            self.hour = 0
+        elif self.meridian == "pm" and self.hour != 12:
+            self.hour += 12
 
-    def _set_offset(self, text: str) -> int:
+    def check(self) -> None:
+        """
+        Raises:
+            FieldOverflow: there is no such time of day; 24:00 is one.
+        """
+        if self.minute > 59 or self.second > 60 or self.microseconds > USECS_PER_DAY:
+            raise FieldOverflow
+
+
+class DecodedZone:
+    """The time zone of a literal.
+
+    Attributes:
+        seconds_west: its offset.
+        named: a zone whose offset may depend on the time.
+    """
+
+    def __init__(self) -> None:
+        self.seconds_west = 0
+        self.named: Zone | None = None
+
+    def read_offset(self, text: str) -> int:
         """`+5:30`, `-0800` are 19800 seconds east, 28800 west."""
         match = _OFFSET.match(text)
         assert match is not None  # a field of this kind begins with a sign
@@ -138,36 +119,95 @@ class Decoder:
         self.seconds_west = west if text[0] == "-" else -west
         return ZONE
 
-    def _set_zone_name(self, name: str, fault: Exception) -> int:
+    def read_name(self, name: str, fault: Exception) -> int:
         zone = zone_named(name)
         if zone is None:
             raise fault
-        self._zone = zone
+        self.named = zone
         return ZONE
+
+    def read_abbreviation(self, word: str) -> int | None:
+        """`est` is five hours west; None if `word` is no abbreviation."""
+        entry = abbreviation(word)
+        if entry is None:
+            return None
+        if not isinstance(entry.zone, FixedZone):
+            self.named = entry.zone
+            return ZONE | DYNAMIC_ZONE
+        self.seconds_west = -entry.zone.seconds_east
+        return ZONE | DST_ZONE if entry.is_dst else ZONE
+
+    def add_dst(self) -> int:
+        """`MET DST`: an hour more than the zone before."""
+        self.seconds_west -= 3600
+        return DST | DST_ZONE
+
+
+class Decoder:
+    """The common part of both kinds of literal; `decode()` of a subclass fills the attributes.
+
+    Args:
+        fields: of the literal.
+        now: the time of the transaction, in UTC.
+
+    Attributes:
+        special: `epoch`, `infinity` or `-infinity`, in whose case nothing else counts.
+        year, month, day: the date, year 0 being 1 BC.
+        clock: the time.
+        zone: the time zone.
+    """
+
+    def __init__(self, fields: list[Field], now: datetime) -> None:
+        self._fields = fields
+        self._form = reading()
+        self._now_west = 0
+        if not self._form.is_utc:
+            offset, _ = self._form.time_zone.at(int(now.timestamp()))
+            now += timedelta(seconds=offset)
+            self._now_west = -offset
+        self._now = now
+        self._found = 0
+        self._label = ""  # a word that says what the next field is: julian, time
+        self._year_has_two_digits = False
+        self._has_month_name = False
+        self._is_julian = False
+        self._day_of_year = 0
+        self._is_bc = False
+        self.special = ""
+        self.year = self.month = self.day = 0
+        self.clock = Clock()
+        self.zone = DecodedZone()
+
+    def _add(self, parts: int) -> None:
+        """Note what a field has set; nothing may be set twice.
+
+        Raises:
+            BadFormat: it was.
+        """
+        if parts & self._found:
+            raise BadFormat
+        self._found |= parts
+
+    def _set_julian(self, text: str) -> int:
+        """`2451187.5` is 1999-01-08 12:00."""
+        whole, point, digits = text.partition(".")
+        self.year, self.month, self.day = date_from_days(parse_int4(whole) - UNIX_EPOCH_JULIAN)
+        self._is_julian = True
+        if not point:
+            return DATE
+        clock = int(parse_fraction(point + digits) * USECS_PER_DAY)
+        seconds, self.clock.microsecond = divmod(clock, USECS_PER_SECOND)
+        minutes, self.clock.second = divmod(seconds, 60)
+        self.clock.hour, self.clock.minute = divmod(minutes, 60)
+        return DATE | TIME
 
     def _set_clock_with_offset(self, text: str, found: int) -> int:
         """`040506-08`."""
         clock, sign, offset = text.partition("-")
         if not sign:
             raise BadFormat
-        self._set_offset(sign + offset)
+        self.zone.read_offset(sign + offset)
         return self._set_run_together(clock, found) | ZONE
-
-    def _set_abbreviation(self, word: str) -> int | None:
-        """`est` is five hours west; None if `word` is no abbreviation."""
-        entry = abbreviation(word)
-        if entry is None:
-            return None
-        if not isinstance(entry.zone, FixedZone):
-            self._zone = entry.zone
-            return ZONE | DYNAMIC_ZONE
-        self.seconds_west = -entry.zone.seconds_east
-        return ZONE | DST_ZONE if entry.is_dst else ZONE
-
-    def _set_dst(self) -> int:
-        """`MET DST`: an hour more than the zone before."""
-        self.seconds_west -= 3600
-        return DST | DST_ZONE
 
     def _set_label(self, label: str) -> int:
         if self._label:
@@ -200,7 +240,7 @@ class Decoder:
         if not digits.isdigit():
             raise BadFormat
         if point:
-            self.microsecond = parse_microseconds(point + fraction)
+            self.clock.microsecond = parse_microseconds(point + fraction)
         elif found & DATE != DATE and len(digits) >= 6:
             self.year, self.month = decimal_int(digits[:-4]), int(digits[-4:-2])
             self.day = int(digits[-2:])
@@ -208,8 +248,8 @@ class Decoder:
             self._year_has_two_digits = len(digits) == 6
             return DATE
         if found & TIME == 0 and len(digits) in (4, 6):
-            self.hour, self.minute = int(digits[:2]), int(digits[2:4])
-            self.second = int(digits[4:] or "0")
+            self.clock.hour, self.clock.minute = int(digits[:2]), int(digits[2:4])
+            self.clock.second = int(digits[4:] or "0")
             return TIME
         raise BadFormat
 
@@ -222,7 +262,7 @@ class Decoder:
         if point:
             if len(digits) > 2:
                 return self._set_run_together(text, found | DATE)
-            self.microsecond = parse_microseconds(point + fraction)
+            self.clock.microsecond = parse_microseconds(point + fraction)
         length = len(text)
         if length == 3 and found & DATE == YEAR and 1 <= value <= 366:
             self._day_of_year = value
@@ -316,22 +356,10 @@ class Decoder:
             raise FieldOverflow
         return self.year
 
-    def _apply_meridian(self) -> None:
-        if self._meridian and self.hour > 12:
-            raise FieldOverflow
-        if self._meridian == "am" and self.hour == 12:
-            self.hour = 0
-        elif self._meridian == "pm" and self.hour != 12:
-            self.hour += 12
-
-    def _check_clock(self) -> None:
-        if self.hour > 24 or self.minute > 59 or self.second > 60 or self.clock > USECS_PER_DAY:
-            raise FieldOverflow
-
     def _zone_offset(self, zone: Zone) -> int:
         if not is_valid_julian(self.year, self.month):
             return 0
-        seconds = (self.hour * 60 + self.minute) * 60 + self.second
+        seconds = self.clock.seconds
         return -zone.offset(local_seconds(self.year, self.month, self.day, seconds))
 
     def _set_today(self, distance: int) -> int:
@@ -340,15 +368,15 @@ class Decoder:
         return DATE
 
     def _set_midnight(self) -> int:
-        self.hour = self.minute = self.second = self.seconds_west = 0
+        self.clock.hour = self.clock.minute = self.clock.second = self.zone.seconds_west = 0
         return TIME | ZONE
 
     def _set_now(self) -> int:
         now = self._now
         self.year, self.month, self.day = now.year, now.month, now.day
-        self.hour, self.minute, self.second = now.hour, now.minute, now.second
-        self.microsecond = now.microsecond
-        self.seconds_west = self._now_west
+        self.clock.hour, self.clock.minute, self.clock.second = now.hour, now.minute, now.second
+        self.clock.microsecond = now.microsecond
+        self.zone.seconds_west = self._now_west
         return TIME
 
 

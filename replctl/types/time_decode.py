@@ -38,20 +38,20 @@ class TimeDecoder(Decoder):
         if self._label:
             raise BadFormat
         self._check_date()
-        self._apply_meridian()
-        self._check_clock()
+        self.clock.apply_meridian()
+        self.clock.check()
         if not self._found & TIME:
             raise BadFormat
-        if self._found & DST and (self._zone is not None or not self._found & ZONE):
+        if self._found & DST and (self.zone.named is not None or not self._found & ZONE):
             raise BadFormat
-        if self._zone is not None:
-            self.seconds_west = self._offset_of_zone(self._zone)
+        if self.zone.named is not None:
+            self.zone.seconds_west = self._offset_of_zone(self.zone.named)
         elif not self._found & ZONE:
             if self._found & DATE not in (0, DATE):
                 raise BadFormat
             if not self._found & DATE:
                 self._set_today(0)
-            self.seconds_west = self._zone_offset(self._form.time_zone)
+            self.zone.seconds_west = self._zone_offset(self._form.time_zone)
 
     def _take(self, index: int, field: Field) -> int:
         text = field.text
@@ -60,9 +60,9 @@ class TimeDecoder(Decoder):
                 return self._take_date(index, text)
             case Kind.TIME:
                 self._take_time_label()
-                return self._set_clock(text)
+                return self.clock.read(text)
             case Kind.ZONE:
-                return self._set_offset(text)
+                return self.zone.read_offset(text)
             case Kind.NUMBER:
                 return self._set_labelled(text) if self._label else self._take_number(index, text)
             case Kind.WORD | Kind.SPECIAL:
@@ -73,7 +73,7 @@ class TimeDecoder(Decoder):
         if index == 0 and len(kinds) >= 2 and (kinds[-1] is Kind.DATE or kinds[1] is Kind.TIME):
             return self._set_date(text)
         if not text[0].isdigit():
-            return self._set_zone_name(text, UnknownZone(text))
+            return self.zone.read_name(text, UnknownZone(text))
         if self._found & TIME:
             raise BadFormat
         return self._set_clock_with_offset(text, self._found | DATE)
@@ -89,7 +89,7 @@ class TimeDecoder(Decoder):
         return self._set_run_together(text, self._found | DATE)
 
     def _take_word(self, word: str) -> int:
-        zone_parts = self._set_abbreviation(word)
+        zone_parts = self.zone.read_abbreviation(word)
         if zone_parts is not None:
             return zone_parts
         meaning, value = WORDS.get(word[:WORD_LENGTH], ("", ""))
@@ -101,19 +101,19 @@ class TimeDecoder(Decoder):
             case "reserved" if value == "allballs":
                 return self._set_midnight()
             case "meridian":
-                self._meridian = str(value)
+                self.clock.meridian = str(value)
                 return MERIDIAN
             case "era":
                 self._is_bc = value == "bc"
                 return ERA
             case "dst":
-                return self._set_dst()
+                return self.zone.add_dst()
             case "unit":
                 return self._set_label(str(value))
             case "time":
                 return self._set_label("time")
             case "":
-                return self._set_zone_name(word, BadFormat())
+                return self.zone.read_name(word, BadFormat())
         raise BadFormat
 
     def _offset_of_zone(self, zone: Zone) -> int:

@@ -138,9 +138,9 @@ def _decode(text: str, now: datetime | None, is_utc: bool) -> int:
             return MINUS_INFINITY
     if is_valid_julian(decoder.year, decoder.month):
         days = days_from_date(decoder.year, decoder.month, decoder.day)
-        value = days * USECS_PER_DAY + decoder.clock
+        value = days * USECS_PER_DAY + decoder.clock.microseconds
         if is_utc:
-            value += decoder.seconds_west * 1_000_000
+            value += decoder.zone.seconds_west * 1_000_000
         if _FIRST <= value < _END:
             return _supported(value)
     raise DatetimeFieldOverflow(f'timestamp out of range: "{text}"')

@@ -43,15 +43,15 @@ class TimestampDecoder(Decoder):
         if self.special:
             return
         self._check_date()
-        self._apply_meridian()
+        self.clock.apply_meridian()
         if self._found & DATE != DATE:
             raise BadFormat
-        if self._found & DST and (self._zone is not None or not self._found & ZONE):
+        if self._found & DST and (self.zone.named is not None or not self._found & ZONE):
             raise BadFormat
-        if self._zone is not None:
-            self.seconds_west = self._zone_offset(self._zone)
+        if self.zone.named is not None:
+            self.zone.seconds_west = self._zone_offset(self.zone.named)
         elif not self._found & ZONE:
-            self.seconds_west = self._zone_offset(self._form.time_zone)
+            self.zone.seconds_west = self._zone_offset(self._form.time_zone)
 
     def _take(self, field: Field) -> int:
         text = field.text
@@ -60,11 +60,11 @@ class TimestampDecoder(Decoder):
                 return self._take_date(text)
             case Kind.TIME:
                 self._take_time_label()
-                self._set_clock(text)
-                self._check_clock()
+                self.clock.read(text)
+                self.clock.check()
                 return TIME
             case Kind.ZONE:
-                return self._set_offset(text)
+                return self.zone.read_offset(text)
             case Kind.NUMBER:
                 return self._set_labelled(text) if self._label else self._take_number(text)
             case Kind.WORD | Kind.SPECIAL:
@@ -83,7 +83,7 @@ class TimestampDecoder(Decoder):
             return self._set_date(text)
         # A date is there already: a zone's name, or hhmmss-zz.
         if not text[0].isdigit() and not self._label:
-            return self._set_zone_name(text, UnknownZone(text))
+            return self.zone.read_name(text, UnknownZone(text))
         self._take_time_label()
         if self._found & TIME:
             raise BadFormat
@@ -92,7 +92,7 @@ class TimestampDecoder(Decoder):
     def _set_offset_at_end(self, text: str) -> None:
         if text[:1] not in ("+", "-"):
             raise BadFormat
-        self._set_offset(text)
+        self.zone.read_offset(text)
 
     def _take_number(self, text: str) -> int:
         has_point = "." in text
@@ -105,7 +105,7 @@ class TimestampDecoder(Decoder):
         return self._set_number(text, self._found, self._has_month_name)
 
     def _take_word(self, word: str) -> int:
-        zone_parts = self._set_abbreviation(word)
+        zone_parts = self.zone.read_abbreviation(word)
         if zone_parts is not None:
             return zone_parts
         meaning, value = WORDS.get(word[:WORD_LENGTH], ("", ""))
@@ -118,7 +118,7 @@ class TimestampDecoder(Decoder):
                 assert isinstance(value, int)
                 return self._set_month(value)
             case "meridian":
-                self._meridian = str(value)
+                self.clock.meridian = str(value)
                 return MERIDIAN
             case "era":
                 self._is_bc = value == "bc"
@@ -126,14 +126,14 @@ class TimestampDecoder(Decoder):
             case "weekday":
                 return WEEKDAY
             case "dst":
-                return self._set_dst()
+                return self.zone.add_dst()
             case "unit":
                 return self._set_label(str(value))
             case "time":
                 if self._found & DATE != DATE:
                     raise BadFormat
                 return self._set_label("time")
-        return self._set_zone_name(word, BadFormat())
+        return self.zone.read_name(word, BadFormat())
 
     def _set_month(self, month: int) -> int:
         parts = MONTH

@@ -97,8 +97,8 @@ class GoldenDatabase(BuiltinEnvironment):
         self._labels: dict[str, tuple[str, ...]] = {}
         self._bases: dict[str, tuple[str, int]] = {}
         self._columns: dict[str, tuple[Column, ...]] = {}
-        self._functions: dict[int, tuple[str, Function]] = {}
-        self._operators: dict[int, tuple[str, Operator]] = {}
+        self._functions: dict[int, Function] = {}
+        self._operators: dict[int, Operator] = {}
         self._casts: dict[tuple[str, str], Cast] = {}
         self._relations: dict[str, int] = {}
         self._last_oid = FIRST_USER_OID + 100
@@ -186,23 +186,21 @@ class GoldenDatabase(BuiltinEnvironment):
         returns_set: bool = False,
     ) -> int:
         oid = self._new_oid()
-        self._functions[oid] = (
-            schema,
-            Function(
-                oid=oid,
-                name=name,
-                argument_types=arguments,
-                result=result,
-                kind=kind,
-                volatility="i",
-                is_strict=False,
-                returns_set=returns_set,
-                variadic=variadic,
-                defaults=defaults,
-                source="",
-                argument_names=names or ("",) * len(arguments),
-                columns=(),
-            ),
+        self._functions[oid] = Function(
+            oid=oid,
+            name=name,
+            argument_types=arguments,
+            result=result,
+            kind=kind,
+            volatility="i",
+            is_strict=False,
+            returns_set=returns_set,
+            variadic=variadic,
+            defaults=defaults,
+            source="",
+            argument_names=names or ("",) * len(arguments),
+            columns=(),
+            schema=schema,
         )
         return oid
 
@@ -217,21 +215,19 @@ class GoldenDatabase(BuiltinEnvironment):
     ) -> None:
         oid = self._new_oid()
         (implementation,) = builtin.functions()[function]
-        self._operators[oid] = (
-            schema,
-            Operator(
-                oid=oid,
-                name=name,
-                left=left,
-                right=right,
-                result=result,
-                function=function,
-                function_oid=implementation.oid,
-                commutator=None,
-                negator=None,
-                volatility="i",
-                is_strict=True,
-            ),
+        self._operators[oid] = Operator(
+            oid=oid,
+            name=name,
+            left=left,
+            right=right,
+            result=result,
+            function=function,
+            function_oid=implementation.oid,
+            commutator=None,
+            negator=None,
+            volatility="i",
+            is_strict=True,
+            schema=schema,
         )
 
     def add_cast(self, source: str, target: str, context: str, function: int | None) -> None:
@@ -255,9 +251,6 @@ class GoldenDatabase(BuiltinEnvironment):
         return self._last_oid
 
     # -- the environment
-
-    def has_schema(self, name: str) -> bool:
-        return name in self._schemas
 
     def type(self, name: str) -> Type:
         return self._types[name] if name in self._types else super().type(name)
@@ -283,29 +276,23 @@ class GoldenDatabase(BuiltinEnvironment):
 
     def functions(self, schema: str | None, name: str) -> Sequence[tuple[int, Function]]:
         found = list(super().functions(schema, name))
-        for own_schema, function in self._functions.values():
-            if function.name == name and own_schema in (schema or self.search_path):
+        for function in self._functions.values():
+            if function.name == name and function.schema in (schema or self.search_path):
                 found.append((1, function))
         return found
 
     def operators(self, schema: str | None, name: str) -> Sequence[tuple[int, Operator]]:
         found = list(super().operators(schema, name))
-        for own_schema, operator in self._operators.values():
-            if operator.name == name and own_schema in (schema or self.search_path):
+        for operator in self._operators.values():
+            if operator.name == name and operator.schema in (schema or self.search_path):
                 found.append((1, operator))
         return found
 
     def function(self, oid: int) -> Function:
-        return self._functions[oid][1] if oid in self._functions else super().function(oid)
+        return self._functions[oid] if oid in self._functions else super().function(oid)
 
     def operator(self, oid: int) -> Operator:
-        return self._operators[oid][1] if oid in self._operators else super().operator(oid)
-
-    def function_schema(self, oid: int) -> str:
-        return self._functions[oid][0] if oid in self._functions else super().function_schema(oid)
-
-    def operator_schema(self, oid: int) -> str:
-        return self._operators[oid][0] if oid in self._operators else super().operator_schema(oid)
+        return self._operators[oid] if oid in self._operators else super().operator(oid)
 
     def cast(self, source: str, target: str) -> Cast | None:
         return self._casts.get((source, target)) or super().cast(source, target)

@@ -112,8 +112,8 @@ class Database(BuiltinEnvironment):
             columns.append(Column(item.name, len(columns) + 1, type_.name, typmod, type_.collation))
         return tuple(columns)
 
-    def has_schema(self, name: str) -> bool:
-        return name in ("pg_catalog", "public")
+    def schema_oid(self, name: str) -> int | None:
+        return {"pg_catalog": 11, "public": 2200}.get(name)
 
     def type(self, name: str) -> Type:
         return self._types[name] if name in self._types else super().type(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl
-from replctl.catalog.aclchk import column_acls, relation_acl
+from replctl.catalog.aclchk import column_acls, privileges_of, relation_acl
 from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_class import Relation
@@ -54,7 +54,7 @@ def _granted(
     is_public = item.grantee == PUBLIC
     if not is_public and not any(map(privileges.acts_for, (item.grantor, item.grantee))):
         return None
-    grantee = context.environment.privileges_of(item.grantee)
+    grantee = privileges_of(context.environment.catalog, item.grantee)
     is_owner = not is_public and grantee.acts_for(relation.owner)
     return {
         "grantor": names[item.grantor],

@@ -1,0 +1,140 @@
+"""Values as text, as a database reads and shows them, those included that only its catalog can
+tell: names of objects, enums, domains and rows (InputFunctionCall, OutputFunctionCall; fmgr.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from replctl.errors import FeatureNotSupported, InvalidTextRepresentation
+from replctl.expr import object_identifier
+from replctl.expr.composite import composite_in
+from replctl.expr.environment import Column, Environment, element_of
+from replctl.types import text
+from replctl.types.array_ import array_form
+from replctl.types.builtin import Type
+from replctl.types.session_form import CANONICAL, read_by, reading
+from replctl.types.text_form import TextForm
+
+#: Base types that only the server itself writes.
+_WITHOUT_INPUT = frozenset(
+    {
+        "gtsvector",
+        "pg_node_tree",
+        "pg_ndistinct",
+        "pg_dependencies",
+        "pg_mcv_list",
+        "pg_brin_bloom_summary",
+        "pg_brin_minmax_multi_summary",
+    }
+)
+
+
+def input_value(
+    environment: Environment, type_: Type, value: str, typmod: int, now: datetime | None
+) -> str:
+    """Return the canonical text of a value: the type's input function.
+
+    Raises:
+        PostgresError: what PostgreSQL raises if the type does not hold `value`.
+    """
+    if environment.form != reading():
+        with read_by(environment.form):
+            return input_value(environment, type_, value, typmod, now)
+    form = _own_form(environment, type_)
+    if form is None:
+        return text.canonical(type_.name, value, typmod, now=now)
+    return str(form.render(form.parse(value, typmod, now)))
+
+
+def shown_value(environment: Environment, type_: Type, value: str) -> str:
+    """Return the text that shows a canonical value with the session's settings."""
+    found = output_value(environment, type_, value)
+    if environment.form == CANONICAL:
+        return found
+    from replctl.types.shown import shown  # few sessions need it
+
+    return shown(shown_type(environment, type_.name), found, environment.form)
+
+
+def shown_type(environment: Environment, name: str) -> str:
+    """Return the type as whose values those of a type are shown: rows are records."""
+    return "record" if environment.type(name).category == "C" else name
+
+
+def output_value(environment: Environment, type_: Type, value: str) -> str:
+    """Return the text that shows a canonical value; another one only for names of objects."""
+    element_name = element_of(type_)
+    element = environment.type(element_name) if element_name else type_
+    if element.name not in object_identifier.TYPES:
+        return value
+    if element is type_:
+        return object_identifier.name_of(environment, type_.name, value)
+    shown = TextForm(
+        parse=lambda item, typmod, now: item,
+        render=lambda item: object_identifier.name_of(environment, element.name, item),
+    )
+    form = array_form(shown, type_.delimiter)
+    return str(form.render(form.parse(value, -1, None)))
+
+
+def _own_form(environment: Environment, type_: Type) -> TextForm | None:
+    """Input and output of a type whose values only a catalog can tell, None for all others."""
+    element_name = element_of(type_)
+    if element_name is not None:
+        element = _own_form(environment, environment.type(element_name))
+        return None if element is None else array_form(element, type_.delimiter)
+    if type_.name in object_identifier.TYPES:
+        return TextForm(
+            parse=lambda item, typmod, now: object_identifier.read(environment, type_.name, item),
+            render=str,
+        )
+    match type_.kind:
+        case "e":
+            return TextForm(
+                parse=lambda item, typmod, now: _enum_label(environment, type_, item), render=str
+            )
+        case "d":
+            base, typmod_ = environment.domain_base(type_)
+            return TextForm(
+                parse=lambda item, typmod, now: input_value(
+                    environment, environment.type(base), item, typmod_, now
+                ),
+                render=str,
+            )
+        case "c":
+            return TextForm(
+                parse=lambda item, typmod, now: _composite(environment, type_, item, now),
+                render=str,
+            )
+        case "p" if type_.name == "void":
+            return TextForm(parse=lambda item, typmod, now: "", render=str)
+        case "p" if type_.name not in ("cstring", "unknown"):
+            return TextForm(parse=lambda item, typmod, now: _refuse(type_), render=str)
+        case "b" if type_.name in _WITHOUT_INPUT:
+            return TextForm(parse=lambda item, typmod, now: _refuse(type_), render=str)
+        case _:
+            return None
+
+
+def _composite(environment: Environment, type_: Type, value: str, now: datetime | None) -> str:
+    def reader(column: Column) -> Callable[[str], str]:
+        return lambda item: input_value(
+            environment, environment.type(column.type), item, column.typmod, now
+        )
+
+    return composite_in(value, [reader(column) for column in environment.columns(type_) or ()])
+
+
+def _enum_label(environment: Environment, type_: Type, value: str) -> str:
+    if value in environment.enum_labels(type_):
+        return value
+    raise InvalidTextRepresentation(
+        f'invalid input value for enum {environment.format_type(type_.name)}: "{value}"'
+    )
+
+
+def _refuse(type_: Type) -> str:
+    if type_.name == "record":
+        raise FeatureNotSupported("input of anonymous composite types is not implemented")
+    raise FeatureNotSupported(f"cannot accept a value of type {type_.name}")
