@@ -37,7 +37,7 @@ Command: TypeAlias = Callable[[CommandContext, SlashScanner], CommandResult]
 _UNSUPPORTED = (
     " bind bind_named dA dAc dAf dAo dAp da db dC dc dconfig dD des"
     " det deu dew dF dFd dFp dFt df dL dl dO do dP dT dX dx dy ef ev lo_export lo_import"
-    " lo_list lo_unlink restrict sf sv unrestrict "
+    " lo_list lo_unlink sf sv "
 )
 
 
@@ -61,6 +61,8 @@ def run_command(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 def _dispatch(context: CommandContext, slash: SlashScanner) -> CommandResult:
     name = slash.command
+    if context.settings.restrict_key is not None and name != "unrestrict":
+        raise PsqlError("backslash commands are restricted; only \\unrestrict is allowed")
     if name.lower() == "copy":  # the only one whose name may have capitals (exec_command)
         name = "copy"
     if name in BRANCHING_COMMANDS:
@@ -300,6 +302,27 @@ def _quit(context: CommandContext, slash: SlashScanner) -> CommandResult:
     return CommandStatus.TERMINATE
 
 
+def _restrict(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """Allow no command except `\\unrestrict` with the same key: what data of a dump could name."""
+    key = slash.argument()
+    if not key:
+        raise missing_argument(slash)
+    context.settings.restrict_key = key
+    return CommandStatus.DONE
+
+
+def _unrestrict(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    key = slash.argument()
+    if not key:
+        raise missing_argument(slash)
+    if context.settings.restrict_key is None:
+        raise PsqlError(f"\\{slash.command}: not currently in restricted mode")
+    if key != context.settings.restrict_key:
+        raise PsqlError(f"\\{slash.command}: wrong key")
+    context.settings.restrict_key = None
+    return CommandStatus.DONE
+
+
 def _set(context: CommandContext, slash: SlashScanner) -> CommandResult:
     name = slash.argument()
     variables = context.settings.variables
@@ -392,12 +415,14 @@ _COMMANDS: dict[str, Command] = {
     "quit": _quit,
     "r": query_buffer.reset,
     "reset": query_buffer.reset,
+    "restrict": _restrict,
     "s": query_buffer.history,
     "set": _set,
     "setenv": _setenv,
     "sync": _sync,
     "t": partial(pset.toggle, "tuples_only"),
     "timing": _timing,
+    "unrestrict": _unrestrict,
     "unset": _unset,
     "w": query_buffer.write,
     "warn": _echo,

@@ -174,6 +174,10 @@ General
   \\gset [PREFIX]         execute query and store result in replctl variables
   \\gx [(OPTIONS)] [FILE] as \\g, but forces expanded output mode
   \\q                     quit replctl
+  \\restrict RESTRICT_KEY
+                         enter restricted mode with provided key
+  \\unrestrict RESTRICT_KEY
+                         exit restricted mode if key matches
   \\watch [[i=]SEC] [c=N] [m=MIN]
                          execute query every SEC seconds, up to N times,
                          stop if less than MIN rows are returned

@@ -44,6 +44,7 @@ class PsqlSettings:
             None at the end.
         last_error: the last failure and its statement, for `\\errverbose`.
         log_file: `-L`: queries go there, too.
+        restrict_key: what ends the restricted mode of `\\restrict`; None outside it.
     """
 
     variables: Variables
@@ -58,6 +59,7 @@ class PsqlSettings:
     read_data_line: Callable[[], str | None] = lambda: sys.stdin.readline() or None
     last_error: tuple[PostgresError, str] | None = None
     log_file: TextIO | None = None
+    restrict_key: str | None = None
 
     def _leave_session(self) -> None:
         """A block that is open when its session ends has never been."""
