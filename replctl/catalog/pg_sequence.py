@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
@@ -24,6 +24,9 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.record import dataclass
 from replctl.types import builtin
+
+#: The last value of a sequence, and whether it was given already; else it is the next one.
+State: TypeAlias = tuple[int, bool]
 
 _NEXTVAL = 1574  # nextval(regclass) in pg_proc
 
@@ -50,38 +53,36 @@ class Sequence:
     ownership: Literal["", "a", "i"] = ""
 
 
-def insert_sequence(catalog: Catalog, sequence: Sequence) -> None:
-    """Add a sequence, which has not counted yet; its relation is there already."""
-    catalog.insert(
-        schema.pg_sequence,
-        seqrelid=sequence.relid,
-        seqtypid=type_oid(sequence.type),
-        seqstart=sequence.start,
-        seqincrement=sequence.increment,
-        seqmax=sequence.maximum,
-        seqmin=sequence.minimum,
-        seqcache=sequence.cache,
-        seqcycle=sequence.cycles,
-        ownerrelid=sequence.owner_relid,
-        ownerattnum=sequence.owner_attnum,
-        ownership=sequence.ownership,
-    )
-    state = state_schema.sequence_state
+def insert_sequence(catalog: Catalog, sequence: Sequence, state: State) -> None:
+    """Add a sequence with its state; its relation is there already."""
+    catalog.insert(schema.pg_sequence, seqrelid=sequence.relid, **_values_of(sequence))
+    last_value, is_called = state
     catalog.connection.execute(
-        insert(state).values(relid=sequence.relid, last_value=sequence.start, is_called=False)
+        insert(state_schema.sequence_state).values(
+            relid=sequence.relid, last_value=last_value, is_called=is_called
+        )
     )
 
 
 def update_sequence(catalog: Catalog, sequence: Sequence) -> None:
-    """Put what a sequence counts in, and how far, in the place of what that was."""
+    """Put how a sequence counts, and whose it is, in the place of what that was."""
     table = schema.pg_sequence
-    catalog.update(
-        table,
-        table.c.seqrelid == sequence.relid,
-        seqtypid=type_oid(sequence.type),
-        seqmax=sequence.maximum,
-        seqmin=sequence.minimum,
-    )
+    catalog.update(table, table.c.seqrelid == sequence.relid, **_values_of(sequence))
+
+
+def _values_of(sequence: Sequence) -> dict[str, object]:
+    return {
+        "seqtypid": type_oid(sequence.type),
+        "seqstart": sequence.start,
+        "seqincrement": sequence.increment,
+        "seqmax": sequence.maximum,
+        "seqmin": sequence.minimum,
+        "seqcache": sequence.cache,
+        "seqcycle": sequence.cycles,
+        "ownerrelid": sequence.owner_relid,
+        "ownerattnum": sequence.owner_attnum,
+        "ownership": sequence.ownership,
+    }
 
 
 def get_sequence(catalog: Catalog, relid: int) -> Sequence | None:
@@ -171,7 +172,7 @@ def delete_sequence(catalog: Catalog, relid: int) -> None:
 
 def restart_sequence(catalog: Catalog, sequence: Sequence) -> None:
     """Let a sequence begin again (TRUNCATE ... RESTART IDENTITY)."""
-    _put_state(catalog.connection, sequence.relid, sequence.start, is_called=False)
+    put_state(catalog.connection, sequence.relid, sequence.start, is_called=False)
 
 
 def last_value(catalog: Catalog, relid: int) -> int | None:
@@ -180,7 +181,7 @@ def last_value(catalog: Catalog, relid: int) -> int | None:
     return value if is_called else None
 
 
-def sequence_state(catalog: Catalog, relid: int) -> tuple[int, bool]:
+def sequence_state(catalog: Catalog, relid: int) -> State:
     """Return the row of a sequence's relation: its value, and whether that was given already."""
     return _state(catalog.connection, relid)
 
@@ -244,7 +245,7 @@ class SequenceValues:
         with self.cluster.begin(write=True) as connection:
             values = _next_values(catalog, connection, relid, count)
             if values:
-                _put_state(connection, relid, values[-1], is_called=True)
+                put_state(connection, relid, values[-1], is_called=True)
         if values:
             self._current[relid] = values[-1]
             self._last = relid
@@ -297,7 +298,7 @@ class SequenceValues:
                 f" ({sequence.minimum}..{sequence.maximum})"
             )
         with self.cluster.begin(write=True) as connection:
-            _put_state(connection, relid, value, is_called=is_called)
+            put_state(connection, relid, value, is_called=is_called)
         if is_called:
             self._current[relid] = value
         return value
@@ -336,7 +337,8 @@ def _state(connection: Connection, relid: int) -> tuple[int, bool]:
     return int(row.last_value), bool(row.is_called)
 
 
-def _put_state(connection: Connection, relid: int, value: int, *, is_called: bool) -> None:
+def put_state(connection: Connection, relid: int, value: int, *, is_called: bool) -> None:
+    """Let a sequence continue elsewhere, at once and for all sessions."""
     state = state_schema.sequence_state
     connection.execute(
         update(state).where(state.c.relid == relid).values(last_value=value, is_called=is_called)

@@ -15,7 +15,7 @@ from replctl.catalog.heap import update_index, update_relation
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES
-from replctl.commands import alter_column, alter_constraint, alter_type, attach
+from replctl.commands import alter_column, alter_constraint, alter_type, attach, identity
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.delta_property import is_delta_property, set_delta_properties
 from replctl.commands.policy import set_row_security
@@ -28,7 +28,7 @@ from replctl.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from replctl.expr.type_names import schema_of_relation
+from replctl.expr.type_names import check_schema, schema_of_relation
 from replctl.lake.file_access import check_location_role
 from replctl.parser import ast
 from replctl.session import Session
@@ -38,13 +38,13 @@ _TAG = "ALTER TABLE"
 
 #: Actions in the order in which they are carried out (AlterTablePass), each with how it is called.
 _PASSES = (
-    ("drop_column", "drop_constraint", "drop_default", "drop_not_null"),
+    ("drop_column", "drop_constraint", "drop_default", "drop_not_null", "drop_identity"),
     ("alter_type",),
     ("add_column",),
     ("add_constraint check",),
     ("set_not_null",),
     ("add_constraint primary", "add_constraint unique"),
-    ("set_default", "add_constraint foreign"),
+    ("set_default", "add_constraint foreign", "add_identity"),
 )
 
 #: What ALTER TABLE does not do yet, by the words for it.
@@ -104,10 +104,12 @@ def find_table(
         WrongObjectType, InsufficientPrivilege: it is no table of a user.
     """
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
-    oid = ddl.environment.relation_oid(schema_of_relation(ddl.environment, name), name.name)
+    schema_name = schema_of_relation(ddl.environment, name)
+    oid = ddl.environment.relation_oid(schema_name, name.name)
     if oid is None:
         if missing_ok:
             return None
+        check_schema(ddl.environment, schema_name)
         raise UndefinedTable(f'relation "{shown}" does not exist')
     if oid < FIRST_USER_OID:
         raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
@@ -130,8 +132,10 @@ def _action(command: ast.AlterTableCmd) -> str:
             return "ALTER COLUMN ... SET DEFAULT"
         case "alter_type":
             return "ALTER COLUMN ... SET DATA TYPE"
-        case "set_not_null" | "drop_not_null":
+        case "set_not_null" | "drop_not_null" | "add_identity" | "drop_identity":
             return f"ALTER COLUMN ... {words}"
+        case "alter_identity":
+            return "ALTER COLUMN ... SET"
         case "row_level_security":
             return f"{(command.value or '').upper()} ROW SECURITY"
         case _:
@@ -158,6 +162,12 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
             alter_column.set_not_null(ddl, relation, name, recurses=recurses)
         case "drop_not_null":
             alter_column.drop_not_null(ddl, relation, name, recurses=recurses)
+        case "add_identity":
+            identity.add_identity(ddl, relation, command, recurses=recurses)
+        case "alter_identity":
+            identity.alter_identity(ddl, relation, command, recurses=recurses)
+        case "drop_identity":
+            identity.drop_identity(ddl, relation, command, recurses=recurses)
         case "add_constraint":
             assert command.constraint is not None
             alter_constraint.add_constraint(ddl, relation, command.constraint, recurses=recurses)

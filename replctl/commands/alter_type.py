@@ -22,7 +22,7 @@ from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import Object, describe, is_membership_of_column, relation_object
 from replctl.commands.expression import columns_used, relation_scope
 from replctl.commands.retyped import Retyped
-from replctl.commands.sequence import retype_sequence
+from replctl.commands.sequence import change_sequence
 from replctl.commands.view_dependency import policies_of_column, views_of_column
 from replctl.errors import (
     DatatypeMismatch,
@@ -202,7 +202,8 @@ def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Rety
         raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
     if column.identity:
         for sequence in owned_sequences(ddl.catalog, relation.oid, attnum):
-            retype_sequence(ddl.catalog, sequence, change.column.type)
+            option = ast.DefElem("as", change.column.type)
+            change_sequence(ddl, sequence, [option], is_identity=True)
     default = _default(ddl, column, change.column)
     _check_unused(ddl, relation, column)
     retyped.remember(relation, attnum)

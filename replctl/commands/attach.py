@@ -25,6 +25,7 @@ from replctl.errors import (
     InsufficientPrivilege,
     InvalidObjectDefinition,
     InvalidTableDefinition,
+    ObjectNotInPrerequisiteState,
     UndefinedTable,
     WrongObjectType,
 )
@@ -53,6 +54,12 @@ def attach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
         raise WrongObjectType("cannot attach inheritance parent as partition")
     _check_circle(ddl, partition, parent)
     for column in partition.columns:
+        if column.identity:
+            raise ObjectNotInPrerequisiteState(
+                f'table "{partition.name}" being attached contains an identity column'
+                f' "{column.name}"',
+                detail="The new partition may not contain an identity column.",
+            )
         if parent.column(column.name) is None:
             raise DatatypeMismatch(
                 f'table "{partition.name}" contains column "{column.name}" not found in parent'
@@ -191,6 +198,8 @@ def _merge_into(ddl: Ddl, child: Relation, parent: Relation) -> None:
             inherited_count=own.inherited_count + 1,
             is_local=own.is_local and not parent.is_partitioned,
         )
+        if column.identity and parent.is_partitioned:
+            merged = replace(merged, identity=column.identity, default=column.default)
         update_column(ddl.catalog, child.oid, merged)
     for check in parent.checks():
         if not check.no_inherit:
@@ -225,6 +234,8 @@ def _release(ddl: Ddl, child: Relation, parent: Relation) -> None:
         if parent.column(column.name) is not None and column.inherited_count:
             left = column.inherited_count - 1
             released = replace(column, inherited_count=left, is_local=column.is_local or left == 0)
+            if column.identity:
+                released = replace(released, identity="", default=None)
             update_column(ddl.catalog, child.oid, released)
     names: Sequence[str] = [check.name for check in parent.checks()]
     for constraint in child.constraints:

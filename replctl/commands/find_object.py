@@ -19,7 +19,7 @@ from replctl.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from replctl.expr.type_names import split_name, split_relation_name, type_of
+from replctl.expr.type_names import check_schema, split_name, split_relation_name, type_of
 from replctl.parser import ast
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 
@@ -36,6 +36,7 @@ def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) 
     if oid is None:
         shown = last if schema_name is None else f"{schema_name}.{last}"
         if not missing_ok:
+            check_schema(ddl.environment, schema_name)
             raise UndefinedTable(f'relation "{shown}" does not exist')
         ddl.notice(f'relation "{last}" does not exist, skipping')
         return None

@@ -44,6 +44,7 @@ from replctl.expr import nodes
 from replctl.expr.cast_path import CastPaths
 from replctl.expr.enum_order import with_enum_order
 from replctl.expr.sorting import is_sortable
+from replctl.expr.type_names import check_schema, schema_of_relation
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import table_source
 from replctl.lake.violation import duplicated
@@ -86,6 +87,7 @@ def create_index(session: Session, statement: ast.CreateIndex) -> str:
 
 
 def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
+    check_schema(ddl.environment, schema_of_relation(ddl.environment, statement.relation))
     found = open_relation(ddl.environment, replace(statement.relation, pos=-1), or_sequence=True)
     if isinstance(found, SystemRelation):
         raise WrongObjectType(f'permission denied: "{found.name}" is a system catalog')

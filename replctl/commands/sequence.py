@@ -1,4 +1,4 @@
-"""CREATE SEQUENCE, and the sequences of serial and identity columns (sequence.c;
+"""CREATE and ALTER SEQUENCE, and the sequences of serial and identity columns (sequence.c;
 generateSerialExtraStmts() in parse_utilcmd.c)."""
 
 from __future__ import annotations
@@ -9,9 +9,17 @@ from typing import Literal
 
 from replctl.catalog.heap import insert_relation
 from replctl.catalog.pg_class import RELKIND_PLURAL, Column, Relation, find_relation_oid
-from replctl.catalog.pg_sequence import Sequence, insert_sequence, sequence_state, update_sequence
-from replctl.catalog.transaction import Catalog
+from replctl.catalog.pg_sequence import (
+    Sequence,
+    State,
+    get_sequence,
+    insert_sequence,
+    put_state,
+    sequence_state,
+    update_sequence,
+)
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.find_object import find_relation
 from replctl.commands.naming import Schema, creation_schema, relation_name
 from replctl.errors import (
     DuplicateTable,
@@ -27,6 +35,8 @@ from replctl.expr.type_names import split_name
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
+from replctl.types import text
+from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_qualified_identifier
 
 _LIMITS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
@@ -62,6 +72,16 @@ def create_sequence(session: Session, statement: ast.CreateSequence) -> str:
     return carry_out(session, lambda ddl: _create_sequence(ddl, statement))
 
 
+def alter_sequence(session: Session, statement: ast.AlterSequence) -> str:
+    """Change how a sequence counts, where it continues, and which column it belongs to.
+
+    Raises:
+        UndefinedTable, WrongObjectType: it is missing, or something else.
+        PostgresError: what is wrong with the options.
+    """
+    return carry_out(session, lambda ddl: _alter_sequence(ddl, statement))
+
+
 def sequence_of_column(
     ddl: Ddl, table: Relation, column: Column, draft: SequenceDraft
 ) -> ast.RawExpr:
@@ -70,22 +90,26 @@ def sequence_of_column(
     Raises:
         PostgresError: what is wrong with its options.
     """
-    named = next((o.value for o in draft.options if o.name == "sequence_name"), None)
+    named = next((o.names for o in draft.options if o.name == "sequence_name"), None)
     place = Schema(table.schema_oid, table.schema)
     if named is None:
         name = relation_name(ddl.catalog, table.name, place.oid, [column.name], "seq")
     else:
-        schema_name, name = split_name(ddl.environment, tuple(named.split(".")))
+        schema_name, name = split_name(ddl.environment, named)
         if schema_name is not None:
             place = creation_schema(ddl.environment, schema_name, name)
     options = [option for option in draft.options if option.name != "sequence_name"]
+    is_identity = draft.ownership == "i"
+    sequence, state = with_options(
+        Sequence(0, draft.type), None, options, is_identity=is_identity
+    )
     sequence = replace(
-        _with_options(Sequence(0), options, draft.type, is_identity=draft.ownership == "i"),
+        sequence,
         owner_relid=table.oid,
         owner_attnum=column.attnum,
         ownership=draft.ownership,
     )
-    _insert(ddl, place, name, sequence)
+    _insert(ddl, place, name, sequence, state)
     literal = ast.Constant("string", quote_qualified_identifier(place.name, name))
     regclass = ast.TypeCast(literal, ast.TypeName(("pg_catalog", "regclass")))
     return ast.FuncCall(("pg_catalog", "nextval"), (regclass,))
@@ -100,15 +124,40 @@ def _create_sequence(ddl: Ddl, statement: ast.CreateSequence) -> str:
             raise DuplicateTable(message)
         ddl.notice(f"{message}, skipping", sqlstate=DuplicateTable.sqlstate)
         return "CREATE SEQUENCE"
-    sequence = _with_options(Sequence(0), statement.options, None, is_identity=False)
-    owner = next((o for o in statement.options if o.name == "owned_by"), None)
+    sequence, state = with_options(Sequence(0), None, statement.options)
+    owner = _owner_option(statement.options)
     if owner is not None:
-        sequence = _with_owner(ddl, sequence, owner, place)
-    _insert(ddl, place, target.name, sequence)
+        sequence = _with_owner(ddl, sequence, owner, ddl.session.role_oid, place.oid)
+    _insert(ddl, place, target.name, sequence, state)
     return "CREATE SEQUENCE"
 
 
-def _insert(ddl: Ddl, place: Schema, name: str, sequence: Sequence) -> None:
+def _alter_sequence(ddl: Ddl, statement: ast.AlterSequence) -> str:
+    name = statement.relation
+    parts = (name.name,) if name.schema is None else (name.schema, name.name)
+    relation = find_relation(ddl, parts, missing_ok=statement.missing_ok)
+    if relation is None:
+        return "ALTER SEQUENCE"
+    sequence = get_sequence(ddl.catalog, relation.oid)
+    if sequence is None:
+        raise WrongObjectType(
+            f'cannot open relation "{relation.name}"',
+            detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
+        )
+    ddl.privileges.check_relation_owner(relation)
+    changed = change_sequence(ddl, sequence, statement.options)
+    owner = _owner_option(statement.options)
+    if owner is not None:
+        changed = _with_owner(ddl, changed, owner, relation.owner, relation.schema_oid)
+        update_sequence(ddl.catalog, changed)
+    return "ALTER SEQUENCE"
+
+
+def _owner_option(options: Items[ast.DefElem]) -> ast.DefElem | None:
+    return next((option for option in options if option.name == "owned_by"), None)
+
+
+def _insert(ddl: Ddl, place: Schema, name: str, sequence: Sequence, state: State) -> None:
     oid = ddl.catalog.new_oid()
     relation = Relation(
         oid,
@@ -123,94 +172,114 @@ def _insert(ddl: Ddl, place: Schema, name: str, sequence: Sequence) -> None:
         _COLUMNS,
     )
     insert_relation(ddl.catalog, relation)
-    insert_sequence(ddl.catalog, replace(sequence, relid=oid))
+    insert_sequence(ddl.catalog, replace(sequence, relid=oid), state)
 
 
 # ---------------------------------------------------------------------------------------------
 # Options
 
 
-def _with_options(
-    sequence: Sequence, options: Items[ast.DefElem], column_type: str | None, *, is_identity: bool
-) -> Sequence:
-    """Return a new sequence with its options (init_params).
+def _number(option: ast.DefElem) -> int:
+    assert option.value is not None
+    return int(text.canonical("int8", option.value))
 
-    Args:
-        column_type: the type, if the sequence is a column's.
+
+def _options_by_name(options: Items[ast.DefElem]) -> dict[str, ast.DefElem]:
+    """
+    Raises:
+        SqlSyntaxError: an option is given twice, or belongs to identity columns only.
     """
     given: dict[str, ast.DefElem] = {}
     for option in options:
         if option.name in given:
             raise SqlSyntaxError("conflicting or redundant options", position=option.pos)
+        if option.name == "sequence_name":
+            raise SqlSyntaxError("invalid sequence option SEQUENCE NAME", position=option.pos)
         given[option.name] = option
-    type_ = column_type or "int8"
+    return given
+
+
+def with_options(
+    sequence: Sequence,
+    state: State | None,
+    options: Items[ast.DefElem],
+    *,
+    is_identity: bool = False,
+) -> tuple[Sequence, State]:
+    """Return a sequence with its options, and how far it has come then (init_params).
+
+    Args:
+        state: its last value, and whether that was given already; None for a new sequence.
+
+    Raises:
+        PostgresError: what is wrong with the options, or does not fit together.
+    """
+    given = _options_by_name(options)
+    type_ = sequence.type
     if "as" in given:
         type_ = (given["as"].value or "").removeprefix("pg_catalog.")
     _check_countable(type_, is_identity=is_identity)
-    increment = _number(given, "increment", 1)
+    increment = _number(given["increment"]) if "increment" in given else sequence.increment
     if increment == 0:
         raise InvalidParameterValue("INCREMENT must not be zero")
-    lowest, highest = -_LIMITS[type_], _LIMITS[type_] - 1
-    maximum = _number(given, "maxvalue", highest if increment > 0 else -1)
-    minimum = _number(given, "minvalue", 1 if increment > 0 else lowest)
-    _check_limits(type_, minimum, maximum)
-    start = _number(given, "start", minimum if increment > 0 else maximum)
+    cycles = given["cycle"].value == "true" if "cycle" in given else sequence.cycles
+    sequence = replace(sequence, increment=increment, cycles=cycles)
+    minimum, maximum = _limits(sequence, type_, given, is_new=state is None)
+    start = sequence.start
+    if "start" in given:
+        start = _number(given["start"])
+    elif state is None:
+        start = minimum if increment > 0 else maximum
     _check_within("START", start, minimum, maximum)
+    last = (start, False) if state is None else state
     if "restart" in given:
-        raise FeatureNotSupported("RESTART of a new sequence is not supported")
-    cache = _number(given, "cache", 1)
+        option = given["restart"]
+        last = (start if option.value is None else _number(option), False)
+    _check_within("RESTART", last[0], minimum, maximum)
+    cache = _number(given["cache"]) if "cache" in given else sequence.cache
     if cache <= 0:
         raise InvalidParameterValue(f"CACHE ({cache}) must be greater than zero")
-    cycles = "cycle" in given and given["cycle"].value == "true"
-    return replace(
-        sequence,
-        type=type_,
-        start=start,
-        increment=increment,
-        maximum=maximum,
-        minimum=minimum,
-        cache=cache,
-        cycles=cycles,
+    changed = replace(
+        sequence, type=type_, start=start, maximum=maximum, minimum=minimum, cache=cache
     )
+    return changed, last
 
 
-def retype_sequence(catalog: Catalog, sequence: Sequence, type_: str) -> None:
-    """Let the sequence of an identity column count in another type; limits that were its type's
-    follow (init_params).
+def _limits(
+    sequence: Sequence, type_: str, given: dict[str, ast.DefElem], *, is_new: bool
+) -> tuple[int, int]:
+    """Return the least and the greatest value; limits that were those of a former type follow."""
+    old, new, ascends = _LIMITS[sequence.type], _LIMITS[type_], sequence.increment > 0
+    changes = not is_new and "as" in given
+    resets_maximum = changes and sequence.maximum == old - 1
+    resets_minimum = changes and sequence.minimum == -old
+    maximum, minimum = sequence.maximum, sequence.minimum
+    if "maxvalue" in given and given["maxvalue"].value is not None:
+        maximum = _number(given["maxvalue"])
+    elif is_new or "maxvalue" in given or resets_maximum:
+        maximum = new - 1 if ascends or resets_maximum else -1
+    _check_limit("MAXVALUE", maximum, type_)
+    if "minvalue" in given and given["minvalue"].value is not None:
+        minimum = _number(given["minvalue"])
+    elif is_new or "minvalue" in given or resets_minimum:
+        minimum = -new if not ascends or resets_minimum else 1
+    _check_limit("MINVALUE", minimum, type_)
+    if minimum >= maximum:
+        raise InvalidParameterValue(f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
+    return minimum, maximum
 
-    Raises:
-        InvalidParameterValue: it is no type to count in, or the sequence does not fit into it.
-    """
-    _check_countable(type_, is_identity=True)
-    old, new = _LIMITS[sequence.type], _LIMITS[type_]
-    maximum = new - 1 if sequence.maximum == old - 1 else sequence.maximum
-    minimum = -new if sequence.minimum == -old else sequence.minimum
-    _check_limits(type_, minimum, maximum)
-    _check_within("START", sequence.start, minimum, maximum)
-    _check_within("RESTART", sequence_state(catalog, sequence.relid)[0], minimum, maximum)
-    update_sequence(catalog, replace(sequence, type=type_, maximum=maximum, minimum=minimum))
+
+def _check_limit(word: str, value: int, type_: str) -> None:
+    if not -_LIMITS[type_] <= value < _LIMITS[type_]:
+        raise InvalidParameterValue(
+            f"{word} ({value}) is out of range for sequence data type {_SHOWN[type_]}"
+        )
 
 
 def _check_countable(type_: str, *, is_identity: bool) -> None:
     if type_ not in _LIMITS:
         what = "identity column" if is_identity else "sequence"
         raise InvalidParameterValue(f"{what} type must be smallint, integer, or bigint")
-
-
-def _check_limits(type_: str, minimum: int, maximum: int) -> None:
-    lowest, highest = -_LIMITS[type_], _LIMITS[type_] - 1
-    for word, value in (("MAXVALUE", maximum), ("MINVALUE", minimum)):
-        if not lowest <= value <= highest:
-            raise InvalidParameterValue(
-                f"{word} ({value}) is out of range for sequence data type {_SHOWN[type_]}"
-            )
-    if minimum >= maximum:
-        raise InvalidParameterValue(f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
-
-
-def _number(given: dict[str, ast.DefElem], name: str, default: int) -> int:
-    option = given.get(name)
-    return default if option is None or option.value is None else int(option.value)
 
 
 _SHOWN = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
@@ -227,32 +296,78 @@ def _check_within(word: str, value: int, minimum: int, maximum: int) -> None:
         )
 
 
-def _with_owner(ddl: Ddl, sequence: Sequence, option: ast.DefElem, place: Schema) -> Sequence:
-    """OWNED BY (process_owned_by)."""
-    *table_name, column_name = (option.value or "").split(".")
+def change_sequence(
+    ddl: Ddl, sequence: Sequence, options: Items[ast.DefElem], *, is_identity: bool = False
+) -> Sequence:
+    """Give a sequence other options; limits that were its type's follow the type.
+
+    Raises:
+        PostgresError: what is wrong with the options.
+        FeatureNotSupported: it is to restart in a block, which could not take that back.
+    """
+    state = sequence_state(ddl.catalog, sequence.relid)
+    changed, last = with_options(sequence, state, options, is_identity=is_identity)
+    if last != state:
+        if ddl.session.block is not None:
+            raise FeatureNotSupported(
+                "RESTART of a sequence in a transaction block is not supported"
+            )
+        value, is_called = last
+        put_state(ddl.catalog.connection, sequence.relid, value, is_called=is_called)
+    update_sequence(ddl.catalog, changed)
+    return changed
+
+
+def _with_owner(
+    ddl: Ddl, sequence: Sequence, option: ast.DefElem, owner: int, schema_oid: int
+) -> Sequence:
+    """Return a sequence with the owner that OWNED BY names (process_owned_by).
+
+    Args:
+        owner, schema_oid: the role that has the sequence, and its schema.
+    """
+    *table_name, column_name = option.names
     if not table_name:
-        if column_name == "none":
-            return sequence
-        raise SqlSyntaxError(
-            "invalid OWNED BY option", hint="Specify OWNED BY table.column or OWNED BY NONE."
+        if column_name != "none":
+            raise SqlSyntaxError(
+                "invalid OWNED BY option", hint="Specify OWNED BY table.column or OWNED BY NONE."
+            )
+        changed = replace(sequence, owner_relid=0, owner_attnum=0, ownership="")
+    else:
+        table, column = _owning_column(ddl, tuple(table_name), column_name, owner, schema_oid)
+        changed = replace(
+            sequence, owner_relid=table.oid, owner_attnum=column.attnum, ownership="a"
         )
-    schema_name, name = split_name(ddl.environment, tuple(table_name))
+    if sequence.ownership == "i":
+        raise FeatureNotSupported(
+            "cannot change ownership of identity sequence",
+            detail=f'Sequence "{ddl.relation(sequence.relid).name}" is linked to table'
+            f' "{ddl.relation(sequence.owner_relid).name}".',
+        )
+    return changed
+
+
+def _owning_column(
+    ddl: Ddl, table_name: tuple[str, ...], column_name: str, owner: int, schema_oid: int
+) -> tuple[Relation, Column]:
+    schema_name, name = split_name(ddl.environment, table_name)
     oid = ddl.environment.relation_oid(schema_name, name)
     if oid is None:
         raise UndefinedTable(f'relation "{".".join(table_name)}" does not exist')
+    elsewhere = "sequence must be in same schema as table it is linked to"
+    if oid < FIRST_USER_OID:
+        raise ObjectNotInPrerequisiteState(elsewhere)
     table = ddl.relation(oid)
     if table.kind not in ("r", "p", "v", "f"):
         raise WrongObjectType(
             f'sequence cannot be owned by relation "{table.name}"',
             detail=f"This operation is not supported for {RELKIND_PLURAL[table.kind]}.",
         )
-    if table.owner != ddl.session.role_oid:
+    if table.owner != owner:
         raise ObjectNotInPrerequisiteState("sequence must have same owner as table it is linked to")
-    if table.schema_oid != place.oid:
-        raise ObjectNotInPrerequisiteState(
-            "sequence must be in same schema as table it is linked to"
-        )
+    if table.schema_oid != schema_oid:
+        raise ObjectNotInPrerequisiteState(elsewhere)
     column = table.column(column_name)
     if column is None:
         raise UndefinedColumn(f'column "{column_name}" of relation "{table.name}" does not exist')
-    return replace(sequence, owner_relid=table.oid, owner_attnum=column.attnum, ownership="a")
+    return table, column

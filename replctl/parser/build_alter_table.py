@@ -68,6 +68,24 @@ class AlterTableBuilder:
     def cmd_set_statistics(self, name: Token, value: str) -> ast.AlterTableCmd:
         return ast.AlterTableCmd("set_statistics", str(name), value=value, pos=start_of(name))
 
+    def cmd_add_identity(
+        self, name: Token, when: Token, *options: ast.DefElem | None
+    ) -> ast.AlterTableCmd:
+        given = tuple(option for option in options if option is not None)
+        return ast.AlterTableCmd(
+            "add_identity", str(name), value=str(when), options=given, pos=start_of(name)
+        )
+
+    def cmd_alter_identity(self, name: Token, *options: ast.DefElem) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "alter_identity", str(name), options=options, pos=start_of(name)
+        )
+
+    def cmd_drop_identity(self, name: Token, if_exists: bool | None) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "drop_identity", str(name), missing_ok=bool(if_exists), pos=start_of(name)
+        )
+
     def cmd_add_constraint(self, constraint: ast.Constraint) -> ast.AlterTableCmd:
         return ast.AlterTableCmd(
             "add_constraint", constraint.name, constraint=constraint, pos=constraint.pos

@@ -1,12 +1,13 @@
-"""Nodes of the sequences in table.lark: CREATE SEQUENCE, and options of identity columns."""
+"""Nodes of the sequences in table.lark: CREATE and ALTER SEQUENCE, and options of identity
+columns."""
 
 from __future__ import annotations
 
 from lark import Token
 
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.build_parts import Names, start_of
+from replctl.parser.build_parts import Names, name_texts, start_of
 
 
 class SequenceBuilder:
@@ -23,14 +24,14 @@ class SequenceBuilder:
             raise FeatureNotSupported(f"{persistence} sequences are not supported")
         return ast.CreateSequence(relation, options, bool(if_not_exists), pos=relation.pos)
 
-    def sequence_type(self, type_name: ast.TypeName) -> ast.DefElem:
-        return ast.DefElem("as", ".".join(type_name.names), is_name=True, pos=type_name.pos)
+    def sequence_type(self, word: Token, type_name: ast.TypeName) -> ast.DefElem:
+        return ast.DefElem("as", ".".join(type_name.names), is_name=True, pos=start_of(word))
 
-    def sequence_cycle(self) -> ast.DefElem:
-        return ast.DefElem("cycle", "true")
+    def sequence_cycle(self, word: Token) -> ast.DefElem:
+        return ast.DefElem("cycle", "true", pos=start_of(word))
 
-    def sequence_no_cycle(self) -> ast.DefElem:
-        return ast.DefElem("cycle", "false")
+    def sequence_no_cycle(self, word: Token) -> ast.DefElem:
+        return ast.DefElem("cycle", "false", pos=start_of(word))
 
     def sequence_number(self, *words: Token | None) -> Token:
         assert words[0] is not None
@@ -39,17 +40,35 @@ class SequenceBuilder:
     def sequence_value(self, word: Token, value: str) -> ast.DefElem:
         return ast.DefElem(str(word), value, pos=start_of(word))
 
-    def sequence_default(self, word: Token) -> ast.DefElem:
-        return ast.DefElem(str(word), None, pos=start_of(word))
+    def sequence_default(self, word: Token, limit: Token) -> ast.DefElem:
+        return ast.DefElem(str(limit), None, pos=start_of(word))
 
-    def sequence_restart(self) -> ast.DefElem:
-        return ast.DefElem("restart", None)
+    def sequence_restart(self, word: Token) -> ast.DefElem:
+        return ast.DefElem("restart", None, pos=start_of(word))
 
-    def sequence_owner(self, name: Names) -> ast.DefElem:
-        return ast.DefElem("owned_by", ".".join(name), is_name=True, pos=start_of(name[0]))
+    def sequence_owner(self, word: Token, name: Names) -> ast.DefElem:
+        return ast.DefElem("owned_by", None, names=name_texts(name), pos=start_of(word))
 
-    def sequence_name(self, name: Names) -> ast.DefElem:
-        return ast.DefElem("sequence_name", ".".join(name), is_name=True, pos=start_of(name[0]))
+    def sequence_name(self, word: Token, name: Names) -> ast.DefElem:
+        return ast.DefElem("sequence_name", None, names=name_texts(name), pos=start_of(word))
+
+    def alter_sequence(
+        self, if_exists: bool | None, relation: ast.RangeVar, *options: ast.DefElem
+    ) -> ast.AlterSequence:
+        return ast.AlterSequence(relation, options, bool(if_exists), pos=relation.pos)
+
+    def set_identity_restart(self, word: Token, value: str) -> ast.DefElem:
+        return ast.DefElem("restart", value, pos=start_of(word))
+
+    def set_identity_option(self, option: ast.DefElem) -> ast.DefElem:
+        if option.name in ("as", "restart", "owned_by"):
+            raise SqlSyntaxError(
+                f'sequence option "{option.name}" not supported here', position=option.pos
+            )
+        return option
+
+    def set_identity_generated(self, when: Token) -> ast.DefElem:
+        return ast.DefElem("generated", str(when), pos=start_of(when))
 
     def signed_number(self, *tokens: Token) -> str:
         return "".join(tokens).lstrip("+")

@@ -28,6 +28,7 @@ UtilityStatement: TypeAlias = (
     | AlterTable
     | CreateIndex
     | CreateSequence
+    | AlterSequence
     | CreateSchema
     | CreateDatabase
     | DropDatabase

@@ -17,13 +17,15 @@ class DefElem(Node):
     """`name = value` in a WITH list; value None where only the name stands.
 
     A value that was written as a name or keyword (publish = insert, slot_name = NONE) is a string
-    with `is_name`; a number or string literal is its text, an integer with `is_integer`.
+    with `is_name`; a number or string literal is its text, an integer with `is_integer`.  `names`
+    are the parts of a name that may be qualified.
     """
 
     name: str
     value: str | None
     is_name: bool = False
     is_integer: bool = False
+    names: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------------------------------------

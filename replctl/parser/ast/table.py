@@ -130,7 +130,7 @@ class AlterTableCmd(Node):
 
     kind: Literal[
         "add_column", "drop_column", "alter_type", "set_default", "drop_default", "set_not_null",
-        "drop_not_null", "add_constraint", "drop_constraint", "validate_constraint",
+        "drop_not_null", "add_identity", "alter_identity", "drop_identity", "add_constraint", "drop_constraint", "validate_constraint",
         "replica_identity", "attach_partition", "detach_partition", "inherit", "no_inherit",
         "owner_to", "set_options", "reset_options", "set_storage", "set_statistics",
         "row_level_security", "other",
@@ -187,3 +187,10 @@ class CreateSequence(Node):
     relation: RangeVar
     options: tuple[DefElem, ...] = ()
     if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterSequence(Node):
+    relation: RangeVar
+    options: tuple[DefElem, ...]
+    missing_ok: bool = False

@@ -1,0 +1,117 @@
+"""ALTER TABLE: identity columns made, changed and taken away (tablecmds.c)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replctl.catalog.heap import update_column
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.pg_sequence import owned_sequences
+from replctl.commands.alter_column import existing_column
+from replctl.commands.ddl import Ddl
+from replctl.commands.dependency import Object, drop_objects
+from replctl.commands.expression import default_expression
+from replctl.commands.sequence import SequenceDraft, change_sequence, sequence_of_column
+from replctl.errors import InvalidTableDefinition, ObjectNotInPrerequisiteState, SqlSyntaxError
+from replctl.parser import ast
+
+_LETTERS = {"always": "a", "by default": "d"}
+
+
+def add_identity(
+    ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
+) -> None:
+    """Give a column a sequence of its own, also in partitions (ATExecAddIdentity).
+
+    Raises:
+        ObjectNotInPrerequisiteState: the column may be NULL, or has a default.
+        InvalidTableDefinition: it is a partition's, or partitions are left out.
+    """
+    name = command.name or ""
+    column = existing_column(relation, name)
+    _check_recursion(relation, recurses, "add identity to a column of")
+    where = f'column "{name}" of relation "{relation.name}"'
+    if not column.not_null:
+        raise ObjectNotInPrerequisiteState(
+            f"{where} must be declared NOT NULL before identity can be added"
+        )
+    if column.identity:
+        raise ObjectNotInPrerequisiteState(f"{where} is already an identity column")
+    if column.default is not None:
+        raise ObjectNotInPrerequisiteState(f"{where} already has a default value")
+    draft = SequenceDraft(column.type, "i", command.options)
+    raw = sequence_of_column(ddl, relation, column, draft)
+    default = default_expression(ddl.environment, relation, column, raw, ddl.now)
+    changed = replace(column, identity=_LETTERS[command.value or ""], default=default)
+    _change(ddl, relation, changed)
+
+
+def alter_identity(
+    ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
+) -> None:
+    """Change when an identity column takes values, and the sequence that has them
+    (ATExecSetIdentity).
+
+    Raises:
+        ObjectNotInPrerequisiteState: it is no identity column.
+        PostgresError: what is wrong with the options.
+    """
+    name = command.name or ""
+    column = existing_column(relation, name)
+    _check_recursion(relation, recurses, "change identity column of")
+    if not column.identity:
+        raise ObjectNotInPrerequisiteState(_no_identity(relation, name))
+    when = [option for option in command.options if option.name == "generated"]
+    if len(when) > 1:
+        raise SqlSyntaxError("conflicting or redundant options")
+    rest = [option for option in command.options if option.name != "generated"]
+    for sequence in owned_sequences(ddl.catalog, relation.oid, column.attnum) if rest else ():
+        change_sequence(ddl, sequence, rest, is_identity=True)
+    if when:
+        _change(ddl, relation, replace(column, identity=_LETTERS[when[0].value or ""]))
+
+
+def drop_identity(
+    ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
+) -> None:
+    """Take a column its sequence (ATExecDropIdentity).
+
+    Raises:
+        ObjectNotInPrerequisiteState: it is no identity column.
+    """
+    name = command.name or ""
+    column = existing_column(relation, name)
+    _check_recursion(relation, recurses, "drop identity from a column of")
+    if not column.identity:
+        if not command.missing_ok:
+            raise ObjectNotInPrerequisiteState(_no_identity(relation, name))
+        ddl.notice(f"{_no_identity(relation, name)}, skipping")
+        return
+    sequences = owned_sequences(ddl.catalog, relation.oid, column.attnum)
+    _change(ddl, relation, replace(column, identity="", default=None))
+    drop_objects(ddl, [Object("sequence", sequence.relid) for sequence in sequences], "restrict")
+
+
+def _no_identity(relation: Relation, name: str) -> str:
+    return f'column "{name}" of relation "{relation.name}" is not an identity column'
+
+
+def _check_recursion(relation: Relation, recurses: bool, what: str) -> None:
+    if relation.is_partition:
+        raise InvalidTableDefinition(f"cannot {what} a partition")
+    if relation.is_partitioned and not recurses:
+        raise InvalidTableDefinition(
+            f"cannot {what} only the partitioned table",
+            hint="Do not specify the ONLY keyword.",
+        )
+
+
+def _change(ddl: Ddl, relation: Relation, changed: Column) -> None:
+    """Let a column, and that of partitions, have another identity."""
+    update_column(ddl.catalog, relation.oid, changed)
+    for oid in children_of(ddl.catalog, relation.oid) if relation.is_partitioned else ():
+        child = ddl.relation(oid)
+        column = existing_column(child, changed.name)
+        below = replace(column, identity=changed.identity, default=changed.default)
+        _change(ddl, child, below)
