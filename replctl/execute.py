@@ -331,6 +331,10 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import sequence
 
             return sequence.create_sequence(session, statement)
+        case ast.AttachIndex():
+            from replctl.commands import attach_index
+
+            return attach_index.attach_index(session, statement)
         case ast.AlterSequence():
             from replctl.commands import sequence
 

@@ -10,7 +10,7 @@ from typing import Any
 from replctl.catalog import schema
 from replctl.catalog.cluster import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
 from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.catalog.pg_class import is_valid_index, load_relations, relation_oids
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_type import type_oid
 from replctl.catalog.ruleutils import index_definition
@@ -76,13 +76,19 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
                 "attrelid": relation.oid, "attname": name, "attnum": attnum,
                 "atttypid": 0 if type_ is None else type_.oid,
                 "attlen": -1 if type_ is None else type_.length, "atttypmod": -1,
+                "attstorage": "x" if type_ is None else type_.storage,
             }  # fmt: skip
     columns: dict[tuple[int, int], Row] = {}
     for stored in stored_rows(context, "pg_attribute"):
         known = context.environment.type_by_oid(int(stored["atttypid"]))
         length = -1 if known is None else known.length
         has_default = stored["atthasdef"] and not stored["attidentity"]
-        row = {**stored, "attlen": length, "atthasdef": has_default}
+        options = json.loads(stored["attoptions"] or "{}")
+        row = {
+            **stored, "attlen": length, "atthasdef": has_default,
+            "attstorage": stored["attstorage"] or (known.storage if known is not None else "p"),
+            "attoptions": array_text([f"{k}={v}" for k, v in options.items()]) if options else None,
+        }  # fmt: skip
         columns[int(row["attrelid"]), int(row["attnum"])] = row
         yield row
     for index in stored_rows(context, "pg_index"):
@@ -93,6 +99,7 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
                     **column, "attrelid": index["indexrelid"], "attnum": attnum,
                     "attnotnull": 0, "atthasdef": 0, "attidentity": "", "attgenerated": "",
                     "attislocal": 1, "attinhcount": 0, "attacl": None,
+                    "attstattarget": None, "attoptions": None,
                 }  # fmt: skip
 
 
@@ -157,11 +164,19 @@ def _pg_index(context: FunctionContext) -> Iterator[Row]:
         (row["attrelid"], row["attnum"]): row["attcollation"]
         for row in stored_rows(context, "pg_attribute")
     }
+    relations = load_relations(context.catalog, relation_oids(context.catalog, "rpm"))
+    invalid = {
+        index.oid
+        for table in relations.values()
+        for index in table.indexes
+        if not is_valid_index(relations, table, index)
+    }
     for row in stored_rows(context, "pg_index"):
         attnums = row["indkey"].split()
         keys = attnums[: row["indnkeyatts"]]
         yield {
-            **row, "indnatts": len(attnums), "indoption": " ".join("0" for _ in keys),
+            **row, "indnatts": len(attnums), "indisvalid": int(row["indexrelid"] not in invalid),
+            "indoption": " ".join("0" for _ in keys),
             "indcollation": " ".join(
                 str(collations.get((row["indrelid"], int(attnum)), 0)) for attnum in keys
             ),
@@ -177,7 +192,7 @@ def _pg_constraint(context: FunctionContext) -> Iterator[Row]:
     for row in stored_rows(context, "pg_constraint"):
         arrays = {
             name: None if row[name] is None else "{" + row[name].replace(" ", ",") + "}"
-            for name in ("conkey", "confkey")
+            for name in ("conkey", "confkey", "confdelsetcols")
         }
         yield {**row, **arrays}
 

@@ -108,6 +108,10 @@ def _column_values(column: Column) -> dict[str, Any]:
         "attislocal": column.is_local,
         "attinhcount": column.inherited_count,
         "attmissingval": column.missing_value,
+        "attstorage": column.storage,
+        "attcompression": column.compression,
+        "attstattarget": column.statistics,
+        "attoptions": json.dumps(column.options) if column.options else None,
     }
 
 
@@ -139,6 +143,8 @@ def insert_index(catalog: Catalog, relation: Relation, index: Index) -> None:
         indisprimary=index.is_primary,
         indisreplident=index.is_replica_identity,
         indnullsnotdistinct=index.nulls_not_distinct,
+        indimmediate=not index.is_deferrable,
+        indisclustered=index.is_clustered,
         indkey=encode_attnums(index.key + index.including),
         indpred=None if index.predicate is None else pg_node_tree.dumps(index.predicate),
     )
@@ -164,9 +170,11 @@ def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constrai
         confmatchtype=constraint.match if is_foreign else " ",
         conkey=encode_attnums(constraint.columns) if constraint.columns else None,
         confkey=encode_attnums(constraint.ref_columns) if is_foreign else None,
+        confdelsetcols=encode_attnums(constraint.on_delete_columns) or None,
         conbin=None if constraint.check is None else pg_node_tree.dumps(constraint.check),
         connoinherit=constraint.no_inherit,
         conenforced=constraint.is_enforced,
+        condeferrable=constraint.is_deferrable,
         conislocal=constraint.is_local,
         coninhcount=constraint.inherited_count,
     )
@@ -200,6 +208,8 @@ def update_index(catalog: Catalog, index: Index) -> None:
         pg_index.c.indexrelid == index.oid,
         indisprimary=index.is_primary,
         indisreplident=index.is_replica_identity,
+        indimmediate=not index.is_deferrable,
+        indisclustered=index.is_clustered,
         indpred=None if index.predicate is None else pg_node_tree.dumps(index.predicate),
     )
     catalog.update(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
@@ -55,6 +55,10 @@ class Column:
     inherited_count: int = 0
     dimensions: int = 0
     missing_value: str | None = None  # what rows written before the column was added have in it
+    storage: str = ""  # p, e, x, m; '' for that of the type
+    compression: str = ""  # p: pglz, l: lz4
+    statistics: int | None = None
+    options: dict[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class Index:
     nulls_not_distinct: bool = False
     predicate: nodes.Expr | None = None
     parent_oid: int = 0  # the partitioned index that it belongs to
+    is_deferrable: bool = False  # its constraint is; then it identifies no rows
+    is_clustered: bool = False
 
     @property
     def is_plain_unique(self) -> bool:
@@ -103,6 +109,8 @@ class Constraint:
     inherited_count: int = 0
     no_inherit: bool = False
     is_enforced: bool = True
+    is_deferrable: bool = False
+    on_delete_columns: tuple[int, ...] = ()  # those that ON DELETE SET NULL or SET DEFAULT sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +246,22 @@ def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, tuple[s
     }
 
 
+def is_valid_index(relations: Mapping[int, Relation], table: Relation, index: Index) -> bool:
+    """Return whether each partition of a table has an index that belongs to this one.
+
+    Args:
+        relations: at least the table's partitions, at any depth.
+    """
+    if not table.is_partitioned:
+        return True
+    for partition in relations.values():
+        if partition.is_partition and table.oid in partition.parents:
+            own = next((i for i in partition.indexes if i.parent_oid == index.oid), None)
+            if own is None or not is_valid_index(relations, partition, own):
+                return False
+    return True
+
+
 def index_table_oid(catalog: Catalog, index_oid: int) -> int:
     """Return the OID of the table that an index is on."""
     row = catalog.first(schema.pg_index, schema.pg_index.c.indexrelid == index_oid)
@@ -349,6 +373,10 @@ def _load_columns(
                 inherited_count=int(row.attinhcount),
                 dimensions=int(row.attndims),
                 missing_value=row.attmissingval,
+                storage=str(row.attstorage),
+                compression=str(row.attcompression),
+                statistics=row.attstattarget,
+                options=json.loads(row.attoptions) if row.attoptions else {},
             )
         )
     return result
@@ -384,6 +412,8 @@ def _load_indexes(catalog: Catalog, oids: list[int]) -> dict[int, list[Index]]:
                 nulls_not_distinct=bool(row.indnullsnotdistinct),
                 predicate=None if row.indpred is None else pg_node_tree.loads(row.indpred),
                 parent_oid=parents.get(oid, 0),
+                is_deferrable=not row.indimmediate,
+                is_clustered=bool(row.indisclustered),
             )
         )
     return result
@@ -413,6 +443,8 @@ def _load_constraints(catalog: Catalog, oids: list[int]) -> dict[int, list[Const
                 inherited_count=int(row.coninhcount),
                 no_inherit=bool(row.connoinherit),
                 is_enforced=bool(row.conenforced),
+                is_deferrable=bool(row.condeferrable),
+                on_delete_columns=decode_attnums(row.confdelsetcols or ""),
             )
         )
     return result

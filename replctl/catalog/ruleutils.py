@@ -19,7 +19,8 @@ from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.deparse_constant import constant
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
-_ACTIONS = {"a": "", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
+#: What pg_constraint.confupdtype and confdeltype say.
+ACTIONS = {"a": "", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 
 
 def get_expr(
@@ -49,7 +50,8 @@ def constraint_definition(
             word = "PRIMARY KEY" if constraint.kind == "p" else "UNIQUE"
             if index.nulls_not_distinct:
                 word += " NULLS NOT DISTINCT"
-            return f"{word} ({column_names(relation, index.key)}){_including(relation, index)}"
+            text = f"{word} ({column_names(relation, index.key)}){_including(relation, index)}"
+            return text + (" DEFERRABLE" if constraint.is_deferrable else "")
         case "c":
             assert constraint.check is not None
             tail = " NO INHERIT" if constraint.no_inherit else ""
@@ -71,11 +73,13 @@ def _foreign_key(
     )
     if constraint.match == "f":
         text += " MATCH FULL"
-    if _ACTIONS[constraint.on_update]:
-        text += f" ON UPDATE {_ACTIONS[constraint.on_update]}"
-    if _ACTIONS[constraint.on_delete]:
-        text += f" ON DELETE {_ACTIONS[constraint.on_delete]}"
-    return text
+    if ACTIONS[constraint.on_update]:
+        text += f" ON UPDATE {ACTIONS[constraint.on_update]}"
+    if ACTIONS[constraint.on_delete]:
+        text += f" ON DELETE {ACTIONS[constraint.on_delete]}"
+    if constraint.on_delete_columns:
+        text += f" ({column_names(relation, constraint.on_delete_columns)})"
+    return text + (" DEFERRABLE" if constraint.is_deferrable else "")
 
 
 def index_definition(

@@ -17,7 +17,7 @@ from replctl.catalog.schema_table import boolean, integer, oid, text, versioned
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file or state_schema.py (date, then a letter): programs of another revision then refuse the
 #: catalog.
-REVISION = "20261126p"
+REVISION = "20261127h"
 
 pg_authid = versioned(
     "pg_authid",
@@ -115,6 +115,10 @@ pg_attribute = versioned(
     integer("attinhcount", default=0),
     text("attmissingval", nullable=True),
     integer("attfilenode", default=0),
+    text("attstorage", default=""),  # '' for that of the type
+    text("attcompression", default=""),
+    integer("attstattarget", nullable=True),
+    text("attoptions", nullable=True),
     text("attacl", nullable=True),
     key=("attrelid", "attnum"),
 )
@@ -132,6 +136,8 @@ pg_index = versioned(
     boolean("indisprimary"),
     boolean("indisreplident"),
     boolean("indnullsnotdistinct"),
+    boolean("indimmediate", default=True),
+    boolean("indisclustered"),
     text("indkey"),
     text("indexprs", nullable=True),
     text("indpred", nullable=True),
@@ -155,9 +161,11 @@ pg_constraint = versioned(
     text("confmatchtype", default=" "),
     text("conkey", nullable=True),
     text("confkey", nullable=True),
+    text("confdelsetcols", nullable=True),
     text("conbin", nullable=True),
     boolean("convalidated", default=True),
     boolean("conenforced", default=True),
+    boolean("condeferrable"),
     boolean("connoinherit"),
     boolean("conislocal", default=True),
     integer("coninhcount", default=0),

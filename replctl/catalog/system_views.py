@@ -81,10 +81,10 @@ _DEFAULTS: dict[str, Row] = {
     "pg_proc": {"prosecdef": 0, "proleakproof": 0, "provariadic": 0, "pronargdefaults": 0},
     "pg_operator": {"oprcanmerge": 0, "oprcanhash": 0, "oprcom": 0, "oprnegate": 0},
     "pg_index": {
-        "indisexclusion": 0, "indimmediate": 1, "indisclustered": 0, "indisvalid": 1,
+        "indisexclusion": 0,
         "indcheckxmin": 0, "indisready": 1, "indislive": 1,
     },
-    "pg_constraint": {"condeferrable": 0, "condeferred": 0, "contypid": 0},
+    "pg_constraint": {"condeferred": 0, "contypid": 0},
     "pg_database": {
         "encoding": 6, "datlocprovider": "c", "datistemplate": 0, "datallowconn": 1,
         "dathasloginevt": 0, "datconnlimit": -1, "dattablespace": 1663, "datcollate": "C.UTF-8",

@@ -83,11 +83,22 @@ def _add_using_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
             if not column.not_null:
                 require_not_null(ddl, relation, column)
                 update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
-    update_index(ddl.catalog, replace(index, name=name, is_primary=kind == "p"))
+    update_index(
+        ddl.catalog,
+        replace(index, name=name, is_primary=kind == "p", is_deferrable=raw.deferrable),
+    )
     insert_constraint(
         ddl.catalog,
         relation,
-        Constraint(ddl.catalog.new_oid(), name, kind, index.key, index.oid, no_inherit=True),
+        Constraint(
+            ddl.catalog.new_oid(),
+            name,
+            kind,
+            index.key,
+            index.oid,
+            no_inherit=True,
+            is_deferrable=raw.deferrable,
+        ),
     )
 
 

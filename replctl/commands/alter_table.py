@@ -15,7 +15,14 @@ from replctl.catalog.heap import update_index, update_relation
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES
-from replctl.commands import alter_column, alter_constraint, alter_type, attach, identity
+from replctl.commands import (
+    alter_column,
+    alter_constraint,
+    alter_type,
+    attach,
+    column_attributes,
+    identity,
+)
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.delta_property import is_delta_property, set_delta_properties
 from replctl.commands.policy import set_row_security
@@ -48,11 +55,7 @@ _PASSES = (
 )
 
 #: What ALTER TABLE does not do yet, by the words for it.
-_REFUSED = {
-    "validate_constraint": "VALIDATE CONSTRAINT",
-    "set_storage": "ALTER COLUMN ... SET STORAGE",
-    "set_statistics": "ALTER COLUMN ... SET STATISTICS",
-}
+_REFUSED = {"validate_constraint": "VALIDATE CONSTRAINT"}
 
 
 def alter_table(session: Session, statement: ast.AlterTable) -> str:
@@ -136,6 +139,10 @@ def _action(command: ast.AlterTableCmd) -> str:
             return f"ALTER COLUMN ... {words}"
         case "alter_identity":
             return "ALTER COLUMN ... SET"
+        case "set_storage" | "set_statistics" | "set_compression":
+            return f"ALTER COLUMN ... {words}"
+        case "set_column_options" | "reset_column_options":
+            return f"ALTER COLUMN ... {words.split()[0]}"
         case "row_level_security":
             return f"{(command.value or '').upper()} ROW SECURITY"
         case _:
@@ -162,6 +169,12 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
             alter_column.set_not_null(ddl, relation, name, recurses=recurses)
         case "drop_not_null":
             alter_column.drop_not_null(ddl, relation, name, recurses=recurses)
+        case "set_storage" | "set_statistics" | "set_compression" as kind:
+            _set_attribute(ddl, relation, kind, command, recurses=recurses)
+        case "set_column_options" | "reset_column_options":
+            column_attributes.set_column_options(ddl, relation, command)
+        case "cluster_on" | "set_without_cluster":
+            _set_clustered(ddl, relation, command.name)
         case "add_identity":
             identity.add_identity(ddl, relation, command, recurses=recurses)
         case "alter_identity":
@@ -192,6 +205,46 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
             change_owner(ddl, relation, role_oid(ddl.session, ddl.catalog, name))
         case other:
             raise AssertionError(f"{other} is refused before")
+
+
+def _set_attribute(
+    ddl: Ddl, relation: Relation, kind: str, command: ast.AlterTableCmd, *, recurses: bool
+) -> None:
+    name, value = command.name or "", command.value or ""
+    match kind:
+        case "set_storage":
+            column_attributes.set_storage(ddl, relation, name, value, recurses=recurses)
+        case "set_statistics":
+            column_attributes.set_statistics(ddl, relation, name, value, recurses=recurses)
+        case _:
+            column_attributes.set_compression(ddl, relation, name, value)
+
+
+def _set_clustered(ddl: Ddl, relation: Relation, name: str | None) -> None:
+    """Note the index that CLUSTER would sort by, or none (ATExecClusterOn, ATExecDropCluster).
+
+    Raises:
+        UndefinedObject, WrongObjectType: there is no such index of the table.
+        FeatureNotSupported: it is partial, or the table is partitioned.
+    """
+    chosen = 0
+    if name is not None:
+        oid = ddl.environment.relation_oid(relation.schema, name)
+        if oid is None:
+            raise UndefinedObject(f'index "{name}" for table "{relation.name}" does not exist')
+        if ddl.relation(oid).kind not in "iI":
+            raise WrongObjectType(f'"{name}" is not an index')
+        index = next((index for index in relation.indexes if index.oid == oid), None)
+        if index is None:
+            raise WrongObjectType(f'"{name}" is not an index for table "{relation.name}"')
+        if index.predicate is not None:
+            raise FeatureNotSupported(f'cannot cluster on partial index "{name}"')
+        chosen = oid
+    if relation.is_partitioned:
+        raise FeatureNotSupported("cannot mark index clustered in partitioned table")
+    for index in relation.indexes:
+        if index.is_clustered != (index.oid == chosen):
+            update_index(ddl.catalog, replace(index, is_clustered=index.oid == chosen))
 
 
 def _change_options(
@@ -288,6 +341,8 @@ def _identity_index(ddl: Ddl, relation: Relation, name: str) -> int:
         raise WrongObjectType(f'"{name}" is not an index for table "{relation.name}"')
     if not index.is_unique:
         raise WrongObjectType(f'cannot use non-unique index "{name}" as replica identity')
+    if index.is_deferrable:
+        raise FeatureNotSupported(f'cannot use non-immediate index "{name}" as replica identity')
     if 0 in index.key:
         raise FeatureNotSupported(f'cannot use expression index "{name}" as replica identity')
     if index.predicate is not None:

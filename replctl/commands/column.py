@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column
+from replctl.commands.column_storage import compression_of, storage_of
 from replctl.commands.sequence import SequenceDraft
 from replctl.errors import (
     DatatypeMismatch,
@@ -72,8 +73,6 @@ def column_draft(
     """
     assert definition.type_name is not None
     type_name, serial = _without_serial(definition.type_name)
-    if definition.storage is not None or definition.compression is not None:
-        raise FeatureNotSupported("STORAGE and COMPRESSION of columns are not supported")
     type_, typmod = type_of(environment, type_name)
     column = Column(
         0,
@@ -82,6 +81,8 @@ def column_draft(
         typmod,
         column_collation(environment, definition.collation, type_),
         dimensions=len(type_name.array_bounds),
+        storage=storage_of(environment, type_.name, definition.storage or "default"),
+        compression=compression_of(environment, type_.name, definition.compression or "default"),
     )
     if not serial:
         return with_options(ColumnDraft(column), definition, table)

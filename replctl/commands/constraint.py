@@ -104,9 +104,9 @@ def _refuse(constraint: ast.Constraint) -> None:
         raise FeatureNotSupported(
             "exclusion constraints are not supported", position=constraint.pos
         )
-    if constraint.deferrable or constraint.initially_deferred:
+    if constraint.initially_deferred:
         raise FeatureNotSupported(
-            "DEFERRABLE constraints are not supported", position=constraint.pos
+            "INITIALLY DEFERRED constraints are not supported", position=constraint.pos
         )
     if constraint.options:
         raise FeatureNotSupported(
@@ -142,6 +142,7 @@ def _index_draft(
         including=constraint.including,
         nulls_not_distinct=constraint.nulls_not_distinct,
         is_enforced=not constraint.not_enforced,
+        is_deferrable=constraint.deferrable,
     )
 
 

@@ -15,8 +15,10 @@ from replctl.errors import (
     DuplicateObject,
     FeatureNotSupported,
     InsufficientPrivilege,
+    InvalidColumnReference,
     InvalidForeignKey,
     InvalidTableDefinition,
+    ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedColumn,
     UndefinedObject,
@@ -31,7 +33,8 @@ from replctl.query.open_relation import open_relation
 from replctl.spark import StagedColumn, scan
 from replctl.types.builtin import SystemRelation
 
-_ACTIONS = {"no action": "a", "restrict": "r"}
+#: pg_constraint.confupdtype and confdeltype; query/write.py refuses what is not implemented.
+_ACTIONS = {"no action": "a", "restrict": "r", "cascade": "c", "set null": "n", "set default": "d"}
 #: Types whose values are compared with each other (operator families of btree).
 _FAMILIES = (
     frozenset(("int2", "int4", "int8")),
@@ -45,14 +48,8 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
 
     Raises:
         PostgresError: what PostgreSQL finds wrong with it.
-        FeatureNotSupported: it does something to rows that refer to others when those go.
     """
     assert raw.references is not None
-    for event, action in (("DELETE", raw.on_delete), ("UPDATE", raw.on_update)):
-        if action not in _ACTIONS:
-            raise FeatureNotSupported(
-                f"ON {event} {action.upper()} is not supported", position=raw.pos
-            )
     if raw.match == "partial":
         raise FeatureNotSupported("MATCH PARTIAL not yet implemented", position=raw.pos)
     if raw.skip_validation and relation.oid not in ddl.made:
@@ -65,18 +62,26 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
         raise InvalidForeignKey(
             "number of referencing and referenced columns for foreign key disagree"
         )
+    index_oid = _index_of(other, ref_columns)
+    if any(index.oid == index_oid and index.is_deferrable for index in other.indexes):
+        what = "unique constraint" if raw.ref_columns else "primary key"
+        raise ObjectNotInPrerequisiteState(
+            f'cannot use a deferrable {what} for referenced table "{other.name}"'
+        )
     constraint = Constraint(
         ddl.catalog.new_oid(),
         name,
         "f",
         tuple(column.attnum for column in columns),
-        index_oid=_index_of(other, ref_columns),
+        index_oid=index_oid,
         ref_relid=other.oid,
         ref_columns=tuple(column.attnum for column in ref_columns),
         on_update=_ACTIONS[raw.on_update],
         on_delete=_ACTIONS[raw.on_delete],
         match="f" if raw.match == "full" else "s",
         no_inherit=not relation.is_partitioned,
+        is_deferrable=raw.deferrable,
+        on_delete_columns=_set_columns(relation, raw, columns),
     )
     check_key_types(ddl, relation, constraint, other)
     insert_constraint(ddl.catalog, relation, constraint)
@@ -101,6 +106,10 @@ def clone_foreign_key(
         oid=ddl.catalog.new_oid(),
         name=name,
         columns=columns,
+        on_delete_columns=tuple(
+            _column(partition, relation.column_at(attnum).name).attnum
+            for attnum in constraint.on_delete_columns
+        ),
         parent_oid=constraint.oid,
         is_local=False,
         inherited_count=1,
@@ -191,6 +200,21 @@ def _column(relation: Relation, name: str) -> Column:
             f'column "{name}" referenced in foreign key constraint does not exist'
         )
     return column
+
+
+def _set_columns(
+    relation: Relation, raw: ast.Constraint, columns: Sequence[Column]
+) -> tuple[int, ...]:
+    """Return the attnums that ON DELETE SET NULL or SET DEFAULT names
+    (validateFkOnDeleteSetColumns)."""
+    named = [_column(relation, name) for name in raw.on_delete_columns]
+    for column in named:
+        if column not in columns:
+            raise InvalidColumnReference(
+                f'column "{column.name}" referenced in ON DELETE SET action must be part of foreign'
+                " key"
+            )
+    return tuple(column.attnum for column in named)
 
 
 def _referenced_columns(other: Relation, names: Sequence[str]) -> list[Column]:

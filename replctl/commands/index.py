@@ -64,6 +64,7 @@ class IndexDraft:
         kind: p(rimary key) or u(nique) for the index of a constraint, '' for one of its own.
         predicate: over the table's columns.
         is_enforced: rows that are there have to satisfy it.
+        is_deferrable: it is for a DEFERRABLE constraint.
     """
 
     name: str | None
@@ -74,6 +75,7 @@ class IndexDraft:
     nulls_not_distinct: bool = False
     predicate: nodes.Expr | None = None
     is_enforced: bool = True
+    is_deferrable: bool = False
 
 
 def create_index(session: Session, statement: ast.CreateIndex) -> str:
@@ -188,6 +190,7 @@ def define_index(
         nulls_not_distinct=draft.nulls_not_distinct,
         predicate=draft.predicate,
         parent_oid=0 if parent is None else parent.oid,
+        is_deferrable=draft.is_deferrable,
     )
     insert_index(ddl.catalog, relation, index)
     if draft.kind:
@@ -209,33 +212,46 @@ def index_of_partition(
     ddl: Ddl, parent: Relation, partition: Relation, index: Index, kind: Literal["p", "u", ""]
 ) -> None:
     """Give a partition an index like its parent's: one that it has already, or a new one."""
-    names = tuple(column.name for column in parent.index_columns(index))
-    including = tuple(parent.column_at(attnum).name for attnum in index.including)
-    attnums = {c.attnum: _key_column(partition, c.name) for c in parent.columns}
-    predicate = None if index.predicate is None else nodes.renumber(index.predicate, attnums)
     for candidate in partition.indexes:
         constraint = constraint_of(partition, candidate)
-        is_alike = (
-            not candidate.parent_oid
-            and tuple(c.name for c in partition.index_columns(candidate)) == names
-            and tuple(partition.column_at(a).name for a in candidate.including) == including
-            and candidate.is_unique == index.is_unique
-            and candidate.nulls_not_distinct == index.nulls_not_distinct
-            and candidate.predicate == predicate
-            and (not kind or (constraint is not None and constraint.kind == kind))
-        )
-        if is_alike:
-            _attach_index(ddl, partition, candidate, index, parent)
+        fits = not kind or (constraint is not None and constraint.kind == kind)
+        if fits and not candidate.parent_oid and is_alike(parent, index, partition, candidate):
+            adopt_index(ddl, partition, candidate, index, parent)
             return
+    names = tuple(column.name for column in parent.index_columns(index))
+    including = tuple(parent.column_at(attnum).name for attnum in index.including)
+    predicate = _predicate_of_partition(parent, index, partition)
     draft = IndexDraft(
-        None, names, kind, index.is_unique, including, index.nulls_not_distinct, predicate
-    )
+        None, names, kind, index.is_unique, including, index.nulls_not_distinct, predicate,
+        is_deferrable=index.is_deferrable,
+    )  # fmt: skip
     define_index(ddl, partition, draft, parent=index)
 
 
-def _attach_index(
+def is_alike(parent: Relation, index: Index, partition: Relation, candidate: Index) -> bool:
+    """Return whether an index of a partition is like that of its parent (CompareIndexInfo)."""
+    columns = [column.name for column in parent.index_columns(index)]
+    including = [parent.column_at(attnum).name for attnum in index.including]
+    return (
+        [column.name for column in partition.index_columns(candidate)] == columns
+        and [partition.column_at(attnum).name for attnum in candidate.including] == including
+        and candidate.is_unique == index.is_unique
+        and candidate.nulls_not_distinct == index.nulls_not_distinct
+        and candidate.predicate == _predicate_of_partition(parent, index, partition)
+    )
+
+
+def _predicate_of_partition(
+    parent: Relation, index: Index, partition: Relation
+) -> nodes.Expr | None:
+    attnums = {c.attnum: _key_column(partition, c.name) for c in parent.columns}
+    return None if index.predicate is None else nodes.renumber(index.predicate, attnums)
+
+
+def adopt_index(
     ddl: Ddl, partition: Relation, candidate: Index, index: Index, parent: Relation
 ) -> None:
+    """Let an index of a partition, with its constraint, belong to that of the parent."""
     update_index(ddl.catalog, replace(candidate, parent_oid=index.oid))
     own, above = constraint_of(partition, candidate), constraint_of(ddl.relation(parent.oid), index)
     if own is not None and above is not None:
@@ -338,6 +354,7 @@ def _insert_index_constraint(
         inherited_count=0 if above is None else 1,
         no_inherit=not relation.is_partitioned,
         is_enforced=is_enforced,
+        is_deferrable=index.is_deferrable,
     )
     insert_constraint(ddl.catalog, relation, constraint)
 

@@ -183,6 +183,8 @@ def _inherited(column: Column, attnum: int) -> Column:
         is_local=False,
         inherited_count=1,
         missing_value=None,
+        statistics=None,
+        options={},
     )
 
 

@@ -20,13 +20,15 @@ from replctl.query.open_relation import open_relation
 from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation
 
-_OPTIONS = frozenset(("constraints", "defaults", "generated", "identity", "indexes"))
+_OPTIONS = frozenset(
+    ("compression", "constraints", "defaults", "generated", "identity", "indexes", "storage")
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
     """A table to copy from, and what in addition to its columns: constraints, defaults, generated,
-    identity, indexes."""
+    identity, indexes, storage, compression."""
 
     source: Relation
     options: frozenset[str]
@@ -60,6 +62,10 @@ def like_columns(like: Like) -> list[ColumnDraft]:
                 is_local=True,
                 inherited_count=0,
                 missing_value=None,
+                storage=column.storage if "storage" in like.options else "",
+                compression=column.compression if "compression" in like.options else "",
+                statistics=None,
+                options={},
             ),
             sequence=SequenceDraft(column.type, "i")
             if column.identity and "identity" in like.options
@@ -112,5 +118,6 @@ def _copy_index(ddl: Ddl, relation: Relation, source: Relation, index_oid: int) 
         tuple(names[attnum] for attnum in index.including),
         index.nulls_not_distinct,
         None if index.predicate is None else nodes.renumber(index.predicate, attnums),
+        is_deferrable=index.is_deferrable,
     )
     define_index(ddl, relation, draft)

@@ -5,6 +5,7 @@ What PostgreSQL does with most of them has no counterpart in a lake; they are ch
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
 from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES, PARTITION_TIMEZONE
@@ -76,6 +77,10 @@ _TABLE: _Known = {
 _ADOPTED = {
     FOREIGN_FILES: "All files of a table that replctl has made lie in its directory.",
     PARTITION_TIMEZONE: "replctl does not partition the files of tables that it makes.",
+}
+_COLUMN: _Known = {
+    "n_distinct": _Number(-1, sys.float_info.max, is_integer=False),
+    "n_distinct_inherited": _Number(-1, sys.float_info.max, is_integer=False),
 }
 _VIEW: _Known = {"security_barrier": None, "security_invoker": None}
 
@@ -152,6 +157,22 @@ def changed_options(
     names = {option.name for option in options}
     kept = {name: value for name, value in before.items() if name not in names}
     return kept if resets else kept | table_options(options, kind, is_adopted=is_adopted)
+
+
+def changed_column_options(
+    before: Mapping[str, str], options: Sequence[ast.DefElem], *, resets: bool
+) -> dict[str, str]:
+    """Return what ALTER COLUMN ... SET, or RESET, makes of a column's options.
+
+    Raises:
+        SqlSyntaxError: RESET has a value.
+        InvalidParameterValue: an option is unknown, or has a wrong value.
+    """
+    if resets and any(option.value is not None for option in options):
+        raise SqlSyntaxError("RESET must not include values for parameters")
+    names = {option.name for option in options}
+    kept = {name: value for name, value in before.items() if name not in names}
+    return kept if resets else kept | _read(options, _COLUMN)
 
 
 def _read(options: Sequence[ast.DefElem], known: _Known) -> dict[str, str]:

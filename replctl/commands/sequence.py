@@ -100,9 +100,7 @@ def sequence_of_column(
             place = creation_schema(ddl.environment, schema_name, name)
     options = [option for option in draft.options if option.name != "sequence_name"]
     is_identity = draft.ownership == "i"
-    sequence, state = with_options(
-        Sequence(0, draft.type), None, options, is_identity=is_identity
-    )
+    sequence, state = with_options(Sequence(0, draft.type), None, options, is_identity=is_identity)
     sequence = replace(
         sequence,
         owner_relid=table.oid,

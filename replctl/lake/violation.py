@@ -3,12 +3,14 @@ ri_triggers.c)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from replctl.catalog.pg_class import Constraint, Index, Relation
+from replctl.catalog.ruleutils import ACTIONS
 from replctl.errors import (
     CheckViolation,
+    FeatureNotSupported,
     ForeignKeyViolation,
     NotNullViolation,
     PostgresError,
@@ -114,6 +116,28 @@ def still_referenced(
         f'update or delete on table "{relation.name}" violates foreign key constraint'
         f' "{constraint.name}" on table "{other.name}"',
         detail=f'{key} is still referenced from table "{other.name}".',
+        constraint=constraint.name,
+    )
+
+
+def not_carried_out(
+    constraint: Constraint,
+    other: Relation,
+    violation: PostgresError,
+    assigned: Collection[int] | None,
+) -> FeatureNotSupported:
+    """Return the error of rows that a foreign key says to change with the row that they refer to.
+
+    Args:
+        violation: tells of the first of them.
+        assigned: the columns that an UPDATE assigns; None for a DELETE.
+    """
+    event = "DELETE" if assigned is None else "UPDATE"
+    action = ACTIONS[constraint.on_delete if assigned is None else constraint.on_update]
+    return FeatureNotSupported(
+        f'ON {event} {action} of foreign key constraint "{constraint.name}" on table'
+        f' "{other.name}" is not supported',
+        detail=violation.detail,
         constraint=constraint.name,
     )
 

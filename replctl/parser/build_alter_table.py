@@ -65,6 +65,25 @@ class AlterTableBuilder:
     def cmd_set_storage(self, name: Token, value: Token) -> ast.AlterTableCmd:
         return ast.AlterTableCmd("set_storage", str(name), value=str(value), pos=start_of(name))
 
+    def cmd_set_compression(self, name: Token, value: Token) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("set_compression", str(name), value=str(value), pos=start_of(name))
+
+    def cmd_set_column_options(self, name: Token, options: Options) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "set_column_options", str(name), options=options, pos=start_of(name)
+        )
+
+    def cmd_reset_column_options(self, name: Token, options: Options) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "reset_column_options", str(name), options=options, pos=start_of(name)
+        )
+
+    def cmd_cluster_on(self, name: Token) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("cluster_on", str(name), pos=start_of(name))
+
+    def cmd_set_without_cluster(self) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("set_without_cluster")
+
     def cmd_set_statistics(self, name: Token, value: str) -> ast.AlterTableCmd:
         return ast.AlterTableCmd("set_statistics", str(name), value=value, pos=start_of(name))
 
@@ -77,9 +96,7 @@ class AlterTableBuilder:
         )
 
     def cmd_alter_identity(self, name: Token, *options: ast.DefElem) -> ast.AlterTableCmd:
-        return ast.AlterTableCmd(
-            "alter_identity", str(name), options=options, pos=start_of(name)
-        )
+        return ast.AlterTableCmd("alter_identity", str(name), options=options, pos=start_of(name))
 
     def cmd_drop_identity(self, name: Token, if_exists: bool | None) -> ast.AlterTableCmd:
         return ast.AlterTableCmd(

@@ -44,6 +44,11 @@ class IndexBuilder:
             **tail,
         )
 
+    def attach_index(
+        self, word: Token, relation: ast.RangeVar, partition: ast.RangeVar
+    ) -> ast.AttachIndex:
+        return ast.AttachIndex(relation, partition, pos=relation.pos)
+
     def index_name(self, if_not_exists: bool | None, name: Token) -> tuple[str, bool]:
         return str(name), bool(if_not_exists)
 

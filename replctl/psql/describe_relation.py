@@ -18,6 +18,7 @@ from replctl.psql.describe_index import described_index
 from replctl.psql.describe_replication import membership_details
 from replctl.psql.describe_sequence import described_sequence
 from replctl.psql.described import (
+    COMPRESSION,
     RELATION_TYPES,
     STORAGE,
     WITH_COLUMN_DETAILS,
@@ -28,6 +29,7 @@ from replctl.psql.described import (
     find_system_relations,
     index_words,
     policy_roles,
+    shows_compression,
 )
 from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_content import PrintOptions, Table
@@ -101,7 +103,11 @@ def _column_row(
             _default(target, relation, column),
         ]
     if verbose:
-        row.append(STORAGE[type_.storage])
+        row.append(STORAGE[column.storage or type_.storage])
+        if relation.kind in "rpm":
+            if shows_compression(target.settings):
+                row.append(COMPRESSION[column.compression])
+            row.append("" if column.statistics is None else str(column.statistics))
     row += [""] * (width - len(row))
     if verbose and relation.kind in WITH_COLUMN_DETAILS:
         row[-1] = get_comment(target.catalog, "pg_class", relation.oid, column.attnum) or ""
@@ -207,7 +213,17 @@ def _index_line(target: Described, relation: Relation, index: Index) -> str:
     )
     line = f'"{index.name}"{index_words(index.is_primary, index.is_unique, is_constraint)}'
     line += f" {ruleutils.index_columns(target.environment, relation, index, is_pretty=True)}"
+    line += " DEFERRABLE" if index.is_deferrable else ""
+    line += " CLUSTER" if index.is_clustered else ""
+    line += "" if _is_valid(target, relation, index) else " INVALID"
     return line + (" REPLICA IDENTITY" if index.is_replica_identity else "")
+
+
+def _is_valid(target: Described, relation: Relation, index: Index) -> bool:
+    if not relation.is_partitioned:
+        return True
+    below = pg_inherits.descendants_of(target.catalog, relation.oid)
+    return pg_class.is_valid_index(pg_class.load_relations(target.catalog, below), relation, index)
 
 
 def _checks(target: Described, relation: Relation) -> list[str]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 #: What `\\d+` calls pg_type.typstorage.
 STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
 
+#: What it calls pg_attribute.attcompression.
+COMPRESSION = {"": "", "p": "pglz", "l": "lz4"}
+
 RELATION_TYPES = {
     "r": "table",
     "p": "partitioned table",
@@ -119,13 +122,18 @@ def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
         titles += ["Collation", "Nullable", "Default"]
     if verbose:
         titles += ["Storage"]
-        if kind in "rpm" and not target.settings.variables.is_on("HIDE_TOAST_COMPRESSION"):
+        if kind in "rpm" and shows_compression(target.settings):
             titles += ["Compression"]
         if kind in "rpmf":
             titles += ["Stats target"]
         if has_details:
             titles += ["Description"]
     return titles
+
+
+def shows_compression(settings: PsqlSettings) -> bool:
+    """Return whether `\\d+` has a column for compression."""
+    return not settings.variables.is_on("HIDE_TOAST_COMPRESSION")
 
 
 def index_words(is_primary: bool, is_unique: bool, is_constraint: bool) -> str:

@@ -28,7 +28,7 @@ from replctl.lake.target import (
     with_checks,
     with_enum_checks,
 )
-from replctl.lake.violation import orphan, still_referenced, violation
+from replctl.lake.violation import not_carried_out, orphan, still_referenced, violation
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.open_relation import open_relation
@@ -39,6 +39,10 @@ from replctl.spark import Reference, Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.outcome import Outcome, Problem
+
+
+#: Of pg_constraint.confdeltype and confupdtype: those that change no other rows.
+_CHECKING_ACTIONS = ("a", "r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +140,21 @@ class WrittenTable:
 
         Raises:
             ForeignKeyViolation: some do.
+            FeatureNotSupported: some do, and the foreign key says to change them.
         """
         for other, constraint, reference in self._plan.referenced_by:
             if assigned is not None and set(constraint.ref_columns).isdisjoint(assigned):
                 continue
-            problem = spark.jobs.first_broken_reference(self._session.engine(), outcome, reference)
+            action = constraint.on_delete if assigned is None else constraint.on_update
+            acts = action not in _CHECKING_ACTIONS
+            problem = spark.jobs.first_broken_reference(
+                self._session.engine(), outcome, reference, acts=acts
+            )
             if problem is not None:
                 values = [problem.row[attnum] for attnum in constraint.ref_columns]
                 with self._reader() as reader:
-                    raise still_referenced(self.relation, other, constraint, values, reader)
+                    error = still_referenced(self.relation, other, constraint, values, reader)
+                    raise not_carried_out(constraint, other, error, assigned) if acts else error
 
     def write(self, outcome: Outcome, *, changes_keys: bool = False) -> int:
         """Write an outcome; how many rows it has changed.

@@ -28,7 +28,7 @@ def identity_columns(relation: Relation) -> tuple[int, ...] | None:
             return None
         case "d":
             key = relation.primary_key
-            return () if key is None else key.key
+            return () if key is None or key.is_deferrable else key.key
         case "i":
             index = next((index for index in relation.indexes if index.is_replica_identity), None)
             return () if index is None else index.key

@@ -38,10 +38,14 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
 
 
 def first_broken_reference(
-    engine: Engine, outcome: Outcome, reference: Reference
+    engine: Engine, outcome: Outcome, reference: Reference, *, acts: bool = False
 ) -> Problem | None:
     """Return the first row that goes although rows of the other table refer to it; its texts are of
     the old row.
+
+    Args:
+        acts: rows that refer to a row change with it.  Then it does not help that another new row
+            has the former key, or that an UPDATE changes the row that refers, too.
 
     Old values are k1, k2, ... where they are the target's key, else o<attnum>.
     """
@@ -56,17 +60,20 @@ def first_broken_reference(
         matches(target.column(attnum), f"a.w{attnum}", f"g.x{attnum}")
         for attnum in reference.columns
     )
-    removed = (
-        f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g"
-        f" LEFT ANTI JOIN (SELECT * FROM {rows.view} WHERE op IN ('I', 'U')) a ON {kept}"
-    )
+    removed = f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g"
+    if acts:
+        as_before = " AND ".join(f"g.w{attnum} <=> g.x{attnum}" for attnum in reference.columns)
+        removed += f" WHERE NOT (op = 'U' AND {as_before})"
+    else:
+        removed += f" LEFT ANTI JOIN (SELECT * FROM {rows.view} WHERE op IN ('I', 'U')) a ON {kept}"
     referring = " UNION ALL ".join(f"SELECT * FROM ({scan(source)})" for source in reference.other)
     if reference.is_own and key:
         on = " AND ".join(
             matches(column, f"t.c{column.attnum}", f"v.k{i}")
             for i, column in enumerate(target.key_columns, start=1)
         )
-        changed = f"SELECT * FROM {rows.view} WHERE op IN ('U', 'D')"
+        ops = "'D'" if acts else "'U', 'D'"
+        changed = f"SELECT * FROM {rows.view} WHERE op IN ({ops})"
         referring = f"SELECT t.* FROM ({referring}) t LEFT ANTI JOIN ({changed}) v ON {on}"
     same = _same(outcome, reference, "g.x", "r.c")
     shown_as = {f"w{attnum}": f"g.x{attnum} AS w{attnum}" for attnum in reference.columns}

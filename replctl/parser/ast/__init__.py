@@ -27,6 +27,7 @@ UtilityStatement: TypeAlias = (
     | CreateTableAs
     | AlterTable
     | CreateIndex
+    | AttachIndex
     | CreateSequence
     | AlterSequence
     | CreateSchema

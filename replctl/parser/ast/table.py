@@ -130,9 +130,12 @@ class AlterTableCmd(Node):
 
     kind: Literal[
         "add_column", "drop_column", "alter_type", "set_default", "drop_default", "set_not_null",
-        "drop_not_null", "add_identity", "alter_identity", "drop_identity", "add_constraint", "drop_constraint", "validate_constraint",
+        "drop_not_null", "add_identity", "alter_identity", "drop_identity",
+        "add_constraint", "drop_constraint", "validate_constraint",
         "replica_identity", "attach_partition", "detach_partition", "inherit", "no_inherit",
         "owner_to", "set_options", "reset_options", "set_storage", "set_statistics",
+        "set_compression", "set_column_options", "reset_column_options", "cluster_on",
+        "set_without_cluster",
         "row_level_security", "other",
     ]  # fmt: skip
     name: str | None = None
@@ -180,6 +183,14 @@ class CreateIndex(Node):
     concurrently: bool = False
     options: tuple[DefElem, ...] = ()
     tablespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AttachIndex(Node):
+    """ALTER INDEX `relation` ATTACH PARTITION `partition`."""
+
+    relation: RangeVar
+    partition: RangeVar
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

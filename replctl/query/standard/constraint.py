@@ -43,6 +43,7 @@ def _table_constraints(context: FunctionContext) -> Iterator[Row]:
                 **place(context, relation),
                 "constraint_type": _KINDS[constraint.kind],
                 **common,
+                "is_deferrable": yes_or_no(constraint.is_deferrable),
                 "enforced": yes_or_no(constraint.is_enforced),
             }
             if constraint.kind == "u":

@@ -1,0 +1,68 @@
+"""ALTER TABLE: how a column is stored, and what is known of its values (tablecmds.c).
+
+Delta stores values in its own way: these attributes are catalog only, as dumps have them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replctl.catalog.heap import update_column
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_inherits import children_of
+from replctl.commands.alter_column import existing_column
+from replctl.commands.column_storage import compression_of, storage_of
+from replctl.commands.ddl import Ddl
+from replctl.commands.reloptions import changed_column_options
+from replctl.errors import InvalidParameterValue
+from replctl.parser import ast
+
+_MAX_STATISTICS = 10000
+
+
+def set_storage(ddl: Ddl, relation: Relation, name: str, word: str, *, recurses: bool) -> None:
+    """Say how a column is stored, also in tables below (ATExecSetStorage)."""
+    column = existing_column(relation, name)
+    letter = storage_of(ddl.environment, column.type, word)
+    for oid, own in _columns(ddl, relation, name, recurses):
+        update_column(ddl.catalog, oid, replace(own, storage=letter))
+
+
+def set_compression(ddl: Ddl, relation: Relation, name: str, word: str) -> None:
+    """Say how a column is compressed, in this table alone (ATExecSetCompression)."""
+    column = existing_column(relation, name)
+    letter = compression_of(ddl.environment, column.type, word)
+    update_column(ddl.catalog, relation.oid, replace(column, compression=letter))
+
+
+def set_statistics(ddl: Ddl, relation: Relation, name: str, text: str, *, recurses: bool) -> None:
+    """Say how much ANALYZE should know of a column, also in tables below (ATExecSetStatistics).
+
+    Raises:
+        InvalidParameterValue: the number is negative.
+    """
+    target = None if text in ("default", "-1") else int(text)
+    if target is not None and target < 0:
+        raise InvalidParameterValue(f"statistics target {target} is too low")
+    if target is not None and target > _MAX_STATISTICS:
+        target = _MAX_STATISTICS
+        ddl.notice(f"lowering statistics target to {target}", severity="WARNING", sqlstate="22023")
+    existing_column(relation, name)
+    for oid, own in _columns(ddl, relation, name, recurses):
+        update_column(ddl.catalog, oid, replace(own, statistics=target))
+
+
+def set_column_options(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None:
+    """Change a column's options, in this table alone (ATExecSetOptions)."""
+    column = existing_column(relation, command.name or "")
+    resets = command.kind == "reset_column_options"
+    options = changed_column_options(column.options, command.options, resets=resets)
+    update_column(ddl.catalog, relation.oid, replace(column, options=options))
+
+
+def _columns(ddl: Ddl, relation: Relation, name: str, recurses: bool) -> list[tuple[int, Column]]:
+    """Return a column and those that inherit it, each with the OID of its table."""
+    found = [(relation.oid, existing_column(relation, name))]
+    for oid in children_of(ddl.catalog, relation.oid) if recurses else ():
+        found += _columns(ddl, ddl.relation(oid), name, recurses)
+    return found
