@@ -37,6 +37,11 @@ RELKIND_PLURAL = {
 }
 
 
+#: Words for attstorage (and pg_type.typstorage) and attcompression.
+STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
+COMPRESSION = {"": "", "p": "pglz", "l": "lz4"}
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A row of pg_attribute with its default; a dropped column keeps its attnum."""

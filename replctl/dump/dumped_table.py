@@ -8,7 +8,14 @@ from itertools import chain
 
 from replctl.catalog.acl import AclKind
 from replctl.catalog.aclchk import column_acls, relation_acl
-from replctl.catalog.pg_class import Column, Constraint, Index, Relation
+from replctl.catalog.pg_class import (
+    COMPRESSION,
+    STORAGE,
+    Column,
+    Constraint,
+    Index,
+    Relation,
+)
 from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences, sequences_of
 from replctl.catalog.ruleutils import (
     constraint_definition,
@@ -100,7 +107,8 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
             for column in table.columns
             if not column.is_local and column.not_null and not _is_not_null_above(column, parents)
         )
-    text = created(source, table, checks, text, inherited)
+    attributes = "".join(_attributes(source, table, column) for column in _own_columns(table))
+    text = created(source, table, checks, text, inherited + attributes)
     if table.replica_identity in ("n", "f"):
         word = {"n": "NOTHING", "f": "FULL"}[table.replica_identity]
         text += f"\nALTER TABLE ONLY {name} REPLICA IDENTITY {word};\n"
@@ -124,6 +132,22 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
     for check in checks:
         entry = _with_constraint_comment(source, entry, table, check)
     return entry
+
+
+def _attributes(source: Source, table: Relation, column: Column) -> str:
+    """Return the statements that say how a column is stored, and what is known of its values."""
+    changes = []
+    if column.statistics is not None:
+        changes.append(f"SET STATISTICS {column.statistics}")
+    if column.storage:
+        changes.append(f"SET STORAGE {STORAGE[column.storage].upper()}")
+    if column.compression:
+        changes.append(f"SET COMPRESSION {COMPRESSION[column.compression]}")
+    if column.options:
+        options = ", ".join(f"{name}={value}" for name, value in column.options.items())
+        changes.append(f"SET ({options})")
+    head = f"ALTER TABLE ONLY {full_name(table)} ALTER COLUMN {quote_identifier(column.name)}"
+    return "".join(f"{head} {change};\n" for change in changes)
 
 
 def _own_columns(table: Relation) -> list[Column]:
@@ -225,8 +249,7 @@ def _index(
 ) -> Entry:
     """Return an index, or the constraint that it is for.
 
-    That of a partitioned table comes behind those of its partitions, which it makes its own: there
-    is no ALTER INDEX ... ATTACH PARTITION to write.
+    That of a partitioned table comes after those of its partitions, which it makes its own.
     """
     below = [
         ("pg_class", other.oid)
@@ -249,6 +272,9 @@ def _index(
         text = f"CREATE {unique}INDEX {quote_identifier(index.name)} ON {full_name(table)}"
         text += f" USING {columns};\n"
         entry = Entry("INDEX", index.name, text, table.schema, owner)
+    if index.is_clustered:
+        name = quote_identifier(index.name)
+        text += f"\nALTER TABLE {full_name(table)} CLUSTER ON {name};\n"
     if index.is_replica_identity:
         text += f"\nALTER TABLE ONLY {full_name(table)} REPLICA IDENTITY USING INDEX"
         text += f" {quote_identifier(index.name)};\n"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from replctl.catalog.pg_class import STORAGE
 from replctl.psql.described import (
     RELATION_TYPES,
-    STORAGE,
     Described,
     access_method,
     column_titles,

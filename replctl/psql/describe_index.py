@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from replctl.catalog.pg_class import Index, Relation, get_relation, index_table_oid
+from replctl.catalog.pg_class import STORAGE, Index, Relation, get_relation, index_table_oid
 from replctl.catalog.ruleutils import get_expr
-from replctl.psql.described import STORAGE, Described
+from replctl.psql.described import Described
 from replctl.psql.print_content import Table
 from replctl.types.quote import quote_identifier
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog import pg_class, pg_inherits, pg_publication, ruleutils, schema
-from replctl.catalog.pg_class import Column, Constraint, Index, Relation
+from replctl.catalog.pg_class import COMPRESSION, STORAGE, Column, Constraint, Index, Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_policy import policies_of
 from replctl.lake.commit_log import UNREADABLE
@@ -18,9 +18,7 @@ from replctl.psql.describe_index import described_index
 from replctl.psql.describe_replication import membership_details
 from replctl.psql.describe_sequence import described_sequence
 from replctl.psql.described import (
-    COMPRESSION,
     RELATION_TYPES,
-    STORAGE,
     WITH_COLUMN_DETAILS,
     Described,
     access_method,

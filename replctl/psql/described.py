@@ -23,12 +23,6 @@ from replctl.types.builtin import SystemRelation, system_relations_by_oid
 if TYPE_CHECKING:
     from replctl.session import Session
 
-#: What `\\d+` calls pg_type.typstorage.
-STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
-
-#: What it calls pg_attribute.attcompression.
-COMPRESSION = {"": "", "p": "pglz", "l": "lz4"}
-
 RELATION_TYPES = {
     "r": "table",
     "p": "partitioned table",

@@ -33,16 +33,20 @@ QUESTIONS = (
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname IN ('public', 'sales', 'Odd s') ORDER BY 1, 2",
     "SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,"
-    " a.attidentity, a.attgenerated, a.attislocal, pg_get_expr(d.adbin, d.adrelid)"
+    " a.attidentity, a.attgenerated, a.attislocal, a.attstorage, a.attcompression,"
+    " a.attstattarget, a.attoptions::text, pg_get_expr(d.adbin, d.adrelid)"
     " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
     " JOIN pg_namespace n ON n.oid = c.relnamespace"
     " LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum"
     " WHERE n.nspname IN ('public', 'sales', 'Odd s') AND a.attnum > 0 AND NOT a.attisdropped"
     " AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY 1, 2, a.attnum",
     "SELECT r.relname, c.conname, c.contype, c.confdeltype, c.confupdtype,"
-    " array_length(c.conkey, 1), c.conislocal"
+    " array_length(c.conkey, 1), c.conislocal, c.condeferrable, c.confdelsetcols::text"
     " FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid"
     " WHERE r.relkind IN ('r', 'p') AND r.relnamespace <> 11 ORDER BY 1, 2",
+    "SELECT c.relname, i.indisclustered, i.indimmediate, i.indisvalid"
+    " FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+    " WHERE i.indexrelid >= 16384 AND c.relname !~ '^pg_' ORDER BY 1",
     "SELECT sequencename, data_type::text, start_value, min_value, max_value, increment_by, cycle,"
     " cache_size, last_value FROM pg_sequences ORDER BY 1",
     "SELECT viewname, viewowner, definition FROM pg_views WHERE schemaname = 'public' ORDER BY 1",
