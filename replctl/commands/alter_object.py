@@ -32,12 +32,12 @@ from replctl.commands.find_object import (
     find_database_oid,
     find_function,
     find_operator,
-    find_relation,
     find_schema_oid,
     find_user_type,
     publication_of_name,
     subscription_of_name,
 )
+from replctl.commands.find_relation import find_relation
 from replctl.commands.policy import rename_policy
 from replctl.commands.role import rename_role, role_oid
 from replctl.commands.schema import check_schema_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replctl.catalog.pg_class import RELKIND_PLURAL, Index, Relation, index_table_oid
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.find_object import find_relation
+from replctl.commands.find_relation import find_relation
 from replctl.commands.index import adopt_index, constraint_of, is_alike
 from replctl.errors import InvalidObjectDefinition, ObjectNotInPrerequisiteState, WrongObjectType
 from replctl.parser import ast

@@ -12,11 +12,11 @@ from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import (
     find_function,
     find_operator,
-    find_relation,
     find_schema_oid,
     publication_of_name,
     subscription_of_name,
 )
+from replctl.commands.find_relation import find_relation
 from replctl.commands.role import is_admin, role_oid
 from replctl.errors import (
     InsufficientPrivilege,

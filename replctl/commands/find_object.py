@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_publication import Publication, find_publication
 from replctl.catalog.pg_subscription import Subscription, find_subscription
@@ -12,37 +11,14 @@ from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl
 from replctl.errors import (
     AmbiguousFunction,
-    InsufficientPrivilege,
     InvalidCatalogName,
     InvalidSchemaName,
     UndefinedFunction,
     UndefinedObject,
-    UndefinedTable,
 )
-from replctl.expr.type_names import check_schema, split_name, split_relation_name, type_of
+from replctl.expr.type_names import split_name, type_of
 from replctl.parser import ast
-from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
-
-
-def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) -> Relation | None:
-    """Return the relation of that name; None, with a notice, if it is missing and may be.
-
-    Raises:
-        UndefinedTable: there is none.
-        InsufficientPrivilege: it is a catalog.
-    """
-    schema_name, last = split_relation_name(ddl.environment, name)
-    oid = ddl.environment.relation_oid(schema_name, last)
-    if oid is None:
-        shown = last if schema_name is None else f"{schema_name}.{last}"
-        if not missing_ok:
-            check_schema(ddl.environment, schema_name)
-            raise UndefinedTable(f'relation "{shown}" does not exist')
-        ddl.notice(f'relation "{last}" does not exist, skipping')
-        return None
-    if oid < FIRST_USER_OID:
-        raise InsufficientPrivilege(f'permission denied: "{last}" is a system catalog')
-    return get_relation(ddl.catalog, oid)
+from replctl.types.builtin import Function, Operator, Type
 
 
 def find_schema_oid(ddl: Ddl, name: str) -> int:

@@ -27,9 +27,9 @@ from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import (
     find_database_oid,
     find_function,
-    find_relation,
     find_schema_oid,
 )
+from replctl.commands.find_relation import find_relation
 from replctl.commands.role import role_oid
 from replctl.errors import (
     DependentObjectsStillExist,

@@ -9,7 +9,7 @@ from replctl.catalog.heap import update_relation
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_policy import Policy, find_policy, put_policy
 from replctl.commands.ddl import Ddl, carry_out, without_position
-from replctl.commands.find_object import find_relation
+from replctl.commands.find_relation import find_relation
 from replctl.commands.role import role_oid
 from replctl.commands.view_dependency import use_relations
 from replctl.errors import (

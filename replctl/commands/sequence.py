@@ -19,7 +19,7 @@ from replctl.catalog.pg_sequence import (
     update_sequence,
 )
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.find_object import find_relation
+from replctl.commands.find_relation import find_relation
 from replctl.commands.naming import Schema, creation_schema, relation_name
 from replctl.errors import (
     DuplicateTable,

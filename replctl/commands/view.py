@@ -17,7 +17,7 @@ from replctl.catalog.pg_class import (
 from replctl.catalog.pg_rewrite import put_view_rule
 from replctl.commands.column import ColumnDraft, check_column_name, check_stored_type
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.find_object import find_relation
+from replctl.commands.find_relation import find_relation
 from replctl.commands.inherit import check_own_columns
 from replctl.commands.naming import Schema, creation_schema
 from replctl.commands.reloptions import table_options, view_options

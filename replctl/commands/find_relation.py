@@ -1,0 +1,30 @@
+"""The relation that a name in a statement means (RangeVarGetRelidExtended)."""
+
+from __future__ import annotations
+
+from replctl.catalog.pg_class import Relation, get_relation
+from replctl.commands.ddl import Ddl
+from replctl.errors import InsufficientPrivilege, UndefinedTable
+from replctl.expr.type_names import check_schema, split_relation_name
+from replctl.types.builtin import FIRST_USER_OID
+
+
+def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) -> Relation | None:
+    """Return the relation of that name; None, with a notice, if it is missing and may be.
+
+    Raises:
+        UndefinedTable: there is none.
+        InsufficientPrivilege: it is a catalog.
+    """
+    schema_name, last = split_relation_name(ddl.environment, name)
+    oid = ddl.environment.relation_oid(schema_name, last)
+    if oid is None:
+        shown = last if schema_name is None else f"{schema_name}.{last}"
+        if not missing_ok:
+            check_schema(ddl.environment, schema_name)
+            raise UndefinedTable(f'relation "{shown}" does not exist')
+        ddl.notice(f'relation "{last}" does not exist, skipping')
+        return None
+    if oid < FIRST_USER_OID:
+        raise InsufficientPrivilege(f'permission denied: "{last}" is a system catalog')
+    return get_relation(ddl.catalog, oid)
