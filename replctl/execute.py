@@ -37,6 +37,7 @@ _ENDS = ("commit", "rollback", "rollback to")
 _READING = (
     ast.SelectStmt,
     ast.VariableShow,
+    ast.Explain,
     ast.VariableSet,
     ast.TransactionStmt,
     ast.AlterSystem,
@@ -228,6 +229,10 @@ def _run(session: Session, statement: ast.Statement) -> Result:
             from replctl.commands.variable import show
 
             return show(session, statement)
+        case ast.Explain():
+            from replctl.commands.explain_query import explain
+
+            return explain(session, statement)
         case _:
             return Result(_command(session, statement))
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from replctl.adt import arrayfuncs, comparison, functions, jsonpath, network
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes, object_identifier
+from replctl.expr.node_name import sql_name
 from replctl.types import builtin
 from replctl.types import text as type_text
 
@@ -99,7 +100,7 @@ def _compile(expr: nodes.Expr) -> Step:
             return _compile(arg)
         case nodes.SubscriptingRef():
             return _subscript(expr)
-    raise FeatureNotSupported(f"{type(expr).__name__} is not supported here")
+    raise FeatureNotSupported(f"{sql_name(expr)} is not supported")
 
 
 def constant(expr: nodes.Const) -> Any:

@@ -14,6 +14,7 @@ from replctl.catalog.pg_class import (
     relation_oids,
 )
 from replctl.catalog.transaction import Catalog
+from replctl.commands.define import get_boolean
 from replctl.errors import (
     ConnectionFailure,
     FeatureNotSupported,
@@ -155,7 +156,7 @@ def _read_options(statement: ast.Vacuum) -> _Options:
     workers = 0
     for option in statement.options:
         if option.name in _SWITCHES:
-            given[option.name] = _is_on(option)
+            given[option.name] = get_boolean(option)
         elif option.name not in _VALUES:
             raise SqlSyntaxError(f'unrecognized VACUUM option "{option.name}"', position=option.pos)
         elif option.name == "parallel":
@@ -184,15 +185,6 @@ def _parallel_workers(option: ast.DefElem) -> int:
             f"parallel workers for vacuum must be between 0 and {_MAX_WORKERS}", position=option.pos
         )
     return workers
-
-
-def _is_on(option: ast.DefElem) -> bool:
-    value = "true" if option.value is None else option.value.lower()
-    if value in ("true", "on", "1"):
-        return True
-    if value in ("false", "off", "0"):
-        return False
-    raise SqlSyntaxError(f"{option.name} requires a Boolean value")
 
 
 def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -> Relation | None:

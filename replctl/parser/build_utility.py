@@ -65,6 +65,19 @@ class UtilityBuilder:
     ) -> ast.Vacuum:
         return ast.Vacuum(options, relations or ())
 
+    def explain_words(self, *parts: Token | ast.SelectStmt | None) -> ast.Explain:
+        *words, query = parts
+        options = tuple(
+            ast.DefElem(str(word), None, pos=start_of(word))
+            for word in words
+            if isinstance(word, Token)
+        )
+        assert isinstance(query, ast.SelectStmt)
+        return ast.Explain(query, options)
+
+    def explain_stmt(self, options: tuple[ast.DefElem, ...], query: ast.SelectStmt) -> ast.Explain:
+        return ast.Explain(query, options)
+
     def analyze_word(self, word: Token) -> Token:
         return Token(word.type, "analyze", word.start_pos)
 
@@ -81,4 +94,6 @@ class UtilityBuilder:
 
     def utility_option(self, name: Token, value: Token | str | None) -> ast.DefElem:
         shown = None if value is None else str(value)
-        return ast.DefElem(str(name), shown, pos=start_of(name))
+        is_number = value is not None and not isinstance(value, Token)
+        is_integer = is_number and str(value).lstrip("-").isdigit()
+        return ast.DefElem(str(name), shown, is_integer=is_integer, pos=start_of(name))

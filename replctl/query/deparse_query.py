@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
@@ -27,10 +28,14 @@ from replctl.query.tree import (
     Output,
     Query,
     SetOperation,
+    transform,
 )
 from replctl.record import dataclass
 from replctl.types.builtin import system_columns
 from replctl.types.quote import quote_identifier
+
+#: The nodes of FROM that have a number of their own.
+_ITEMS = FromTable | FromSubquery | FromFunction | FromCte
 
 _INDENT = 8  # PRETTYINDENT_STD
 _JOIN_INDENT = 4  # PRETTYINDENT_JOIN
@@ -91,6 +96,15 @@ def deparse_condition(
     """Return the one output of a query of one table, as an expression of its own."""
     printer = _QueryPrinter(environment, None, is_pretty, 0)
     return printer.only_output(query)
+
+
+def deparse_part(environment: CatalogEnvironment, query: Query, expr: nodes.Expr) -> str:
+    """Return an expression that stands somewhere in a query, also in one within it.
+
+    Columns have the names of their items of FROM before them.
+    """
+    printer = _QueryPrinter(environment, None, is_pretty=True, indent=0)
+    return printer.part(query, expr)
 
 
 class _QueryPrinter:
@@ -191,6 +205,21 @@ class _QueryPrinter:
         """Return the text of a query's one output column."""
         self._level = _Level(_sources(query, None))
         self._expr(query.outputs[0].expr)
+        return self.text
+
+    def part(self, query: Query, expr: nodes.Expr) -> str:
+        """Return an expression of a query or of one within it."""
+        sources: dict[int, _Source] = {}
+
+        def note(item: Any) -> None:
+            if isinstance(item, _ITEMS):
+                sources[item.varno] = _Source(_own_name(item), _columns(item))
+
+        transform(query, note)
+        self._level = _Level(sources)
+        self._is_qualified = True
+        # A column of a query around belongs to the same list: numbers are unique
+        self._expr(nodes.transform(expr, _without_levels))
         return self.text
 
     def _ctes(self, ctes: Sequence[Cte]) -> None:
@@ -388,6 +417,10 @@ class _QueryPrinter:
         elif join.kind != "inner":
             self._put(" ON TRUE")
         self._put("" if self._is_pretty else ")")
+
+
+def _without_levels(node: nodes.Node) -> nodes.Node | None:
+    return replace(node, levels_up=0) if isinstance(node, nodes.Var) and node.levels_up else None
 
 
 def _plain_operation(query: Query) -> SetOperation | None:

@@ -24,6 +24,8 @@ def describe(session: Session, statement: ast.Statement) -> list[tuple[str, str]
                     (column.name, environment.format_type(column.type, column.typmod))
                     for column in query.columns
                 ]
+        case ast.Explain():
+            return [("QUERY PLAN", "text")]
         case ast.VariableShow(name="all"):
             return [(name, "text") for name in ("name", "setting", "description")]
         case ast.VariableShow():

@@ -63,7 +63,7 @@ class LakeDialect:
 
     # -- FROM
 
-    def table(self, item: FromTable) -> str:
+    def table(self, item: FromTable, *, is_ordered: bool) -> str:
         if item.varno in self._tables:
             return self._tables[item.varno]
         if item.is_catalog:
@@ -72,7 +72,7 @@ class LakeDialect:
         leaves = relation_leaves(self.context.catalog, item.relation, inherit=item.inherit)
         parts = [
             f"SELECT *, {number} AS leaf, {oid}L AS c{_TABLEOID} FROM"
-            f" ({scan(source, with_row_id=True)})"
+            f" ({scan(source, with_row_id=is_ordered)})"
             for number, (oid, source) in enumerate(leaves)
         ]
         if not parts:  # a partitioned table without partitions
@@ -108,7 +108,7 @@ class LakeDialect:
             return f"({_listed([column.type for column in item.columns], texts)})"
         if isinstance(call, nodes.FuncExpr) and call.returns_set:
             call = _unnested(call)
-            args = [self._value(arg, write) for arg in call.args]
+            args = [self.value(arg, write) for arg in call.args]
             rows = set_function_sql(call.name, args, with_ordinality=item.with_ordinality)
         else:
             ordinality = ", 1L AS c2" if item.with_ordinality else ""
@@ -122,13 +122,13 @@ class LakeDialect:
     # -- expressions
 
     def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        return stored_sql(self._value(expr, write), expr.type, nodes.typmod(expr))
+        return stored_sql(self.value(expr, write), expr.type, nodes.typmod(expr))
 
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        return self._value(expr, write).text
+        return self.value(expr, write).text
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        return grouping_form(self._value(expr, write))
+        return grouping_form(self.value(expr, write))
 
     def recursive_side(self, query: Query, text: str) -> str:
         return f"SELECT * FROM ({text}) AS q"
@@ -143,7 +143,7 @@ class LakeDialect:
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
         key = sorted_by_order(self.context.environment, key)
-        return sort_key(key, lambda expr: self._value(expr, write))
+        return sort_key(key, lambda expr: self.value(expr, write))
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
         """Return rows of one table as they were written, which is their order among equals of an
@@ -173,7 +173,7 @@ class LakeDialect:
     def constants(self, rows: Sequence[Sequence[str]]) -> str:
         return _inline_table(rows)
 
-    def _value(self, expr: nodes.Expr, write: WriteQuery) -> SqlValue:
+    def value(self, expr: nodes.Expr, write: WriteQuery) -> SqlValue:
         return to_sql(self._prepared(expr), column, lambda sublink: self._sublink(sublink, write))
 
     def _prepared(self, expr: nodes.Expr) -> nodes.Expr:
@@ -211,7 +211,7 @@ class LakeDialect:
 
         left, right = test.args
         found = nodes.transform(right, column_of_query)
-        a, b = equality_operands(self._value(left, write), self._value(found, write))
+        a, b = equality_operands(self.value(left, write), self.value(found, write))
         rows = query if b == "c1" else f"SELECT {b} AS c1 FROM ({query}) AS q"
         return SqlValue(f"({a} {word} ({rows}))", "bool", "BOOLEAN")
 

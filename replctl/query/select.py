@@ -85,7 +85,7 @@ def select(
 
 def _answer(query: Query, context: FunctionContext) -> tuple[list[list[str | None]] | None, str]:
     """Return the rows of a query of catalogs; of another one its SQL for Spark."""
-    if _reads_only_catalogs(query) and is_answerable(query, context.environment):
+    if is_of_catalogs(query, context):
         return run_query(query, context), ""
     from replctl.query.lake import spark_sql  # not for a query of the catalogs
 
@@ -117,5 +117,7 @@ def _reads_slots(query: Query) -> bool:
     )
 
 
-def _reads_only_catalogs(query: Query) -> bool:
-    return all(table.is_catalog for table in tables_of(query))
+def is_of_catalogs(query: Query, context: FunctionContext) -> bool:
+    """Return whether SQLite runs a query: it reads catalogs alone, and its functions are known."""
+    is_plain = all(table.is_catalog for table in tables_of(query))
+    return is_plain and is_answerable(query, context.environment)

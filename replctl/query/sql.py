@@ -32,8 +32,12 @@ WriteQuery: TypeAlias = Callable[[Query], str]
 class Dialect(Protocol):
     """How an engine writes what engines write differently."""
 
-    def table(self, item: FromTable) -> str:
-        """Return a query of a relation's rows, columns named after attnums."""
+    def table(self, item: FromTable, *, is_ordered: bool) -> str:
+        """Return a query of a relation's rows, columns named after attnums.
+
+        Args:
+            is_ordered: with the columns that `row_order` sorts by.
+        """
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
         """Return a query of the rows that a function in FROM gives, columns c1, c2, ..."""
@@ -139,7 +143,8 @@ class QueryWriter:
         ]
         distinct = "" if query.distinct is None else "DISTINCT "
         selected = ", ".join([*outputs, *extra]) or "1 AS c0"
-        text = f"SELECT {distinct}{selected}{self.source(query)}{self._tail(query, order)}"
+        text = f"SELECT {distinct}{selected}{self.source(query, is_ordered=bool(extra))}"
+        text += self._tail(query, order)
         if any(output.is_junk for output in query.outputs) or extra:
             visible = [i for i, output in enumerate(query.outputs, start=1) if not output.is_junk]
             names = ", ".join(f"c{i}" for i in visible) or "1 AS c0"
@@ -208,12 +213,16 @@ class QueryWriter:
         stays = _STAYS[operation.op, operation.all]
         return f"SELECT {', '.join(names)} FROM ({numbered}) AS q WHERE side = 0 AND {stays}"
 
-    def source(self, query: Query) -> str:
-        """FROM, WHERE, GROUP BY, HAVING."""
+    def source(self, query: Query, *, is_ordered: bool = False) -> str:
+        """FROM, WHERE, GROUP BY, HAVING.
+
+        Args:
+            is_ordered: the one table is read with what `row_order` sorts by.
+        """
         dialect, text = self._dialect, ""
         if query.from_:
             first, *others = query.from_
-            text = f" FROM {self._from(first)}"
+            text = f" FROM {self._from(first, is_ordered=is_ordered)}"
             text += "".join(f" CROSS JOIN {self._from(item)}" for item in others)
         if query.where is not None:
             text += f" WHERE {dialect.condition(query.where, self.write)}"
@@ -283,10 +292,11 @@ class QueryWriter:
         key = nodes.SortKey(var, item.key.descending, item.key.nulls_first, item.key.using)
         return self._dialect.sort_key(key, self.write)
 
-    def _from(self, item: FromNode) -> str:
+    def _from(self, item: FromNode, *, is_ordered: bool = False) -> str:
         match item:
             case FromTable():
-                text, name = f"({self._dialect.table(item)})", f"r{item.varno}"
+                rows = self._dialect.table(item, is_ordered=is_ordered)
+                text, name = f"({rows})", f"r{item.varno}"
                 if item.conditions:
                     tests = (self._dialect.condition(c, self.write) for c in item.conditions)
                     where = " AND ".join(f"({test})" for test in tests)

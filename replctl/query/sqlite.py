@@ -118,7 +118,7 @@ class _Dialect:
 
     # -- FROM
 
-    def table(self, item: FromTable) -> str:
+    def table(self, item: FromTable, *, is_ordered: bool) -> str:
         relation = item.relation
         assert item.is_catalog, relation
         table = f"pg__{relation.oid}"

@@ -16,6 +16,7 @@ from replctl.catalog.session_value import session_value
 from replctl.catalog.sql_functions import NOT_STRICT, SET_FUNCTIONS
 from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.node_name import sql_name
 from replctl.expr.value_text import input_value
 from replctl.query.sql import WriteQuery
 from replctl.query.sqlite_aggregate import collected_aggregate, native_aggregate
@@ -425,8 +426,7 @@ def constant(const: nodes.Const) -> str:
 
 def unsupported(expr: nodes.Expr) -> FeatureNotSupported:
     """Return the error of what neither SQLite nor the evaluator has."""
-    name = getattr(expr, "name", "") or type(expr).__name__
-    return FeatureNotSupported(f"{name} is not supported in a query of catalogs")
+    return FeatureNotSupported(f"{sql_name(expr)} is not supported in a query of catalogs")
 
 
 def _is_native_comparison(expr: nodes.OpExpr) -> bool:

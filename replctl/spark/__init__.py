@@ -29,6 +29,7 @@ from replctl.spark.merge import estimated_path as estimated_path
 from replctl.spark.normal_form import grouping_form as grouping_form
 from replctl.spark.normal_form import is_shown_by_form as is_shown_by_form
 from replctl.spark.partition import accepts_sql as accepts_sql
+from replctl.spark.python_functions import uses_python as uses_python
 from replctl.spark.server import Server as Server
 from replctl.spark.server import ServerConf as ServerConf
 from replctl.spark.server import attach_server as attach_server

@@ -64,6 +64,11 @@ class PythonFunctions:
 _NAME = re.compile(r"\b(replctl_(?:eval|numeric|in|out|partition_hash)\w*)\(")
 
 
+def uses_python(sql: str) -> bool:
+    """Return whether SQL that was written here calls a function that runs in Python."""
+    return _NAME.search(sql) is not None
+
+
 #: The Spark property that says which replctl the server's Python has, as `own_package`.
 PACKAGE = "spark.replctl.package"
 

@@ -64,5 +64,13 @@ UtilityStatement: TypeAlias = (
     | Vacuum
 )
 Statement: TypeAlias = (
-    SelectStmt | Insert | Update | Delete | Truncate | Copy | VariableShow | UtilityStatement
+    SelectStmt
+    | Insert
+    | Update
+    | Delete
+    | Truncate
+    | Copy
+    | VariableShow
+    | Explain
+    | UtilityStatement
 )

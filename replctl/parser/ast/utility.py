@@ -358,6 +358,14 @@ class Vacuum(Node):
     relations: tuple[VacuumRelation, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Explain(Node):
+    """EXPLAIN of a query; ANALYZE and VERBOSE without parentheses are options, too."""
+
+    query: SelectStmt
+    options: tuple[DefElem, ...] = ()
+
+
 # ---------------------------------------------------------------------------------------------
 # COPY
 

@@ -1,0 +1,18 @@
+explain (foo) select 1;
+explain (format yml) select 1;
+explain (format) select 1;
+explain (wal) select 1;
+explain (timing) select 1;
+explain (serialize) select 1;
+explain (serialize none, serialize maybe) select 1;
+explain (analyze 2) select 1;
+explain (verbose '1') select 1;
+explain (verbose 1.5) select 1;
+explain (costs yes) select 1;
+explain (analyze, generic_plan) select 1;
+explain (verbose, nothing, format) select 1;
+explain select nobody;
+explain (costs off) select * from nobody;
+explain;
+explain (verbose);
+explain verbose analyze select 1;
