@@ -28,6 +28,7 @@ from replctl.replication.apply import (
     is_applicable,
 )
 from replctl.replication.conflict import DecodingFailure, ReplicationConflict
+from replctl.replication.log_range import LogRange
 from replctl.replication.node import ChangeBatch, Publisher, Snapshot
 from replctl.replication.subscription_run import SubscriptionRun
 from replctl.session import Session
@@ -134,7 +135,9 @@ class _Explained:
                     end, start = positions(publisher, subscriber, subscription.slot_name)
                     starts = table_positions(subscriber, start)
                     pending = publisher.decoding.pending(
-                        subscription.publications, starts, subscription.origin, end
+                        LogRange.from_starts(
+                            starts, end, subscription.publications, subscription.origin
+                        )
                     )
                     error = self._look(publisher, subscriber, start, end)
                     for name, relation in sorted(subscriber.state.relations().items()):

@@ -17,6 +17,7 @@ from replctl.errors import ObjectNotInPrerequisiteState, PostgresError, Undefine
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
+from replctl.replication.log_range import LogRange
 from replctl.replication.node import PendingChanges, Publisher, TableRetention
 from replctl.replication.reconcile_rules import has_changed
 from replctl.session import Session
@@ -132,7 +133,9 @@ def _status(
                     end, position = positions(publisher, subscriber, subscription.slot_name)
                     starts = table_positions(subscriber, position)
                     pending = publisher.decoding.pending(
-                        subscription.publications, starts, subscription.origin, end
+                        LogRange.from_starts(
+                            starts, end, subscription.publications, subscription.origin
+                        )
                     )
                     lag = _lag(list(pending.values()), max(end - position, 0))
                     changed = _changed(publisher, subscriber, subscription)

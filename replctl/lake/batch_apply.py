@@ -29,7 +29,6 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import take_over
 from replctl.lake.repeat import repeated
 from replctl.lake.replicated_table import TableOutcome, count_actions, undone_leaves, written_leaves
-from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.table_write import TableWriter, commit
 from replctl.lake.target_fault import check_faults
 from replctl.lake.target_relations import Families, leaves_of_families, leaves_of_root
@@ -47,17 +46,9 @@ from replctl.replication.node import (
 from replctl.spark import LeafChange, cancel_jobs, estimated_path
 
 
-class BatchApply:
+class BatchApply(TargetWrite):
     """Changes of published tables, applied to those of one subscription
     (replication.node.Changes)."""
-
-    def __init__(self, state: SubscriberState) -> None:
-        self._state = state
-        self._session = state.session
-        self._subscription = state.subscription
-        self._check = state.check
-        self._targets = TargetWrite(state)
-        self._local = self._targets.local
 
     def opens(self, remote: RemoteRelation) -> bool:
         """Return whether there is a table that changes of a relation fit; apply asks also for
@@ -122,7 +113,7 @@ class BatchApply:
         """Return a batch; when it is overtaken, it is left unfinished."""
         unfinished = self._state.unfinished_batch()
         part = BatchPart(self._local, batch, first, last, is_begun=unfinished is not None)
-        with self._targets.locked(part.families) as locked, ExitStack() as stack:
+        with self.locked(part.families) as locked, ExitStack() as stack:
             tables = locked.relations
             with self._session.read() as catalog:
                 if unfinished is None:
@@ -153,7 +144,7 @@ class BatchApply:
                 missing = (leaves & undone) | leaves.difference(targets)
                 unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
             injection_point("apply.after-batch")
-            writer = self._targets.writer(locked, unfinished.xid)
+            writer = self.writer(locked, unfinished.xid)
             for truncation in part.truncations:
                 self._truncate(writer, truncation, part.families, unfinished, done)
             side_by_side(
@@ -214,7 +205,7 @@ class BatchApply:
             xid = begin_transaction(
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
             )
-            targets = self._targets.steps(catalog, leaves)
+            targets = self.steps(catalog, leaves)
             batch = ApplyBatch(
                 self._subscription.oid,
                 from_lsn,
@@ -261,7 +252,7 @@ class BatchApply:
         if not leaves:
             return batch
         with self._state.writing() as catalog:
-            targets = {**batch.targets, **self._targets.steps(catalog, leaves)}
+            targets = {**batch.targets, **self.steps(catalog, leaves)}
             extended = replace(batch, targets=targets)
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
             insert_apply_batch(catalog, extended)
@@ -280,7 +271,7 @@ class BatchApply:
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
             advance_origin(catalog.connection, self._state.origin_name, to, local_lsn)
             self._state.enter_conflicts(catalog, conflicts)
-            self._targets.note_written(catalog, writer, batch.targets)
+            self.note_written(catalog, writer, batch.targets)
 
         injection_point("apply.before-progress")
         writer.origin_lsn = to.lsn
@@ -297,7 +288,7 @@ class BatchApply:
         self, writer: TableWriter, work: TableWork, targets: dict[int, tuple[int | None, int]]
     ) -> None:
         for number in work.outcome.changed_leaves:
-            self._targets.write_leaf(writer, work.outcome, number, targets)
+            self.write_leaf(writer, work.outcome, number, targets)
             injection_point("apply.after-first-table")
 
     def _truncate(

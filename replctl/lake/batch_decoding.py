@@ -49,6 +49,7 @@ from replctl.lake.version_range import is_sent_whole
 from replctl.lane import Lane, lanes, side_by_side
 from replctl.record import dataclass
 from replctl.replication.conflict import DecodingFailure
+from replctl.replication.log_range import LogRange
 from replctl.replication.node import (
     ChangeBatch,
     PendingChanges,
@@ -62,7 +63,7 @@ from replctl.replication.published_relation import PublicationSet, PublishedRela
 from replctl.replication.refresh_hint import unique_key_hint
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import FeedVersion, SharedFeeds, cancel_jobs
+from replctl.spark import ChangeSource, FeedVersion, SharedFeeds, cancel_jobs
 
 #: So many changes a commit counts for whose writer has not counted them.
 _MANY = 1_000_000
@@ -105,45 +106,24 @@ class BatchDecoding:
             entries = entries_between(catalog, from_lsn, to_lsn)
         return sorted({entry.commit_lsn for entry in entries})
 
-    def batch_ends(
-        self,
-        publications: Sequence[str],
-        from_lsn: int,
-        to_lsn: int,
-        starts: dict[tuple[str, str], int],
-        origin: str,
-        max_changes: int,
-    ) -> list[int]:
+    def batch_ends(self, log: LogRange, max_changes: int) -> list[int]:
         """Return the LSNs at which to end batches of so many changes, by the statistics of Delta's
         log."""
-        return batch_ends(
-            self._session, publications, from_lsn, to_lsn, starts, origin, max_changes
-        )
+        return batch_ends(self._session, log, max_changes)
 
-    def pending(
-        self,
-        publications: Sequence[str],
-        starts: dict[tuple[str, str], int],
-        origin: str,
-        to_lsn: int,
-    ) -> dict[tuple[str, str], PendingChanges]:
-        """Return what the log has up to an LSN of relations that are published; nothing is
-        decoded."""
-        return pending_changes(self._session, publications, starts, origin, to_lsn)
+    def pending(self, log: LogRange) -> dict[tuple[str, str], PendingChanges]:
+        """Return what the log has of relations that are published; nothing is decoded."""
+        return pending_changes(self._session, log)
 
     @contextmanager
     def changes(
         self,
-        publications: Sequence[str],
-        from_lsn: int,
-        to_lsn: int,
-        starts: dict[tuple[str, str], int],
-        origin: str,
+        log: LogRange,
         opens: Callable[[RemoteRelation], bool],
         max_parallel: int,
         joins: Callable[[RemoteRelation], bool] | None = None,
     ) -> Iterator[ChangeBatch]:
-        """Yield the changes committed in (from_lsn, to_lsn], under the definitions in force there.
+        """Yield the changes of a range of the log, under the definitions in force there.
 
         Raises:
             UndefinedObject: there is no such publication (42704); one that was made later did not
@@ -151,71 +131,47 @@ class BatchDecoding:
             DecodingFailure: a row filter fails for a row, or the publications list different
                 columns of a table that changes.
         """
-        with self._session.read() as current:
-            entries = entries_between(current, from_lsn, to_lsn)
-            time = entries[0].commit_lsn if entries else to_lsn  # they are the same for all entries
-            definitions = _definitions(
-                current.as_of(time), publications, {entry.relid for entry in entries}
-            )
-            known = {publication.name for publication in list_publications(current)}
-        missing = set(publications) - definitions.publications - known
-        if missing and entries:
-            raise UndefinedObject(f'publication "{min(missing)}" does not exist')
-        if definitions.problems:
-            raise DecodingFailure(definitions.problems[0])
-        published = definitions.relations
-        refused = {
-            relation_name(item.published_as)
-            for item in published.values()
-            if relation_name(item.published_as) not in starts
-            and not opens(remote_relation(item.published_as, item.columns))
-        }
-        starts = {**starts, **dict.fromkeys(refused, from_lsn)}
-        wanted = [
-            entry
-            for entry in entries
-            if (item := published.get(entry.relid)) is not None
-            and entry.commit_lsn > starts.get(relation_name(item.published_as), to_lsn)
-            and not (origin.lower() == "none" and entry.origin is not None)
-            and (item.filters or entry.action != CHANGE)
-        ]
-        for entry in wanted:
-            if entry.action == BREAK:
-                item = published[entry.relid]
-                error = replaced(item.relation, entry.detail.get("cleaned"))
-                raise DecodingFailure(error, relation_name(item.published_as))
-        for relid, versions in _versions_to_read(wanted).items():
-            item = published[relid]
-            _check_in_log(item.relation, versions, relation_name(item.published_as))
+        entries, published = self._published(log)
+        wanted = _wanted_entries(_with_refused(log, published, opens), entries, published)
+        _check_decodable(wanted, published)
         recover(self._session, [entry.relid for entry in wanted])
-        groups: dict[int, list[_Placed]] = defaultdict(list)
-        for placed in _placed(wanted):
-            if placed.entry.action == CHANGE:
-                groups[published[placed.entry.relid].published_as.oid].append(placed)
+        groups = _by_relation(wanted, published)
         truncates = any(entry.action == TRUNCATE for entry in wanted)
         with lanes(len(groups), max_parallel) as chosen, ExitStack() as stack:
             decoding = []
-            for lane, (_oid, group) in zip(chosen, sorted(groups.items()), strict=True):
-                item = published[group[0].entry.relid]
-                has_one_leaf = len({placed.entry.relid for placed in group}) == 1
+            for lane, group in zip(chosen, groups, strict=True):
                 are_joined = (
-                    joins is not None
-                    and not truncates
-                    and has_one_leaf  # rows may move between leaves
-                    and is_sent_whole(item)
-                    and joins(remote_changes(item))
+                    joins is not None and not truncates and _may_join(group, published, joins)
                 )
                 decoded = self._relation_changes(published, group, lane, are_joined=are_joined)
                 decoding.append((lane, partial(stack.enter_context, decoded)))
             changes = side_by_side(decoding, cancel_jobs)
             yield ChangeBatch(
-                from_lsn,
-                to_lsn,
+                log.from_lsn,
+                log.to_lsn,
                 _transactions(wanted),
                 tuple(item for item, _is_joined in changes),
                 tuple(_truncations(wanted, published)),
                 is_joined=any(is_joined for _item, is_joined in changes),
             )
+
+    def _published(self, log: LogRange) -> tuple[list[LogEntry], dict[int, PublishedRelation]]:
+        """Return the entries of a range, and what was published then of the tables that they
+        change, by OID."""
+        with self._session.read() as current:
+            entries = entries_between(current, log.from_lsn, log.to_lsn)
+            # Definitions are the same for all entries of the range.
+            time = entries[0].commit_lsn if entries else log.to_lsn
+            definitions = _definitions(
+                current.as_of(time), log.publications, {entry.relid for entry in entries}
+            )
+            known = {publication.name for publication in list_publications(current)}
+        missing = set(log.publications) - definitions.publications - known
+        if missing and entries:
+            raise UndefinedObject(f'publication "{min(missing)}" does not exist')
+        if definitions.problems:
+            raise DecodingFailure(definitions.problems[0])
+        return entries, definitions.relations
 
     @contextmanager
     def _relation_changes(
@@ -235,53 +191,71 @@ class BatchDecoding:
         by_leaf: dict[int, list[_Placed]] = defaultdict(list)
         for placed in entries:
             by_leaf[placed.entry.relid].append(placed)
+        relations = {relid: published[relid].relation for relid in by_leaf}
         first = published[entries[0].entry.relid]
-        remote = remote_changes(first)
-        remote = replace(
-            remote,
-            has_other_writers=any(
-                _has_other_writers(published[relid].relation) for relid in by_leaf
-            ),
-        )
-        sources = []
+        is_written_by_others = any(map(_has_other_writers, relations.values()))
+        remote = replace(remote_changes(first), has_other_writers=is_written_by_others)
+        sources: list[ChangeSource] = []
         retyped: set[str] = set()
         joined: tuple[int, ...] = ()
         for relid, leaf_entries in by_leaf.items():
-            item = published[relid]
-            for filters in item.filters.values():
-                check_filters(self._session, item.published_as, filters)
-            place = self._session.engine().place_log
-            try:
-                versions = _feed_versions(leaf_entries)
-                feeds = chosen_feeds(item.relation, versions, place, are_joined=are_joined)
-            except ObjectNotInPrerequisiteState as error:
-                raise DecodingFailure(error, relation_name(item.published_as)) from error
-            if len(feeds) < len(versions):
+            feeds, some_are_joined = self._feeds_of(
+                published[relid], leaf_entries, are_joined=are_joined
+            )
+            if some_are_joined:
                 joined = tuple(feed.position for feed in feeds)
-            for piece, own in pieces_by_type(item, feeds):
+            for piece, own in pieces_by_type(published[relid], feeds):
                 check_decodable(self._session, piece, [version.version for version in own])
                 sources.append(change_source(piece, own))
-                retyped |= changed_types(item.relation, piece.relation)
+                retyped |= changed_types(relations[relid], piece.relation)
         if retyped:
             remote = with_texts(remote, retyped)
             sources = [text_source(source, first.published_as, retyped) for source in sources]
         with self._session.read() as current:
             check_readable(current, load_relations(current, by_leaf).values())
-        relations = {relid: published[relid].relation for relid in by_leaf}
         count = sum(decoded_rows(placed.entry, relations, _MANY) for placed in entries)
         with ExitStack() as stack:
-            try:
-                rows = stack.enter_context(
-                    spark.jobs.decoded(
-                        self._session.engine(), sources, sent_columns(remote), count, self._feeds
-                    )
-                )
-            except DataError as error:
-                raise DecodingFailure(error) from error
-            except IntegrityError as error:  # rows that others have written
-                raise self._key_fault(error, remote) from error
+            rows = self._decoded(sources, remote, count, stack)
             positions = joined or tuple(placed.position for placed in entries)
-            yield RelationChanges(remote, Rows(rows), positions, lane), bool(joined)
+            yield RelationChanges(remote, rows, positions, lane), bool(joined)
+
+    def _feeds_of(
+        self, item: PublishedRelation, entries: Sequence[_Placed], *, are_joined: bool
+    ) -> tuple[Sequence[FeedVersion], bool]:
+        """Choose where the changes of a leaf are read.
+
+        Args:
+            are_joined: versions may be.
+
+        Returns:
+            The feeds, and whether some versions are joined.
+        """
+        for filters in item.filters.values():
+            check_filters(self._session, item.published_as, filters)
+        place = self._session.engine().place_log
+        try:
+            versions = _feed_versions(entries)
+            feeds = chosen_feeds(item.relation, versions, place, are_joined=are_joined)
+        except ObjectNotInPrerequisiteState as error:
+            raise DecodingFailure(error, relation_name(item.published_as)) from error
+        return feeds, len(feeds) < len(versions)
+
+    def _decoded(
+        self, sources: Sequence[ChangeSource], remote: RemoteRelation, count: int, stack: ExitStack
+    ) -> Rows:
+        """Decode the changes of a relation; `stack` keeps them.
+
+        Args:
+            count: how many there are, about.
+        """
+        engine = self._session.engine()
+        decoded = spark.jobs.decoded(engine, sources, sent_columns(remote), count, self._feeds)
+        try:
+            return Rows(stack.enter_context(decoded))
+        except DataError as error:
+            raise DecodingFailure(error) from error
+        except IntegrityError as error:  # rows that others have written
+            raise self._key_fault(error, remote) from error
 
     def _key_fault(self, error: IntegrityError, remote: RemoteRelation) -> DecodingFailure:
         """Return the failure of changes of rows that have no key, or one that others have, too."""
@@ -388,6 +362,74 @@ def _versions_to_read(entries: Sequence[LogEntry]) -> dict[int, list[int]]:
         if entry.action == CHANGE and entry.version is not None:
             found[entry.relid].append(entry.version)
     return found
+
+
+def _with_refused(
+    log: LogRange,
+    published: dict[int, PublishedRelation],
+    opens: Callable[[RemoteRelation], bool],
+) -> LogRange:
+    """Return a range in which also such relations are wanted that no table of the subscriber takes:
+    it has to report them."""
+    refused = {
+        relation_name(item.published_as)
+        for item in published.values()
+        if relation_name(item.published_as) not in log.starts
+        and not opens(remote_relation(item.published_as, item.columns))
+    }
+    return replace(log, starts={**log.starts, **dict.fromkeys(refused, log.from_lsn)})
+
+
+def _wanted_entries(
+    log: LogRange, entries: Sequence[LogEntry], published: dict[int, PublishedRelation]
+) -> list[LogEntry]:
+    """Return the entries of a range that are sent."""
+    return [
+        entry
+        for entry in entries
+        if (item := published.get(entry.relid)) is not None
+        and log.wants(relation_name(item.published_as), entry.commit_lsn, entry.origin)
+        and (item.filters or entry.action != CHANGE)
+    ]
+
+
+def _by_relation(
+    wanted: Sequence[LogEntry], published: dict[int, PublishedRelation]
+) -> list[list[_Placed]]:
+    """Return the changes of rows, those of each published relation together."""
+    groups: dict[int, list[_Placed]] = defaultdict(list)
+    for placed in _placed(wanted):
+        if placed.entry.action == CHANGE:
+            groups[published[placed.entry.relid].published_as.oid].append(placed)
+    return [group for _oid, group in sorted(groups.items())]
+
+
+def _may_join(
+    group: Sequence[_Placed],
+    published: dict[int, PublishedRelation],
+    joins: Callable[[RemoteRelation], bool],
+) -> bool:
+    """Return whether versions of a relation may be read together."""
+    item = published[group[0].entry.relid]
+    # Rows may move between leaves.
+    has_one_leaf = len({placed.entry.relid for placed in group}) == 1
+    return has_one_leaf and is_sent_whole(item) and joins(remote_changes(item))
+
+
+def _check_decodable(wanted: Sequence[LogEntry], published: dict[int, PublishedRelation]) -> None:
+    """Check that the logs of tables still have what is to be decoded.
+
+    Raises:
+        DecodingFailure: a table was replaced, or a version was cleaned out of its log.
+    """
+    for entry in wanted:
+        if entry.action == BREAK:
+            item = published[entry.relid]
+            error = replaced(item.relation, entry.detail.get("cleaned"))
+            raise DecodingFailure(error, relation_name(item.published_as))
+    for relid, versions in _versions_to_read(wanted).items():
+        item = published[relid]
+        _check_in_log(item.relation, versions, relation_name(item.published_as))
 
 
 def _check_in_log(relation: Relation, versions: Sequence[int], name: tuple[str, str]) -> None:

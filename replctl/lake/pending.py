@@ -11,69 +11,47 @@ from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_wal import BREAK, LogEntry, entries_between
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.lake.delta_log import read_commit
+from replctl.replication.log_range import LogRange
 from replctl.replication.node import PendingChanges
 from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
 
 
-def pending_changes(
-    session: Session,
-    publications: Sequence[str],
-    starts: Mapping[tuple[str, str], int],
-    origin: str,
-    to_lsn: int,
-) -> dict[tuple[str, str], PendingChanges]:
-    """As Publisher.pending: changes of a leaf count for what it is published as, now."""
+def pending_changes(session: Session, log: LogRange) -> dict[tuple[str, str], PendingChanges]:
+    """As Decoding.pending: changes of a leaf count for what it is published as, now."""
     with session.read() as catalog:
-        entries = entries_between(catalog, min(starts.values(), default=to_lsn), to_lsn)
+        entries = entries_between(catalog, log.from_lsn, log.to_lsn)
         relations = load_relations(catalog, {entry.relid for entry in entries})
-        published = _published_names(PublicationSet.of_names(catalog, publications), relations)
+        published = _published_names(PublicationSet.of_names(catalog, log.publications), relations)
     groups: dict[tuple[str, str], list[LogEntry]] = defaultdict(list)
     for entry in entries:
-        if _is_wanted(entry, published, starts, origin):
+        if log.wants(published.get(entry.relid), entry.commit_lsn, entry.origin):
             groups[published[entry.relid]].append(entry)
     return {name: _pending(group, relations) for name, group in groups.items()}
 
 
-def batch_ends(
-    session: Session,
-    publications: Sequence[str],
-    from_lsn: int,
-    to_lsn: int,
-    starts: Mapping[tuple[str, str], int],
-    origin: str,
-    max_changes: int,
-) -> list[int]:
-    """As Publisher.batch_ends.  A commit whose size nobody knows makes a batch by itself."""
+def batch_ends(session: Session, log: LogRange, max_changes: int) -> list[int]:
+    """As Decoding.batch_ends.  A commit whose size nobody knows makes a batch by itself."""
     with session.read() as catalog:
-        entries = entries_between(catalog, from_lsn, to_lsn)
+        entries = entries_between(catalog, log.from_lsn, log.to_lsn)
         if max_changes == 0 or len({entry.commit_lsn for entry in entries}) < 2:
-            return [to_lsn]
+            return [log.to_lsn]
         then = catalog.as_of(entries[0].commit_lsn)
         relations = load_relations(then, {entry.relid for entry in entries})
-        published = _published_names(PublicationSet.of_names(then, publications), relations)
+        published = _published_names(PublicationSet.of_names(then, log.publications), relations)
     ends: list[int] = []
     size = last = 0
     for lsn, group in groupby(entries, key=lambda entry: entry.commit_lsn):
-        wanted = [entry for entry in group if _is_wanted(entry, published, starts, origin)]
-        rows = sum(decoded_rows(entry, relations, max_changes) for entry in wanted)
+        rows = sum(
+            decoded_rows(entry, relations, max_changes)
+            for entry in group
+            if log.wants(published.get(entry.relid), lsn, entry.origin)
+        )
         if size and size + rows > max_changes:
             ends.append(last)
             size = 0
         size, last = size + rows, lsn
-    return [*ends, to_lsn]
-
-
-def _is_wanted(
-    entry: LogEntry,
-    published: Mapping[int, tuple[str, str]],
-    starts: Mapping[tuple[str, str], int],
-    origin: str,
-) -> bool:
-    """Return whether a subscription takes an entry: of a table that it has, and that is so far."""
-    start = starts.get(published.get(entry.relid, ("", "")))
-    is_of_origin = origin.lower() != "none" or entry.origin is None
-    return start is not None and is_of_origin and entry.commit_lsn > start
+    return [*ends, log.to_lsn]
 
 
 def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:

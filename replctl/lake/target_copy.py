@@ -32,7 +32,6 @@ from replctl.lake.repeat import repeated
 from replctl.lake.replicated_table import ReplicatedTable, undone_leaves, written_leaves
 from replctl.lake.resync import begin_again, check_loss, check_ownership, objection
 from replctl.lake.row_owner import check_deletion, copied_member, row_ownership, undecided
-from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import TableWriter, commit
 from replctl.lake.target_relations import leaves_of_root
@@ -45,16 +44,8 @@ from replctl.replication.reconcile_rules import deletion_of, owned_conditions
 from replctl.spark import Comparison, Mending
 
 
-class TargetCopy:
+class TargetCopy(TargetWrite):
     """Copies of published tables into those of one subscription (replication.node.Copies)."""
-
-    def __init__(self, state: SubscriberState) -> None:
-        self._state = state
-        self._session = state.session
-        self._subscription = state.subscription
-        self._check = state.check
-        self._targets = TargetWrite(state)
-        self._local = self._targets.local
 
     def begin(self, relation: SubscriptionRelation, snapshot: Snapshot) -> SubscriptionRelation:
         """Note what a copy reads, and the versions of the tables that it writes: state d."""
@@ -75,7 +66,7 @@ class TargetCopy:
                     snapshot.lsn,
                     snapshot.state,
                     xid,
-                    self._targets.steps(catalog, leaves),
+                    self.steps(catalog, leaves),
                     snapshot.digest,
                 ),
             )
@@ -115,14 +106,14 @@ class TargetCopy:
         root, family = families[remote.schema, remote.name]
         is_replaced = relation.method is CopyMethod.REPLACE
         with (
-            self._targets.locked(families, is_replaced=is_replaced) as locked,
+            self.locked(families, is_replaced=is_replaced) as locked,
             ExitStack() as stack,
         ):
             tables = locked.relations
             take_over(self._session, copied.xid, tables)
             copied = self._renewed_copy(relation, copied, tables)
             done = written_leaves(self._session, tables, copied.targets, self._check.application)
-            writer = self._targets.writer(locked, copied.xid)
+            writer = self.writer(locked, copied.xid)
             table = ReplicatedTable(
                 self._session,
                 root,
@@ -150,7 +141,7 @@ class TargetCopy:
                 raise conflict.error from conflict
             injection_point("tablesync.before-write")
             for number in outcome.changed_leaves:
-                self._targets.write_leaf(writer, outcome, number, copied.targets)
+                self.write_leaf(writer, outcome, number, copied.targets)
                 injection_point("tablesync.after-copy")
             injection_point("tablesync.before-finishedcopy")
             writer.origin_lsn = copied.lsn
@@ -202,7 +193,7 @@ class TargetCopy:
         if not undone:
             return copied
         with self._state.writing() as catalog:
-            targets = self._targets.steps(catalog, [tables[oid] for oid in undone])
+            targets = self.steps(catalog, [tables[oid] for oid in undone])
             renewed = replace(copied, targets={**copied.targets, **targets})
             update_subscription_relation(catalog, replace(relation, snapshot=renewed))
         return renewed
@@ -230,7 +221,7 @@ class TargetCopy:
             member = copied_member(finished, remote, deletion, local_lsn)
             update_subscription_relation(catalog, member)
             clear_fault(catalog.connection, self._subscription.oid, relation.relid)
-            self._targets.note_written(catalog, writer, copied.targets)
+            self.note_written(catalog, writer, copied.targets)
             if relation.method is not CopyMethod.APPEND:
                 origins = (self._subscription.origin_name, name)
                 acknowledge_changes(catalog, set(writer.relations), origins, copied.lsn)

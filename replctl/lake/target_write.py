@@ -35,17 +35,16 @@ class Locked:
 
 
 class TargetWrite:
-    """Writes of one subscription into tables of a session's database.
-
-    Attributes:
-        local: the tables, by the names of the published ones.
-    """
+    """Writes of one subscription into tables of a session's database: the base of copies and of
+    changes."""
 
     def __init__(self, state: SubscriberState) -> None:
         self._state = state
         self._session = state.session
+        self._subscription = state.subscription
         self._check = state.check
-        self.local = TargetRelations(state.session, state.subscription)
+        #: The tables, by the names of the published ones.
+        self._local = TargetRelations(state.session, state.subscription)
 
     def steps(
         self, catalog: Catalog, leaves: Sequence[Relation]
@@ -54,7 +53,7 @@ class TargetWrite:
         return {
             leaf.oid: (
                 last_logged_version(catalog.connection, leaf.oid),
-                next_apply_step(catalog, self._state.subscription.oid, leaf.oid),
+                next_apply_step(catalog, self._subscription.oid, leaf.oid),
             )
             for leaf in leaves
         }
@@ -143,4 +142,4 @@ class TargetWrite:
     ) -> None:
         """Note the steps of the tables that this transaction has written rows into."""
         steps = {oid: step for oid, (_version, step) in targets.items() if oid in writer.written}
-        note_written_steps(catalog.connection, self._state.subscription.oid, steps)
+        note_written_steps(catalog.connection, self._subscription.oid, steps)

@@ -127,17 +127,10 @@ def catch_up(run: SubscriptionRun, to_lsn: int) -> int:
 def batch_ends(run: SubscriptionRun, start: int, end: int) -> Iterator[list[int]]:
     """Yield the LSNs up to which a range of the log is applied at once: a list for each part of it
     in which definitions do not change, of pieces that the subscriber can take."""
-    subscription, decoding, state = run.subscription, run.publisher.decoding, run.subscriber.state
-    changes = decoding.definition_changes(subscription.publications, start, end)
+    decoding, state = run.publisher.decoding, run.subscriber.state
+    changes = decoding.definition_changes(run.subscription.publications, start, end)
     for segment_end in [*(lsn - 1 for lsn in changes if lsn - 1 > start), end]:
-        yield decoding.batch_ends(
-            subscription.publications,
-            start,
-            segment_end,
-            state.starts(),
-            subscription.origin,
-            state.max_batch_changes,
-        )
+        yield decoding.batch_ends(run.log_range(start, segment_end), state.max_batch_changes)
         start = segment_end
 
 
@@ -152,13 +145,9 @@ def changes_between(
     Raises:
         PostgresError: as Publisher.changes.
     """
-    subscription, subscriber = run.subscription, run.subscriber
+    subscriber = run.subscriber
     return run.publisher.decoding.changes(
-        subscription.publications,
-        from_lsn,
-        to_lsn,
-        subscriber.state.starts(),
-        subscription.origin,
+        run.log_range(from_lsn, to_lsn),
         subscriber.changes.opens,
         subscriber.state.max_parallel_tables,
         subscriber.changes.joins if may_join else None,

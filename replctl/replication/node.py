@@ -19,6 +19,7 @@ from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinitio
 from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
 from replctl.record import dataclass
+from replctl.replication.log_range import LogRange
 
 if TYPE_CHECKING:
     from replctl.replication.conflict_type import ConflictType
@@ -308,31 +309,18 @@ class Decoding(Protocol):
     def commits(self, from_lsn: int, to_lsn: int) -> list[int]:
         """Return the LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
 
-    def batch_ends(
-        self,
-        publications: Sequence[str],
-        from_lsn: int,
-        to_lsn: int,
-        starts: dict[tuple[str, str], int],
-        origin: str,
-        max_changes: int,
-    ) -> list[int]:
+    def batch_ends(self, log: LogRange, max_changes: int) -> list[int]:
         """Return where to end the batches of a range in which definitions do not change: at ends of
         transactions, so that none has many more changes than asked for unless it is a single
-        transaction.  The last one is `to_lsn`.
+        transaction.  The last one is the end of the range.
 
         Args:
-            starts, origin: as for `changes`.
             max_changes: 0 for one batch.
         """
 
     def changes(
         self,
-        publications: Sequence[str],
-        from_lsn: int,
-        to_lsn: int,
-        starts: dict[tuple[str, str], int],
-        origin: str,
+        log: LogRange,
         opens: Callable[[RemoteRelation], bool],
         max_parallel: int,
         joins: Callable[[RemoteRelation], bool] | None = None,
@@ -340,9 +328,6 @@ class Decoding(Protocol):
         """Return the changes of a range in which definitions do not change.
 
         Args:
-            starts: the relations that are wanted, by (schema, name), each with the LSN after which
-                its changes count.
-            origin: any, or none for what was not replicated to the publisher.
             opens: whether the subscriber has a table that takes a relation's changes; if it has
                 not, they are sent, for it to report that.
             max_parallel: of so many relations the changes are found, and applied, side by side.
@@ -350,19 +335,9 @@ class Decoding(Protocol):
                 together matters; None: each of them matters.
         """
 
-    def pending(
-        self,
-        publications: Sequence[str],
-        starts: dict[tuple[str, str], int],
-        origin: str,
-        to_lsn: int,
-    ) -> dict[tuple[str, str], PendingChanges]:
-        """Return what the log has up to an LSN, by (schema, name), of relations that are published;
-        nothing is decoded.
-
-        Args:
-            starts, origin: as for `changes`.
-        """
+    def pending(self, log: LogRange) -> dict[tuple[str, str], PendingChanges]:
+        """Return what a range has, by (schema, name), of relations that are published; nothing is
+        decoded."""
 
 
 class Publisher(Protocol):

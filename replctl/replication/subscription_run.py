@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
 from replctl.record import dataclass
+from replctl.replication.log_range import LogRange
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts, Subscriber
 
 #: Told of transactions that have been applied together, and of the rows that they have changed.
@@ -36,6 +37,12 @@ class SubscriptionRun:
             subscriber=self.subscriber.of_table(relation),
             on_progress=lambda what, done, total: None,
         )
+
+    def log_range(self, from_lsn: int, to_lsn: int) -> LogRange:
+        """Return a range of the publisher's log, as the subscriber wants it now."""
+        starts = self.subscriber.state.starts()
+        publications, origin = self.subscription.publications, self.subscription.origin
+        return LogRange(from_lsn, to_lsn, publications, starts, origin)
 
     def slot_name(self, relation: SubscriptionRelation) -> str:
         """Return the name of the slot that a table has while it is synchronized."""

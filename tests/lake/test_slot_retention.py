@@ -17,6 +17,7 @@ from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.publisher import LakePublisher
 from replctl.replication.conflict import DecodingFailure
+from replctl.replication.log_range import LogRange
 from replctl.session import Session
 
 _MB = 1024 * 1024
@@ -244,8 +245,8 @@ def changes_of(lake: Lake, start: int) -> None:
     """Decode the table for a subscription."""
     publisher = LakePublisher(lake.session)
     end = publisher.slots.current_lsn([("public", "t")])
-    arguments = (["p"], start, end, {("public", "t"): start}, "any", lambda _remote: True, 1)
-    with publisher.decoding.changes(*arguments):
+    log = LogRange(start, end, ["p"], {("public", "t"): start}, "any")
+    with publisher.decoding.changes(log, lambda _remote: True, 1):
         pass
 
 

@@ -16,6 +16,7 @@ from replctl.catalog.pg_wal import BREAK, CHANGE, LogEntry, entries_between
 from replctl.lake import delta_log, version_chain
 from replctl.lake.publisher import LakePublisher
 from replctl.replication.conflict import DecodingFailure
+from replctl.replication.log_range import LogRange
 
 
 def rows_of(location: str, count: int) -> None:
@@ -80,16 +81,9 @@ def test_what_does_not_continue_the_log_is_a_break(
     # Who has not passed the break cannot go on; who begins behind it can
     publisher = LakePublisher(lake.session)
     starts = {("public", "t"): before}
-    arguments = (
-        ["p"],
-        before,
-        publisher.slots.current_lsn(),
-        starts,
-        "any",
-        lambda _remote: True,
-        1,
-    )
-    with pytest.raises(DecodingFailure) as caught, publisher.decoding.changes(*arguments):
+    log = LogRange(before, publisher.slots.current_lsn(), ["p"], starts, "any")
+    decoded = publisher.decoding.changes(log, lambda _remote: True, 1)
+    with pytest.raises(DecodingFailure) as caught, decoded:
         pass
     error = caught.value.reported(Subscription(0, 0, "my sub", 10, "", ("p",), "s"))
     assert error.message == 'table "public.t" was replaced or put back by another program'

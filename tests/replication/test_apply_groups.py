@@ -15,6 +15,7 @@ from replctl.errors import IoError, PostgresError, UniqueViolation
 from replctl.replication.apply import catch_up, groups
 from replctl.replication.conflict import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
+from replctl.replication.log_range import LogRange
 from replctl.replication.node import (
     ChangeBatch,
     Publisher,
@@ -51,14 +52,15 @@ class _Publisher:
     def definition_changes(self, *_arguments: object) -> list[int]:
         return []
 
-    def batch_ends(self, _names: object, _start: int, end: int, *_others: object) -> list[int]:
-        return [end]
+    def batch_ends(self, log: LogRange, _max_changes: int) -> list[int]:
+        return [log.to_lsn]
 
     def digest_at(self, _lsn: int) -> None:
         return None
 
     @contextmanager
-    def changes(self, _names: object, start: int, end: int, *_others: object) -> Iterator[Any]:
+    def changes(self, log: LogRange, *_others: object) -> Iterator[Any]:
+        start, end = log.from_lsn, log.to_lsn
         lsns = range(start + 1, end + 1)
         transactions = tuple(RemoteTransaction(700 + n, n, 0, n, n) for n in lsns)
         changes = RelationChanges(self._table, cast("Rows", None), tuple(lsns))
@@ -233,7 +235,7 @@ class _Isolating(_Subscriber):
 )
 def test_groups(last: int, isolated: tuple[int, ...], grouped: list[list[int]], asked: int) -> None:
     subscriber = _Isolating(*isolated)
-    with _Publisher().changes(None, 0, last) as batch:
+    with _Publisher().changes(LogRange(0, last, (), {}, "any")) as batch:
         found = list(groups(cast("Subscriber", subscriber), batch))
     assert [[item.first for item in group.transactions] for group in found] == grouped
     assert subscriber.asked == asked

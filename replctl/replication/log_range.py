@@ -1,0 +1,47 @@
+"""A range of a publisher's log, and what a subscription wants of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from replctl.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """A range of the log: the commits in (from_lsn, to_lsn].
+
+    Attributes:
+        publications: what they publish is wanted.
+        starts: the relations that are wanted, by (schema, name), each with the LSN after which its
+            changes count.
+        origin: any, or none for what was not replicated to the publisher.
+    """
+
+    from_lsn: int
+    to_lsn: int
+    publications: Sequence[str]
+    starts: Mapping[tuple[str, str], int]
+    origin: str
+
+    @classmethod
+    def from_starts(
+        cls,
+        starts: Mapping[tuple[str, str], int],
+        to_lsn: int,
+        publications: Sequence[str],
+        origin: str,
+    ) -> LogRange:
+        """Return the range that has all that relations want up to an LSN."""
+        return cls(min(starts.values(), default=to_lsn), to_lsn, publications, starts, origin)
+
+    def wants(self, relation: tuple[str, str] | None, commit_lsn: int, origin: str | None) -> bool:
+        """Return whether a change is wanted, by where the log has it.
+
+        Args:
+            relation: what it is published as; None: it is not.
+            origin: where it was replicated to the publisher from.
+        """
+        start = None if relation is None else self.starts.get(relation)
+        is_of_origin = self.origin.lower() != "none" or origin is None
+        return start is not None and is_of_origin and commit_lsn > start
