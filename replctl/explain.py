@@ -9,7 +9,7 @@ estimated.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
@@ -29,7 +29,7 @@ from replctl.replication.apply import (
 )
 from replctl.replication.conflict import DecodingFailure, ReplicationConflict
 from replctl.replication.log_range import LogRange
-from replctl.replication.node import ChangeBatch, Publisher, Snapshot
+from replctl.replication.node import ChangeBatch, PendingChanges, Publisher, Snapshot
 from replctl.replication.subscription_run import SubscriptionRun
 from replctl.session import Session
 from replctl.shown_error import shown_error
@@ -133,31 +133,15 @@ class _Explained:
                 assert subscription.slot_name is not None
                 with open_publisher(self._session, subscription) as publisher:
                     end, start = positions(publisher, subscriber, subscription.slot_name)
-                    starts = table_positions(subscriber, start)
-                    pending = publisher.decoding.pending(
-                        LogRange.from_starts(
-                            starts, end, subscription.publications, subscription.origin
-                        )
+                    log = LogRange.from_starts(
+                        table_positions(subscriber, start),
+                        end,
+                        subscription.publications,
+                        subscription.origin,
                     )
+                    pending = publisher.decoding.pending(log)
                     error = self._look(publisher, subscriber, start, end)
-                    for name, relation in sorted(subscriber.state.relations().items()):
-                        found, runs = pending.get(name), tuple(self._runs[name])
-                        if not relation.state.is_copied:
-                            read = publisher.tables.relation_size(*name)
-                            tables.append(
-                                TablePlan(*name, relation.state.value, None, None, read, runs)
-                            )
-                        elif found is not None:
-                            tables.append(
-                                TablePlan(
-                                    *name,
-                                    relation.state.value,
-                                    found.transactions,
-                                    found.rows,
-                                    found.size,
-                                    runs,
-                                )
-                            )
+                    tables += self._table_plans(publisher, subscriber, pending)
             except QueryCanceled:
                 raise
             except PostgresError as failure:
@@ -280,6 +264,23 @@ class _Explained:
                     start = batch_end
         except DecodingFailure as failure:
             raise failure.reported(subscription) from failure
+
+    def _table_plans(
+        self,
+        publisher: Publisher,
+        subscriber: LakeSubscriber,
+        pending: Mapping[_Name, PendingChanges],
+    ) -> Iterator[TablePlan]:
+        """Yield what would be done to the tables that are copied, or have changes."""
+        for name, relation in sorted(subscriber.state.relations().items()):
+            state, found, runs = relation.state, pending.get(name), tuple(self._runs[name])
+            if not state.is_copied:
+                read = publisher.tables.relation_size(*name)
+                yield TablePlan(*name, state.value, None, None, read, runs)
+            elif found is not None:
+                yield TablePlan(
+                    *name, state.value, found.transactions, found.rows, found.size, runs
+                )
 
     def _group(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
         first, last = group.first, group.last

@@ -171,19 +171,24 @@ def _connected(
     except PostgresError as error:
         raise _refused(host, error) from error
     try:
-        if not remote.form.is_utc:
-            raise FeatureNotSupported("TimeZone of a subscription's connection is not supported")
-        with remote.read() as catalog:
-            role = remote.privileges(catalog).role
-        if not role.is_superuser and not role.can_replicate:
-            raise ConnectNotPermitted(
-                "permission denied to start WAL sender",
-                detail="Only roles with the REPLICATION attribute may start a WAL sender process.",
-            )
+        _check_sender(remote)
     except PostgresError as error:
         remote.close()
         raise _refused(host, error) from error
     return remote
+
+
+def _check_sender(remote: Session) -> None:
+    """Check whether changes can be sent through a session of the publisher."""
+    if not remote.form.is_utc:
+        raise FeatureNotSupported("TimeZone of a subscription's connection is not supported")
+    with remote.read() as catalog:
+        role = remote.privileges(catalog).role
+    if not role.is_superuser and not role.can_replicate:
+        raise ConnectNotPermitted(
+            "permission denied to start WAL sender",
+            detail="Only roles with the REPLICATION attribute may start a WAL sender process.",
+        )
 
 
 def _refused(host: str, error: PostgresError) -> ConnectionFailure:

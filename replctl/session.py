@@ -161,21 +161,18 @@ class Session:
             PostgresError: as `log_in`, or a setting cannot be what the client asks for.
         """
         login = log_in(cluster, database_name, role_name, password=password, is_worker=is_worker)
-        role, database_oid = login.role, login.database_oid
         try:
             if cluster.refusal is None:
                 drop_abandoned_slots(cluster)
-            with cluster.read(database_oid) as catalog:
-                stored = settings_at_start(catalog, database_oid, role.oid)
-                role_settings = read_settings(stored, on_notice)
+            role_settings = _settings_at_start(login, cluster, on_notice)
         except BaseException:
             login.end()
             raise
         session = cls(
             cluster,
-            database_oid,
+            login.database_oid,
             database_name,
-            role.oid,
+            login.role.oid,
             role_name,
             login=login,
             configured=configured_settings(cluster, on_notice),
@@ -372,6 +369,15 @@ class Session:
         if self.block is None:
             return self.setting("default_transaction_read_only") == "on"
         return self.block.is_read_only
+
+
+def _settings_at_start(
+    login: Login, cluster: Cluster, on_notice: Callable[[Notice], None]
+) -> dict[str, str]:
+    """Return what ALTER ROLE and ALTER DATABASE say for a session that begins."""
+    with cluster.read(login.database_oid) as catalog:
+        stored = settings_at_start(catalog, login.database_oid, login.role.oid)
+        return read_settings(stored, on_notice)
 
 
 def _role_setting(value: str | None) -> tuple[int, str] | None:

@@ -39,24 +39,22 @@ def format_text(template: str, *values: str | None) -> str:
             return "%"
         kind = match["kind"]
         if kind is None:
-            raise InvalidParameterValue(
-                "unterminated format() type specifier",
-                hint='For a single "%" use "%%".',
-            )
+            raise _malformed("unterminated format() type specifier")
         width = match["width"]
         if width is not None and width.startswith("*"):
             width = argument(match["source"]) or "0"
         if kind not in "sIL":
-            raise InvalidParameterValue(
-                f'unrecognized format() type specifier "{kind}"',
-                hint='For a single "%" use "%%".',
-            )
+            raise _malformed(f'unrecognized format() type specifier "{kind}"')
         value = _converted(kind, argument(match["position"]))
         size = int(width or 0)
         is_left = bool(match["minus"]) or size < 0
         return value.ljust(abs(size)) if is_left else value.rjust(size)
 
     return _SPECIFIER.sub(shown, template)
+
+
+def _malformed(message: str) -> InvalidParameterValue:
+    return InvalidParameterValue(message, hint='For a single "%" use "%%".')
 
 
 def _converted(kind: str, value: str | None) -> str:

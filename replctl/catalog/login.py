@@ -73,19 +73,23 @@ def log_in(
         raise InvalidAuthorizationSpecification(f'role "{role_name}" is not permitted to log in')
     is_counted = not is_worker and cluster.refusal is None
     mark = _marked(cluster, role) if is_counted else None
-    login = Login(role, 0, mark)
     try:
-        database_oid = cluster.database_oid(database_name)
-        with cluster.read(database_oid) as catalog:
-            if not Privileges(catalog, role.oid).has_on_database("c"):
-                raise ConnectNotPermitted(
-                    f'permission denied for database "{database_name}"',
-                    detail="User does not have CONNECT privilege.",
-                )
+        return Login(role, _database_to_connect(cluster, database_name, role), mark)
     except BaseException:
-        login.end()
+        Login(role, 0, mark).end()
         raise
-    return Login(role, database_oid, mark)
+
+
+def _database_to_connect(cluster: Cluster, name: str, role: Role) -> int:
+    """Return the OID of a database that a role may connect to."""
+    oid = cluster.database_oid(name)
+    with cluster.read(oid) as catalog:
+        if not Privileges(catalog, role.oid).has_on_database("c"):
+            raise ConnectNotPermitted(
+                f'permission denied for database "{name}"',
+                detail="User does not have CONNECT privilege.",
+            )
+    return oid
 
 
 def _authenticate(cluster: Cluster, role_name: str, role: Role | None, password: str) -> None:

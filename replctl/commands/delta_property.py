@@ -50,6 +50,17 @@ def set_delta_properties(
             f'storage parameter "{options[0].name}" is only for adopted tables',
             detail="Tables that replctl has made always have a change data feed.",
         )
+    wanted = _wanted(relation, options, resets=resets)
+    check_writable(ddl.catalog, [relation])
+    settings = delta_settings(storage.location)
+    changed = {k: v for k, v in wanted.items() if settings.get(k, "false").lower() != v}
+    if changed:
+        ddl.concerned.add(relation.oid)
+        ddl.write_last(relation.oid, lambda: _set(ddl.session, relation, changed))
+
+
+def _wanted(relation: Relation, options: Sequence[ast.DefElem], *, resets: bool) -> dict[str, str]:
+    """Return the values that properties are to have, by Delta's names."""
     wanted: dict[str, str] = {}
     for option in options:
         name = _PROPERTIES.get(option.name.lower())
@@ -67,12 +78,7 @@ def set_delta_properties(
         if name in wanted:
             raise InvalidParameterValue(f'parameter "{option.name}" specified more than once')
         wanted[name] = _boolean(option)
-    check_writable(ddl.catalog, [relation])
-    settings = delta_settings(storage.location)
-    changed = {k: v for k, v in wanted.items() if settings.get(k, "false").lower() != v}
-    if changed:
-        ddl.concerned.add(relation.oid)
-        ddl.write_last(relation.oid, lambda: _set(ddl.session, relation, changed))
+    return wanted
 
 
 def _boolean(option: ast.DefElem) -> str:

@@ -505,6 +505,16 @@ def add_member(
     )
 
 
+def _remove_granted(ddl: Ddl, dependent: Sequence[Membership], behavior: str) -> None:
+    """End memberships that a member has granted who may not any more; only with CASCADE."""
+    if dependent and behavior == "restrict":
+        raise DependentObjectsStillExist(
+            "dependent privileges exist", hint="Use CASCADE to revoke them too."
+        )
+    for item in dependent:
+        delete_membership(ddl.catalog, item.oid)
+
+
 def _granted_by(known: Sequence[Membership], role_oid: int, member: int) -> list[Membership]:
     """Return the memberships in a role that a member has granted, and those that their members
     have."""
@@ -545,13 +555,7 @@ def _remove_member(
         return
     loses_admin = found.is_admin and (not options or "admin" in options)
     if loses_admin and not any(m.is_admin for m in own if m != found):
-        dependent = _granted_by(known, role.oid, member.oid)
-        if dependent and behavior == "restrict":
-            raise DependentObjectsStillExist(
-                "dependent privileges exist", hint="Use CASCADE to revoke them too."
-            )
-        for item in dependent:
-            delete_membership(ddl.catalog, item.oid)
+        _remove_granted(ddl, _granted_by(known, role.oid, member.oid), behavior)
     if not options:
         delete_membership(ddl.catalog, found.oid)
         return

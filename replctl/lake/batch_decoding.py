@@ -193,18 +193,17 @@ class BatchDecoding:
             by_leaf[placed.entry.relid].append(placed)
         relations = {relid: published[relid].relation for relid in by_leaf}
         first = published[entries[0].entry.relid]
-        is_written_by_others = any(map(_has_other_writers, relations.values()))
-        remote = replace(remote_changes(first), has_other_writers=is_written_by_others)
+        has_others = any(map(_has_other_writers, relations.values()))
+        remote = replace(remote_changes(first), has_other_writers=has_others)
         sources: list[ChangeSource] = []
         retyped: set[str] = set()
         joined: tuple[int, ...] = ()
         for relid, leaf_entries in by_leaf.items():
-            feeds, some_are_joined = self._feeds_of(
-                published[relid], leaf_entries, are_joined=are_joined
-            )
-            if some_are_joined:
+            item = published[relid]
+            feeds, has_joined = self._feeds_of(item, leaf_entries, are_joined=are_joined)
+            if has_joined:
                 joined = tuple(feed.position for feed in feeds)
-            for piece, own in pieces_by_type(published[relid], feeds):
+            for piece, own in pieces_by_type(item, feeds):
                 check_decodable(self._session, piece, [version.version for version in own])
                 sources.append(change_source(piece, own))
                 retyped |= changed_types(relations[relid], piece.relation)

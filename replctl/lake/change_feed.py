@@ -93,13 +93,18 @@ def chosen_feeds(
             continue
         logs = compared_files(storage.location, version.version, version.first)
         if not all(places.has(uri) for uri in logs.files):
-            raise ObjectNotInPrerequisiteState(
-                f'changes of table "{relation.qualified_name}" were removed before they were read',
-                detail=f'Of the Delta table "{storage.location}", files that version'
-                f" {version.version} added or removed are gone.",
-            )
+            raise _removed(relation, storage.location, version.version)
         result.append(_with_files(version, logs, place))
     return tuple(result)
+
+
+def _removed(relation: Relation, location: str, version: int) -> ObjectNotInPrerequisiteState:
+    """Return the error of a version whose files are gone."""
+    return ObjectNotInPrerequisiteState(
+        f'changes of table "{relation.qualified_name}" were removed before they were read',
+        detail=f'Of the Delta table "{location}", files that version {version} added or removed'
+        " are gone.",
+    )
 
 
 def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:

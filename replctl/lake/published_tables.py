@@ -132,16 +132,12 @@ class PublishedTables:
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
         for leaf in leaves:
             check_copyable(self._session, table, leaf, versions.get(leaf.oid))
-        sources = [
-            CopySource(
-                numbered_as(table.relation, leaf, versions[leaf.oid]),
-                table.columns,
-                table.filters,
-                policies,
-            )
+        there = [  # the others had no table then, and so no rows
+            numbered_as(table.relation, leaf, versions[leaf.oid])
             for leaf in leaves
-            if versions.get(leaf.oid) is not None  # else it had no table, and so no rows, then
+            if versions.get(leaf.oid) is not None
         ]
+        sources = [CopySource(leaf, table.columns, table.filters, policies) for leaf in there]
         remote = remote_table(table)
         return remote, Rows(copied_sql(sources) if sources else _no_rows(table))
 

@@ -67,20 +67,21 @@ def crosstab(said: Crosstab, table: Table, null: str) -> Table:
     for row in table.rows:
         place = row_names[row[row_field]], places[row[column_field]]
         if place in is_filled:
-            shown = [
-                (null or "(null)") if value is None else value
-                for value in (row[row_field], row[column_field])
-            ]
-            raise PsqlError(
-                "\\crosstabview: query result contains multiple data values for row"
-                f' "{shown[0]}", column "{shown[1]}"'
-            )
+            raise _filled(row[row_field], row[column_field], null)
         is_filled.add(place)
         cells[place[0]][place[1] + 1] = row[value_field]
     alignments: list[Alignment] = [table.alignments[row_field]]
     alignments += [table.alignments[value_field]] * len(ordered)
     headers = [null if name is None else name for name in ordered]
     return Table([names[row_field], *headers], cells, alignments)
+
+
+def _filled(row: str | None, column: str | None, null: str) -> PsqlError:
+    shown = [(null or "(null)") if value is None else value for value in (row, column)]
+    return PsqlError(
+        "\\crosstabview: query result contains multiple data values for row"
+        f' "{shown[0]}", column "{shown[1]}"'
+    )
 
 
 def _value_field(said: Crosstab, names: Sequence[str], *headers: int) -> int:

@@ -152,12 +152,8 @@ class _Elements:
                 self._position += 1
                 expects_delimiter = False
             else:
-                item = self._quoted() if char == '"' else self._unquoted()
-                if expects_delimiter:
-                    raise _malformed(self._text, "Unexpected array element.")
-                open_lists[-1].append(None if item is None else self._read(item))
+                open_lists[-1].append(self._item(char, expects_delimiter=expects_delimiter))
                 has_items = True
-                self._are_levels_known = True
                 if len(open_lists) - 1 != len(self._lengths):
                     raise self._mismatch()
                 expects_delimiter = True
@@ -165,6 +161,19 @@ class _Elements:
             raise _malformed(self._text, "Junk after closing right brace.")
         result: list[Any] = root[0]
         return result if has_items else []
+
+    def _item(self, first: str, *, expects_delimiter: bool) -> Any:
+        """Read an element.
+
+        Args:
+            first: its first character.
+        """
+        item = self._quoted() if first == '"' else self._unquoted()
+        if expects_delimiter:
+            raise _malformed(self._text, "Unexpected array element.")
+        value = None if item is None else self._read(item)
+        self._are_levels_known = True
+        return value
 
     def _open_level(self, level: int) -> None:
         if level > MAX_DIMENSIONS:
