@@ -24,6 +24,7 @@ from replctl.catalog.worker import (
     report_worker,
 )
 from replctl.conninfo import application_name
+from replctl.disable_on_error import note_error
 from replctl.errors import (
     Notice,
     PostgresError,
@@ -353,14 +354,8 @@ class ApplyWorker:
         self.error = self.error or error
         backend_type = APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
         self._session.cluster.log.report_error(error, backend_type=backend_type)
-        disable = self._subscription.disable_on_error
-        subscriber.state.note_error(kind, disable=disable)
-        if disable:
+        if note_error(subscriber, self._subscription, kind):
             self._is_stopped = True
-            message = (
-                f'subscription "{self._subscription.name}" has been disabled because of an error'
-            )
-            subscriber.state.report(Notice("LOG", message))
         return False
 
     def _reconciles(self, subscriber: LakeSubscriber, error: PostgresError) -> bool:

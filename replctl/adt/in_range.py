@@ -11,8 +11,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from replctl.adt import interval, numeric, timestamp, timetz
+from replctl.adt import interval, timestamp, timetz
 from replctl.adt.checks import integer
+from replctl.adt.numeric_scale import CONTEXT
 from replctl.errors import InvalidPrecedingOrFollowingSize, NumericValueOutOfRange
 from replctl.types.date import TimeTz
 from replctl.types.interval import INFINITY as INTERVAL_INFINITY
@@ -115,7 +116,7 @@ FUNCTIONS: dict[str, InRange] = {
         ("in_range_float4_float8", "in_range_float8_float8"),
         _numbers(operator.add, operator.sub),
     ),
-    "in_range_numeric_numeric": _numbers(numeric.CONTEXT.add, numeric.CONTEXT.subtract),
+    "in_range_numeric_numeric": _numbers(CONTEXT.add, CONTEXT.subtract),
     **dict.fromkeys(("in_range_timestamp_interval", "in_range_timestamptz_interval"), _timestamps),
     "in_range_date_interval": _dates,
     "in_range_interval_interval": _intervals,

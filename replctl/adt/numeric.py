@@ -18,6 +18,15 @@ from typing import Any
 
 from replctl.adt import float_
 from replctl.adt.checks import integer
+from replctl.adt.numeric_scale import (
+    CONTEXT,
+    MAX_DISPLAY_SCALE,
+    SIGNIFICANT_DIGITS,
+    display_scale,
+    division_scale,
+    scale,
+    weight_of,
+)
 from replctl.errors import (
     DivisionByZero,
     FeatureNotSupported,
@@ -28,22 +37,13 @@ from replctl.errors import (
 )
 from replctl.types.numeric import MAX_SCALE, MAX_WHOLE_DIGITS
 
-CONTEXT = Context(prec=20000, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_UP)
 _NAN = Decimal("NaN")
 _MAX_RESULT_SCALE = 2000  # NUMERIC_MAX_RESULT_SCALE
-_MAX_DISPLAY_SCALE = 1000
-_SIGNIFICANT = 16  # NUMERIC_MIN_SIG_DIGITS
 
 
 def key(value: Decimal) -> tuple[bool, Decimal]:
     """NaN is equal to itself and greater than everything."""
     return (True, Decimal(0)) if value.is_nan() else (False, value)
-
-
-def scale(value: Decimal) -> int:
-    """Return the display scale: of 1.10 it is 2."""
-    exponent = value.as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def result(value: Decimal) -> Decimal:
@@ -119,7 +119,7 @@ def divide(a: Decimal, b: Decimal) -> Decimal:
         return a if b > 0 else _negative(a)
     if b.is_infinite():
         return Decimal(0)
-    return result(_quotient(a, b, _division_scale(a, b)))
+    return result(_quotient(a, b, division_scale(a, b)))
 
 
 def _quotient(a: Decimal, b: Decimal, places: int) -> Decimal:
@@ -145,22 +145,6 @@ def _ratio(a: Decimal, b: Decimal, places: int) -> tuple[int, int]:
         if shift >= 0
         else (numerator, denominator * 10**-shift)
     )
-
-
-def _division_scale(a: Decimal, b: Decimal) -> int:
-    (weight1, first1), (weight2, first2) = _weight(a), _weight(b)
-    quotient_weight = weight1 - weight2 - (first1 <= first2)
-    places = max(_SIGNIFICANT - quotient_weight * 4, scale(a), scale(b), 0)
-    return min(places, _MAX_DISPLAY_SCALE)
-
-
-def _weight(value: Decimal) -> tuple[int, int]:
-    """Return the exponent of the first digit in base 10000, and that digit."""
-    value = abs(value)
-    if not value:
-        return 0, 0
-    weight = value.adjusted() // 4
-    return weight, int(value.scaleb(-4 * weight, CONTEXT).to_integral_value(ROUND_FLOOR))
 
 
 def remainder(a: Decimal, b: Decimal) -> Decimal:
@@ -295,14 +279,10 @@ def _sqrt(value: Decimal) -> Decimal:
         return value
     if value < 0:
         raise InvalidArgumentForPowerFunction("cannot take square root of a negative number")
-    weight, _ = _weight(value)
-    places = _display_scale(_SIGNIFICANT - ((weight + 1) * 2 - 1), scale(value))
+    weight, _ = weight_of(value)
+    places = display_scale(SIGNIFICANT_DIGITS - ((weight + 1) * 2 - 1), scale(value))
     digits = max(value.adjusted() // 2, 0) + places + 30
     return rounded(Context(digits, Emax=MAX_EMAX, Emin=MIN_EMIN).sqrt(value), places)
-
-
-def _display_scale(places: int, *scales: int) -> int:
-    return min(max(places, *scales, 0), _MAX_DISPLAY_SCALE)
 
 
 def _exp(value: Decimal) -> Decimal:
@@ -311,7 +291,7 @@ def _exp(value: Decimal) -> Decimal:
     if value.is_infinite():
         return value if value > 0 else Decimal(0)
     magnitude = max(min(float(value) * 0.434294481903252, 2000), -2000)
-    places = _display_scale(_SIGNIFICANT - int(magnitude), scale(value))
+    places = display_scale(SIGNIFICANT_DIGITS - int(magnitude), scale(value))
     if abs(value) >= 6000:
         if value > 0:
             raise NumericValueOutOfRange("value overflows numeric format")
@@ -328,9 +308,9 @@ def _ln_weight(value: Decimal) -> int:
         difference = abs(value - 1)
         if not difference:
             return 0
-        weight, first = _weight(difference)
+        weight, first = weight_of(difference)
         return weight * 4 + int(math.log10(first))
-    weight, first = _weight(value)
+    weight, first = weight_of(value)
     digits, weight4 = first, weight * 4
     second = int(value.scaleb(-4 * (weight - 1), CONTEXT).to_integral_value(ROUND_FLOOR)) % 10000
     if second or value != first * Decimal(10000) ** weight:
@@ -352,7 +332,7 @@ def _ln(value: Decimal) -> Decimal:
     _check_logarithm(value)
     if value.is_infinite():
         return value
-    places = _display_scale(_SIGNIFICANT - _ln_weight(value), scale(value))
+    places = display_scale(SIGNIFICANT_DIGITS - _ln_weight(value), scale(value))
     return result(rounded(_precise_ln(value, places), places))
 
 
@@ -370,8 +350,8 @@ def _log(base: Decimal, value: Decimal) -> Decimal:
         return _NAN if value.is_infinite() else Decimal(0)
     if value.is_infinite():
         return value
-    places = _display_scale(
-        _SIGNIFICANT - (_ln_weight(value) - _ln_weight(base)), scale(base), scale(value)
+    places = display_scale(
+        SIGNIFICANT_DIGITS - (_ln_weight(value) - _ln_weight(base)), scale(base), scale(value)
     )
     divisor = _precise_ln(base, places + 20)
     if not divisor:
@@ -398,15 +378,15 @@ def _power(base: Decimal, exponent: Decimal) -> Decimal:
     if is_whole and abs(exponent) < 2**31:
         return _whole_power(base, int(exponent), scale(exponent))
     if not base:
-        return rounded(Decimal(0), _SIGNIFICANT)
+        return rounded(Decimal(0), SIGNIFICANT_DIGITS)
     weight = _ln_weight(abs(base))
     estimate = _ln_of_power(abs(base), exponent, max(8 - weight, 0))
     magnitude = float(estimate) * 0.434294481903252
     if abs(magnitude) > MAX_WHOLE_DIGITS:
         if magnitude > 0:
             raise NumericValueOutOfRange("value overflows numeric format")
-        return rounded(Decimal(0), _MAX_DISPLAY_SCALE)
-    places = _display_scale(_SIGNIFICANT - int(magnitude), scale(base), scale(exponent))
+        return rounded(Decimal(0), MAX_DISPLAY_SCALE)
+    places = display_scale(SIGNIFICANT_DIGITS - int(magnitude), scale(base), scale(exponent))
     context = Context(places + max(int(magnitude), 0) + 40, Emax=MAX_EMAX, Emin=MIN_EMIN)
     precision = max(max(places + int(magnitude), 0) - weight + 8, 0)
     value = context.exp(_ln_of_power(abs(base), exponent, precision))
@@ -430,17 +410,17 @@ def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:
 def _whole_power(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:
     """power_var_int: the scale leaves 16 significant digits."""
     if not base and exponent == 0:
-        return rounded(Decimal(1), _SIGNIFICANT)
-    weight, _ = _weight(base)
+        return rounded(Decimal(1), SIGNIFICANT_DIGITS)
+    weight, _ = weight_of(base)
     estimate = (
         math.log10(abs(float(base.scaleb(-4 * weight, CONTEXT)))) + weight * 4 if base else 0.0
     )
     magnitude = exponent * estimate
     if magnitude > (32767 + 1) * 4:
         raise NumericValueOutOfRange("value overflows numeric format")
-    if magnitude + 1 < -_MAX_DISPLAY_SCALE:
-        return rounded(Decimal(0), _MAX_DISPLAY_SCALE)
-    places = _display_scale(_SIGNIFICANT - int(magnitude), scale(base), exponent_scale)
+    if magnitude + 1 < -MAX_DISPLAY_SCALE:
+        return rounded(Decimal(0), MAX_DISPLAY_SCALE)
+    places = display_scale(SIGNIFICANT_DIGITS - int(magnitude), scale(base), exponent_scale)
     if exponent in (0, 1, -1, 2):
         simple = {0: lambda: Decimal(1), 1: lambda: base, 2: lambda: CONTEXT.multiply(base, base)}
         if exponent == -1:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from replctl.adt import numeric
 from replctl.adt.checks import is_infinite_date, is_infinite_timestamp
+from replctl.adt.numeric_scale import scale
 from replctl.types.bit_string import bit_bytes
 from replctl.types.character import char_byte
 from replctl.types.numeric import base_10000
@@ -46,7 +46,7 @@ def _numeric(value: Decimal) -> bytes:
             digits, weight = base_10000(value)
         else:
             weight = 0
-        sign, places = 0x4000 if value < 0 else 0, numeric.scale(value)
+        sign, places = 0x4000 if value < 0 else 0, scale(value)
     return struct.pack(f">HhHH{len(digits)}H", len(digits), weight, sign, places, *digits)
 
 

@@ -12,11 +12,10 @@ from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.system_privilege import has_on_system_relation, may_call_builtin
+from replctl.does_not_exist import no_column, no_schema
 from replctl.errors import (
     InvalidCatalogName,
     InvalidParameterValue,
-    InvalidSchemaName,
-    UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
 )
@@ -98,7 +97,7 @@ def _type_oid(context: FunctionContext, name: str) -> int:
 def _schema_oid(context: FunctionContext, name: str) -> int:
     oid = context.environment.schema_oid(name)
     if oid is None:
-        raise InvalidSchemaName(f'schema "{name}" does not exist')
+        raise no_schema(name)
     return oid
 
 
@@ -233,7 +232,7 @@ def _has_column(context: FunctionContext, *args: Any) -> int | None:
     if isinstance(column, str) and names:
         if column not in names.values():
             name = context.environment.relation_name(oid)
-            raise UndefinedColumn(f'column "{column}" of relation "{name}" does not exist')
+            raise no_column(column, name)
         column = next(attnum for attnum, name in names.items() if name == column)
     letters = _letters("column", words)
     if column not in names:

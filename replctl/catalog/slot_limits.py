@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlalchemy import Connection, func, select
 
 from replctl.catalog import state_schema
 from replctl.catalog.pg_replication_slots import ReplicationSlot, create_slot, validate_slot_name
 from replctl.catalog.transaction import insert_lsn
+from replctl.catalog.wal_level import Setting, check_for_decoding, check_for_slots
 from replctl.errors import (
     ConfigurationLimitExceeded,
     FeatureNotSupported,
     ObjectNotInPrerequisiteState,
 )
-
-#: The value of a setting.
-Setting = Callable[[str], str]
 
 
 def check_slot_requirements(setting: Setting) -> None:
@@ -29,10 +25,7 @@ def check_slot_requirements(setting: Setting) -> None:
         raise ObjectNotInPrerequisiteState(
             'replication slots can only be used if "max_replication_slots" > 0'
         )
-    if setting("wal_level") == "minimal":
-        raise ObjectNotInPrerequisiteState(
-            'replication slots can only be used if "wal_level" >= "replica"'
-        )
+    check_for_slots(setting)
 
 
 def check_decoding_requirements(setting: Setting) -> None:
@@ -42,8 +35,7 @@ def check_decoding_requirements(setting: Setting) -> None:
         ObjectNotInPrerequisiteState: max_replication_slots or wal_level is too low (55000).
     """
     check_slot_requirements(setting)
-    if setting("wal_level") != "logical":
-        raise ObjectNotInPrerequisiteState('logical decoding requires "wal_level" >= "logical"')
+    check_for_decoding(setting)
 
 
 def create_slot_at_end(

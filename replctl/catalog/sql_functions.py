@@ -36,10 +36,10 @@ from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.storage import set_acceptance
 from replctl.catalog.table_home import located
+from replctl.does_not_exist import no_column
 from replctl.errors import (
     InvalidName,
     InvalidParameterValue,
-    UndefinedColumn,
     UndefinedObject,
     UndefinedTable,
 )
@@ -130,7 +130,7 @@ def _serial_sequence(context: FunctionContext, table: str, column: str) -> str |
         return None
     found = relation.column(column)
     if found is None:
-        raise UndefinedColumn(f'column "{column}" of relation "{relation.name}" does not exist')
+        raise no_column(column, relation.name)
     for sequence in owned_sequences(context.catalog, relation.oid, found.attnum):
         owned = get_relation(context.catalog, sequence.relid)
         if owned is not None:

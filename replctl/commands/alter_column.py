@@ -16,6 +16,7 @@ from replctl.commands.foreign_key import add_foreign_key
 from replctl.commands.index import define_index, require_not_null
 from replctl.commands.sequence import sequence_of_column
 from replctl.commands.value import constant_value
+from replctl.does_not_exist import no_column
 from replctl.errors import (
     CollationMismatch,
     DatatypeMismatch,
@@ -23,7 +24,6 @@ from replctl.errors import (
     FeatureNotSupported,
     InvalidTableDefinition,
     SqlSyntaxError,
-    UndefinedColumn,
     WrongObjectType,
 )
 from replctl.expr import nodes
@@ -213,7 +213,7 @@ def existing_column(relation: Relation, name: str) -> Column:
         return column
     if name in system_columns():
         raise FeatureNotSupported(f'cannot alter system column "{name}"')
-    raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+    raise no_column(name, relation.name)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -28,11 +28,11 @@ from replctl.commands.delta_property import is_delta_property, set_delta_propert
 from replctl.commands.policy import set_row_security
 from replctl.commands.reloptions import changed_options
 from replctl.commands.role import role_oid
+from replctl.does_not_exist import no_relation
 from replctl.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     UndefinedObject,
-    UndefinedTable,
     WrongObjectType,
 )
 from replctl.expr.type_names import check_schema, schema_of_relation

@@ -18,10 +18,10 @@ from replctl.commands.find_object import (
 )
 from replctl.commands.find_relation import find_relation
 from replctl.commands.role import is_admin, role_oid
+from replctl.does_not_exist import no_column
 from replctl.errors import (
     InsufficientPrivilege,
     SqlSyntaxError,
-    UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
 )
@@ -155,7 +155,7 @@ def _column(ddl: Ddl, name: tuple[str, ...]) -> _Commented:
         )
     column = relation.column(name[-1])
     if column is None:
-        raise UndefinedColumn(f'column "{name[-1]}" of relation "{relation.name}" does not exist')
+        raise no_column(name[-1], relation.name)
     return _Commented("pg_class", relation.oid, column.attnum)
 
 

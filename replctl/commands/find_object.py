@@ -9,10 +9,10 @@ from replctl.catalog.pg_publication import Publication, find_publication
 from replctl.catalog.pg_subscription import Subscription, find_subscription
 from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl
+from replctl.does_not_exist import no_relation, no_schema
 from replctl.errors import (
     AmbiguousFunction,
     InvalidCatalogName,
-    InvalidSchemaName,
     UndefinedFunction,
     UndefinedObject,
 )
@@ -29,7 +29,7 @@ def find_schema_oid(ddl: Ddl, name: str) -> int:
     """
     oid = find_schema(ddl.catalog, name)
     if oid is None:
-        raise InvalidSchemaName(f'schema "{name}" does not exist')
+        raise no_schema(name)
     return oid
 
 

@@ -31,13 +31,13 @@ from replctl.commands.find_object import (
 )
 from replctl.commands.find_relation import find_relation
 from replctl.commands.role import role_oid
+from replctl.does_not_exist import no_column
 from replctl.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
     InvalidGrantOperation,
     InvalidParameterValue,
     SqlSyntaxError,
-    UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
 )
@@ -183,9 +183,7 @@ def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Ta
         for name in privilege.columns:
             column = relation.column(name)
             if column is None:
-                raise UndefinedColumn(
-                    f'column "{name}" of relation "{relation.name}" does not exist'
-                )
+                raise no_column(name, relation.name)
             letters = _letter(privilege, "column", "column")
             by_column[column.attnum] = by_column.get(column.attnum, "") + letters
     if not statement.is_grant and whole:  # what was granted on columns goes with it

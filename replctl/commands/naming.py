@@ -14,6 +14,7 @@ from replctl.catalog import schema
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import find_relation_oid
 from replctl.catalog.transaction import Catalog
+from replctl.does_not_exist import no_schema
 from replctl.errors import FeatureNotSupported, InsufficientPrivilege, InvalidSchemaName
 from replctl.expr.environment import SYSTEM_SCHEMA
 from replctl.record import dataclass
@@ -62,7 +63,7 @@ def creation_schema(
         return Schema(oid, found_name)
     found = environment.schema_oid(schema_name)
     if found is None:
-        raise InvalidSchemaName(f'schema "{schema_name}" does not exist', position=pos)
+        raise no_schema(schema_name, position=pos)
     if schema_name == SYSTEM_SCHEMA:
         raise InsufficientPrivilege(
             f'permission denied to create "{schema_name}.{name}"',

@@ -12,12 +12,12 @@ from replctl.commands.ddl import Ddl, carry_out, without_position
 from replctl.commands.find_relation import find_relation
 from replctl.commands.role import role_oid
 from replctl.commands.view_dependency import use_relations
+from replctl.does_not_exist import no_relation
 from replctl.errors import (
     DuplicateObject,
     InsufficientPrivilege,
     SqlSyntaxError,
     UndefinedObject,
-    UndefinedTable,
     WrongObjectType,
 )
 from replctl.expr.context import ExprContext
@@ -148,7 +148,7 @@ def _table(ddl: Ddl, name: ast.RangeVar) -> Relation:
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
     oid = ddl.environment.relation_oid(name.schema, name.name)
     if oid is None:
-        raise UndefinedTable(f'relation "{shown}" does not exist')
+        raise no_relation(shown)
     if oid < FIRST_USER_OID:
         raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
     relation = get_relation(ddl.catalog, oid)

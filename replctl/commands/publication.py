@@ -24,7 +24,9 @@ from replctl.catalog.pg_publication import (
     update_publication,
 )
 from replctl.catalog.transaction import Catalog
+from replctl.catalog.wal_level import publication_warning
 from replctl.commands.define import get_boolean, get_string, options_by_name
+from replctl.does_not_exist import no_column, no_relation, no_schema
 from replctl.errors import (
     DuplicateObject,
     InsufficientPrivilege,
@@ -33,9 +35,7 @@ from replctl.errors import (
     InvalidSchemaName,
     ObjectNotInPrerequisiteState,
     SqlSyntaxError,
-    UndefinedColumn,
     UndefinedObject,
-    UndefinedTable,
     WrongObjectType,
 )
 from replctl.expr.nodes import Expr
@@ -84,13 +84,9 @@ def create_publication(session: Session, statement: ast.CreatePublication) -> st
         if tables:
             members.add_tables(members.transformed(tables, has_schemas=bool(schemas)))
         members.add_schemas(schemas)
-    if session.setting("wal_level") != "logical":
-        session.notice(
-            '"wal_level" is insufficient to publish logical changes',
-            severity="WARNING",
-            sqlstate="55000",
-            hint='Set "wal_level" to "logical" before creating subscriptions.',
-        )
+    warning = publication_warning(session.setting)
+    if warning is not None:
+        session.report(warning)
     return "CREATE PUBLICATION"
 
 
@@ -256,7 +252,7 @@ class _Members:
             return self._environment.search_path.for_creation[0][1]
         oid = find_schema(self._environment.catalog, name)  # pg_temp is none of this name
         if oid is None:
-            raise InvalidSchemaName(f'schema "{name}" does not exist')
+            raise no_schema(name)
         return oid
 
     def _add_named(
@@ -456,10 +452,10 @@ def _opened(
     """Return the relation of a name, whose OID was looked up and which is loaded if it is there
     (table_openrv)."""
     if name.schema is not None and environment.schema_oid(name.schema) is None:
-        raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
+        raise no_schema(name.schema)
     if oid is None:
         shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
-        raise UndefinedTable(f'relation "{shown}" does not exist')
+        raise no_relation(shown)
     system = builtin.system_relations_by_oid().get(oid)
     if system is not None:
         return system
@@ -502,7 +498,7 @@ def _attnums(relation: Relation, names: Sequence[str]) -> tuple[int, ...]:
                 raise InvalidColumnReference(
                     f'cannot use system column "{name}" in publication column list'
                 )
-            raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+            raise no_column(name, relation.name)
         if column.generated:
             raise InvalidColumnReference(
                 f'cannot use generated column "{name}" in publication column list'

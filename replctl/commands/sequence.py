@@ -21,14 +21,13 @@ from replctl.catalog.pg_sequence import (
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.naming import Schema, creation_schema, relation_name
+from replctl.does_not_exist import no_column, no_relation
 from replctl.errors import (
     DuplicateTable,
     FeatureNotSupported,
     InvalidParameterValue,
     ObjectNotInPrerequisiteState,
     SqlSyntaxError,
-    UndefinedColumn,
-    UndefinedTable,
     WrongObjectType,
 )
 from replctl.expr.type_names import split_name

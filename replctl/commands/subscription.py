@@ -49,13 +49,13 @@ from replctl.commands.subscription_table import (
     table_slot_names,
 )
 from replctl.conninfo import parse_conninfo
+from replctl.does_not_exist import no_relation, no_schema
 from replctl.errors import (
     ConnectionFailure,
     DuplicateObject,
     FeatureNotSupported,
     InvalidObjectDefinition,
     InvalidParameterValue,
-    InvalidSchemaName,
     ObjectInUse,
     ObjectNotInPrerequisiteState,
     PasswordRequired,
@@ -63,7 +63,6 @@ from replctl.errors import (
     ProtocolViolation,
     SqlSyntaxError,
     UndefinedObject,
-    UndefinedTable,
     WrongObjectType,
 )
 from replctl.lake.definition import changing_definitions
@@ -567,10 +566,10 @@ def _target(session: Session, table: RemoteRelation) -> int:
     with session.read() as catalog:
         schema_oid = find_schema(catalog, table.schema)
         if schema_oid is None:
-            raise InvalidSchemaName(f'schema "{table.schema}" does not exist')
+            raise no_schema(table.schema)
         oid = find_relation_oid(catalog, table.name, schema_oid)
         if oid is None:
-            raise UndefinedTable(f'relation "{table.qualified_name}" does not exist')
+            raise no_relation(table.qualified_name)
         relation = load_relations(catalog, [oid])[oid]
     if relation.kind not in ("r", "p"):
         raise WrongObjectType(

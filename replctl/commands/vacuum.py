@@ -15,18 +15,16 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.transaction import Catalog
 from replctl.commands.define import get_boolean
+from replctl.does_not_exist import no_column, no_relation, no_schema
 from replctl.errors import (
     ConnectionFailure,
     FeatureNotSupported,
     InsufficientPrivilege,
-    InvalidSchemaName,
     LockNotAvailable,
     ObjectNotInPrerequisiteState,
     PostgresError,
     QueryCanceled,
     SqlSyntaxError,
-    UndefinedColumn,
-    UndefinedTable,
 )
 from replctl.expr.type_names import schema_of_relation
 from replctl.lake.file_access import check_files_writable, check_writable
@@ -193,18 +191,16 @@ def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -
     environment = session.environment(catalog)
     schema_name = schema_of_relation(environment, name)
     if schema_name is not None and environment.schema_oid(schema_name) is None:
-        raise InvalidSchemaName(f'schema "{schema_name}" does not exist')
+        raise no_schema(schema_name)
     oid = environment.relation_oid(schema_name, name.name)
     if oid is None:
         shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
-        raise UndefinedTable(f'relation "{shown}" does not exist')
+        raise no_relation(shown)
     relation = get_relation(catalog, oid)
     if relation is not None:
         for column in item.columns:
             if relation.column(column) is None:
-                raise UndefinedColumn(
-                    f'column "{column}" of relation "{relation.name}" does not exist'
-                )
+                raise no_column(column, relation.name)
     return relation
 
 

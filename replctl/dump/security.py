@@ -12,7 +12,8 @@ from replctl.catalog.pg_policy import Policy, policies_of
 from replctl.dump.dumped_privilege import acl_statements
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, full_name
-from replctl.query.view_catalog import POLICY_COMMANDS, condition_text
+from replctl.query.pg_get_expr import condition_text
+from replctl.query.view_catalog import POLICY_COMMANDS
 from replctl.types.quote import quote_identifier
 
 

@@ -11,18 +11,17 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from replctl.does_not_exist import no_relation, no_schema
 from replctl.errors import (
     AmbiguousFunction,
     FeatureNotSupported,
     InvalidName,
-    InvalidSchemaName,
     InvalidTextRepresentation,
     PostgresError,
     SqlSyntaxError,
     UndefinedFunction,
     UndefinedObject,
     UndefinedParameter,
-    UndefinedTable,
 )
 from replctl.expr import type_names
 from replctl.types import builtin, text
@@ -75,7 +74,7 @@ def _read_class(environment: Environment, value: str) -> int:
     schema, name = _qualified(environment, value, what="relation")
     oid = environment.relation_oid(schema, name)
     if oid is None:
-        raise UndefinedTable(f'relation "{_dotted(schema, name)}" does not exist')
+        raise no_relation(_dotted(schema, name))
     return oid
 
 
@@ -137,7 +136,7 @@ def _read_namespace(environment: Environment, value: str) -> int:
     name = _only_name(value)
     oid = environment.schema_oid(name)
     if oid is None:
-        raise InvalidSchemaName(f'schema "{name}" does not exist')
+        raise no_schema(name)
     return oid
 
 

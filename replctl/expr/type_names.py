@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from replctl.does_not_exist import no_schema
 from replctl.errors import (
     FeatureNotSupported,
     InvalidSchemaName,
@@ -89,7 +90,7 @@ def check_schema(environment: Environment, schema: str | None) -> None:
         InvalidSchemaName: a schema was given and does not exist.
     """
     if schema is not None and environment.schema_oid(schema) is None:
-        raise InvalidSchemaName(f'schema "{schema}" does not exist')
+        raise no_schema(schema)
 
 
 def _find(environment: Environment, type_name: ast.TypeName) -> Type | None:

@@ -40,7 +40,7 @@ from replctl.session import Session
 from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, SentColumn, Target, UniqueKey
 
 if TYPE_CHECKING:
-    from replctl.spark.merge import LeafChange, WritePath
+    from replctl.spark.key_path import LeafChange, WritePath
     from replctl.spark.outcome import Outcome, Problem
     from replctl.spark.staged import Staged
 

@@ -172,7 +172,8 @@ def list_privileges_of(
 
 def _policies(target: Described, relation: Relation) -> str:
     """For each policy its name and command, and below it the conditions and roles."""
-    from replctl.query.view_catalog import condition_text  # not for \\l and \\du
+    from replctl.query.pg_get_expr import condition_text
+    # not for \\l and \\du
 
     lines = []
     policies = policies_of(target.catalog, relation.oid)

@@ -32,7 +32,8 @@ from replctl.psql.described import (
 from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_content import PrintOptions, Table
 from replctl.psql.variables import PsqlError
-from replctl.query.view_catalog import POLICY_COMMANDS, condition_text
+from replctl.query.pg_get_expr import condition_text
+from replctl.query.view_catalog import POLICY_COMMANDS
 from replctl.query.view_definition import view_definition
 from replctl.types.builtin import SystemRelation
 

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
+from replctl.does_not_exist import no_column, no_schema
 from replctl.errors import (
     DuplicateColumn,
     InsufficientPrivilege,
     InvalidColumnReference,
-    InvalidSchemaName,
     IoError,
     PostgresError,
-    UndefinedColumn,
     UndefinedFile,
 )
 from replctl.parser import ast
@@ -30,7 +29,7 @@ def copied_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation | S
         WrongObjectType: it has no rows.
     """
     if name.schema is not None and analyzer.environment.schema_oid(name.schema) is None:
-        raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
+        raise no_schema(name.schema)
     return open_relation(analyzer.environment, replace(name, pos=-1), or_sequence=True)
 
 
@@ -55,7 +54,7 @@ def column_numbers(
     for name in names:
         column = relation.column(name)
         if column is None:
-            raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+            raise no_column(name, relation.name)
         if column.generated:
             raise InvalidColumnReference(
                 f'column "{name}" is a generated column',

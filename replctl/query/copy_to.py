@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
+from replctl.does_not_exist import no_column
 from replctl.errors import (
     FeatureNotSupported,
     InvalidName,
@@ -69,9 +70,7 @@ def _table_query(
             columns = [column for column, _type in relation.columns]
             for column in statement.columns:
                 if column not in columns:
-                    raise UndefinedColumn(
-                        f'column "{column}" of relation "{relation.name}" does not exist'
-                    )
+                    raise no_column(column, relation.name)
             columns = list(statement.columns) or columns
             numbers = []
         if relation.kind in _KIND_WORDS:

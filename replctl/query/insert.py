@@ -13,12 +13,12 @@ from replctl.catalog.aclchk import privileges_of
 from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import NumberedCalls
+from replctl.does_not_exist import no_column
 from replctl.errors import (
     DuplicateColumn,
     FeatureNotSupported,
     GeneratedAlways,
     SqlSyntaxError,
-    UndefinedColumn,
 )
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
@@ -265,8 +265,9 @@ def _target_columns(relation: Relation, raws: Sequence[ast.ResTarget]) -> list[C
             )
         column = relation.column(raw.name or "")
         if column is None:
-            raise UndefinedColumn(
-                f'column "{raw.name}" of relation "{relation.name}" does not exist',
+            raise no_column(
+                raw.name,
+                relation.name,
                 position=raw.pos,
             )
         if column in columns:

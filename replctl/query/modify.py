@@ -12,7 +12,8 @@ from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import NumberedCalls, sequences_of
 from replctl.catalog.transaction import Catalog
-from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError, UndefinedColumn
+from replctl.does_not_exist import no_column
+from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
@@ -281,8 +282,9 @@ def _pairs(assignment: ast.Assignment) -> list[tuple[ast.ResTarget, ast.RawExpr]
 def _assigned_column(relation: Relation, target: ast.ResTarget) -> Column:
     column = relation.column(target.name or "")
     if column is None:
-        raise UndefinedColumn(
-            f'column "{target.name}" of relation "{relation.name}" does not exist',
+        raise no_column(
+            target.name,
+            relation.name,
             position=target.pos,
         )
     if target.indirection:

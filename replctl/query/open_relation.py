@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, get_relation
-from replctl.errors import FeatureNotSupported, UndefinedTable, WrongObjectType
+from replctl.does_not_exist import no_relation
+from replctl.errors import FeatureNotSupported, WrongObjectType
 from replctl.expr.type_names import schema_of_relation
 from replctl.parser import ast
 from replctl.types import builtin
@@ -27,7 +28,7 @@ def open_relation(
     schema_name = schema_of_relation(environment, name, name.pos)
     oid = environment.relation_oid(schema_name, name.name)
     if oid is None:
-        raise UndefinedTable(f'relation "{shown}" does not exist', position=name.pos)
+        raise no_relation(shown, position=name.pos)
     system = builtin.system_relations_by_oid().get(oid)
     if system is not None:
         return system

@@ -1,4 +1,4 @@
-"""The rows of catalogs, and what they say of views and policies: pg_get_viewdef(), pg_get_expr(),
+"""The rows of catalogs, and what they say of views and policies: pg_get_viewdef(),
 pg_views, pg_matviews, pg_policies."""
 
 from __future__ import annotations
@@ -7,24 +7,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import (
     Relation,
-    encode_bound,
     get_relation,
     load_relations,
     relation_oids,
 )
 from replctl.catalog.pg_policy import list_policies
 from replctl.catalog.pg_sequence import sequence_state
-from replctl.catalog.ruleutils import get_expr, partition_bound, partition_key_types
 from replctl.catalog.system_views import system_rows
 from replctl.catalog.view_rows import in_order
-from replctl.errors import UndefinedTable
-from replctl.expr import nodes
+from replctl.does_not_exist import no_relation
 from replctl.expr.type_names import split_name
-from replctl.query.deparse_query import deparse_condition
-from replctl.query.row_policy import condition_query, policy_condition
+from replctl.query.pg_get_expr import condition_text, pg_get_expr
 from replctl.query.standard import information_schema
 from replctl.query.view_definition import view_definition
 from replctl.types import text as text_
@@ -45,38 +40,14 @@ def _by_name(context: FunctionContext, name: str, pretty: int = 0) -> str | None
     schema_name, last = split_name(context.environment, parts)
     oid = context.environment.relation_oid(schema_name, last)
     if oid is None:
-        raise UndefinedTable(f'relation "{name}" does not exist')
+        raise no_relation(name)
     return _by_oid(context, oid, pretty)
-
-
-def condition_text(
-    environment: CatalogEnvironment, relation: Relation, text: str, *, is_pretty: bool = False
-) -> str:
-    """Return a stored condition over a relation, a policy's for example, as pg_get_expr() prints
-    it."""
-    condition = policy_condition(environment.catalog, text)
-    if not any(isinstance(node, nodes.SubLink) for node in nodes.walk(condition)):
-        return get_expr(environment, relation, condition, is_pretty=is_pretty)
-    return deparse_condition(environment, condition_query(relation, condition), is_pretty=is_pretty)
-
-
-def _expression(context: FunctionContext, tree: str, relid: int, pretty: int = 0) -> str | None:
-    """pg_get_expr(); what is stored may hold query trees, which catalog's does not know."""
-    relation = get_relation(context.catalog, relid)
-    if relation is None:
-        return None
-    bound = relation.partition_bound
-    if bound is not None and tree == encode_bound(bound):
-        parent = get_relation(context.catalog, relation.parents[0])
-        assert parent is not None
-        return partition_bound(context.environment, bound, partition_key_types(parent))
-    return condition_text(context.environment, relation, tree, is_pretty=bool(pretty))
 
 
 #: prosrc -> function, as catalog.sql_functions has them.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "pg_get_expr": _expression,
-    "pg_get_expr_ext": _expression,
+    "pg_get_expr": pg_get_expr,
+    "pg_get_expr_ext": pg_get_expr,
     "pg_get_viewdef": _by_oid,
     "pg_get_viewdef_ext": _by_oid,
     "pg_get_viewdef_wrap": lambda context, oid, column: _by_oid(context, oid, 1),

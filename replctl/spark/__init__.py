@@ -10,7 +10,6 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from replctl.spark import jobs as jobs
-from replctl.spark.aggregates import sort_key as sort_key
 from replctl.spark.comparison import equality_operands as equality_operands
 from replctl.spark.data_type import literal as literal
 from replctl.spark.data_type import quote_name as quote_name
@@ -23,11 +22,12 @@ from replctl.spark.delta_table import scan as scan
 from replctl.spark.initial_copy import copied_sql as copied_sql
 from replctl.spark.installation import check_pyspark
 from replctl.spark.jvm import archive_classes as archive_classes
+from replctl.spark.key_path import LeafChange as LeafChange
+from replctl.spark.key_path import estimated_path as estimated_path
 from replctl.spark.maven import bring_jars as bring_jars
-from replctl.spark.merge import LeafChange as LeafChange
-from replctl.spark.merge import estimated_path as estimated_path
 from replctl.spark.normal_form import grouping_form as grouping_form
 from replctl.spark.normal_form import is_shown_by_form as is_shown_by_form
+from replctl.spark.order_by import sort_key as sort_key
 from replctl.spark.partition import accepts_sql as accepts_sql
 from replctl.spark.python_functions import uses_python as uses_python
 from replctl.spark.server import Server as Server

@@ -1,19 +1,17 @@
-"""Aggregates, window functions and ORDER BY in Spark SQL, with PostgreSQL's results."""
+"""Aggregates and window functions in Spark SQL, with PostgreSQL's results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.spark import numeric_sql
-from replctl.spark.comparison import is_comparable, lsn_key
-from replctl.spark.data_type import element_type, storage_type
-from replctl.spark.normal_form import grouping_form, interval_key
+from replctl.spark.comparison import is_comparable
+from replctl.spark.data_type import storage_type
+from replctl.spark.normal_form import grouping_form
+from replctl.spark.order_by import Translate, comparable, sort_key, sortable
 from replctl.spark.sql_value import SqlValue, check_lambda
-
-Translate: TypeAlias = Callable[[nodes.Expr], SqlValue]
 
 
 def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlValue:
@@ -95,13 +93,13 @@ def _collected(expr: nodes.Aggref, translate: Translate, value: SqlValue, suffix
     DISTINCT values are in their own order, as PostgreSQL sorts them to find them.
     """
     keys = [
-        (sortable(_comparable(translate(key.expr))), key.descending, key.nulls_first)
+        (sortable(comparable(translate(key.expr))), key.descending, key.nulls_first)
         for key in expr.order_by
     ]
     if expr.is_distinct:
         if expr.order_by and [key.expr for key in expr.order_by] != [expr.args[0]]:
             raise FeatureNotSupported("DISTINCT with ORDER BY another expression is not supported")
-        keys = keys or [(sortable(_comparable(value)), False, False)]
+        keys = keys or [(sortable(comparable(value)), False, False)]
         if any(key != value.text for key, _, _ in keys):
             raise FeatureNotSupported(f"DISTINCT values of type {value.type} are not supported")
     fields = "".join(f", 'k{i}', {key}" for i, (key, _, _) in enumerate(keys))
@@ -119,12 +117,6 @@ def _collected(expr: nodes.Aggref, translate: Translate, value: SqlValue, suffix
         )
     check_lambda(order)
     return f"array_sort({collected}, (a_, b_) -> {order})"
-
-
-def _comparable(value: SqlValue) -> SqlValue:
-    if not is_comparable(value):
-        raise FeatureNotSupported(f"sorting by type {value.type} is not supported")
-    return value
 
 
 def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
@@ -147,28 +139,6 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
         return SqlValue(f"CAST({text} AS {spark})", expr.type, spark)
     spark = args[0].spark if args else storage_type(expr.type)
     return SqlValue(text, expr.type, spark)
-
-
-def sort_key(key: nodes.SortKey, translate: Translate) -> str:
-    """Return an ORDER BY item; NULLs are last unless asked for first, as PostgreSQL sorts them."""
-    value = _comparable(translate(key.expr))
-    direction = "DESC" if key.descending else "ASC"
-    return f"{sortable(value)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-
-
-def sortable(value: SqlValue) -> str:
-    """Return what Spark has to sort by to sort as PostgreSQL does."""
-    if value.type == "bpchar":
-        return f"rtrim({value.text})"
-    if value.type == "interval":
-        return interval_key(value.text)
-    if value.type == "pg_lsn":
-        return lsn_key(value.text)
-    if value.type == "numeric" and value.decimal is None:
-        return numeric_sql.sort_key(value)
-    if element_type(value.type) is not None:  # NULL is the greatest element, for Spark the least
-        return f"transform({value.text}, item_ -> struct(item_ IS NULL, item_))"
-    return value.text
 
 
 _COUNTING = frozenset(["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"])

@@ -18,12 +18,12 @@ from replctl.spark.delta_table import set_properties as set_properties
 from replctl.spark.delta_table import truncate as truncate
 from replctl.spark.foreign_key import first_broken_reference as first_broken_reference
 from replctl.spark.foreign_key import first_orphan as first_orphan
+from replctl.spark.key_path import write_path as write_path
 from replctl.spark.local_change import changed as changed
 from replctl.spark.local_change import inserted as inserted
 from replctl.spark.merge import leaf_changes as leaf_changes
 from replctl.spark.merge import replace_leaf as replace_leaf
 from replctl.spark.merge import write_leaf as write_leaf
-from replctl.spark.merge import write_path as write_path
 from replctl.spark.reconcile import count_deleted as count_deleted
 from replctl.spark.reconcile import count_unpublished as count_unpublished
 from replctl.spark.reconcile import difference as difference

@@ -7,16 +7,14 @@ those that change their keys, by MERGE.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from replctl.record import dataclass
 from replctl.spark import delta_table
 from replctl.spark.data_type import quote_name, table_name
 from replctl.spark.delta_table import to_storage
+from replctl.spark.key_path import LeafChange, WritePath, write_path
 from replctl.spark.normal_form import (
     grouped_value,
-    has_own_form,
     is_stored_alike,
     matches,
     stored_form,
@@ -24,60 +22,12 @@ from replctl.spark.normal_form import (
 from replctl.spark.outcome import Matching, Outcome
 from replctl.spark.query import selected
 from replctl.spark.staged import Staged
-from replctl.spark.staging import SMALL
 from replctl.spark.values import CommitNote, Leaf, TableColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from replctl.spark.engine import Engine
-
-
-@dataclass(frozen=True, slots=True)
-class LeafChange:
-    """How many rows of a leaf go, change in place, and come."""
-
-    deleted: int
-    updated: int
-    inserted: int
-
-    @property
-    def is_nothing(self) -> bool:
-        return not (self.deleted or self.updated or self.inserted)
-
-
-class WritePath(StrEnum):
-    """How rows are written into a table."""
-
-    APPEND = "append"
-    REPLACE_WHERE = "replaceWhere"
-    MERGE = "MERGE"
-
-
-def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
-    """Return how an outcome is written into a leaf."""
-    is_by_key = outcome.matching == "key" and not outcome.moves_keys
-    # Rows that are put in the place of others get other values from Delta
-    has_identity = any(column.is_identity for column in outcome.target.columns)
-    has_literals = all(map(has_own_form, outcome.target.key_columns))
-    can_replace = is_by_key and has_literals and not has_identity
-    return _chosen_path(change, outcome.rows.is_small, can_replace)
-
-
-def estimated_path(change: LeafChange, *, is_by_key: bool) -> WritePath:
-    """Return how changes of which the outcome is not known are probably written.
-
-    Args:
-        is_by_key: rows are found by a key that they keep.
-    """
-    count = change.deleted + change.updated + change.inserted
-    return _chosen_path(change, count <= SMALL, is_by_key)
-
-
-def _chosen_path(change: LeafChange, is_small: bool, is_by_key: bool) -> WritePath:
-    if not (change.deleted or change.updated):
-        return WritePath.APPEND
-    return WritePath.REPLACE_WHERE if is_small and is_by_key else WritePath.MERGE
 
 
 def leaf_changes(outcome: Outcome) -> list[LeafChange]:

@@ -14,17 +14,14 @@ from replctl.record import dataclass
 from replctl.replication.composition import NetEffect
 from replctl.spark.compact import net_effects_sql
 from replctl.spark.data_type import quote, storage_type
-from replctl.spark.delta_table import column_sql, scan
-from replctl.spark.key_lookup import found_rows, view_of_rows
+from replctl.spark.key_path import existing_rows
 from replctl.spark.normal_form import is_stored_alike, matches, matching_form, matching_values
 from replctl.spark.outcome import (
     NO_COLUMNS,
     Outcome,
     default_sql,
-    existing_rows_sql,
     finished_sql,
     grouped,
-    literal_condition,
     new_values_sql,
     outcome_columns,
     violation_sql,
@@ -191,7 +188,7 @@ def outcome(
     moves = not target.key or summary.moves_keys
     with ExitStack() as stack:
         existing, has_values = stack.enter_context(
-            _existing_rows(engine, target, changes, needs_values=moves or summary.repeats_rows)
+            existing_rows(engine, target, changes, needs_values=moves or summary.repeats_rows)
         )
         settled = "FALSE"
         if moves and summary.has_several_positions:
@@ -323,98 +320,6 @@ def _has_same_keys(changes: Staged, key: Sequence[TargetColumn]) -> bool:
         action != "U" or all(old[row] == new[row] for old, new in zip(olds, news, strict=True))
         for row, action in enumerate(changes.values("action"))
     )
-
-
-def _key_conditions(target: Target, changes: Staged) -> list[str]:
-    """Few keys become literals; they let pass more rows than the keys' own, at most."""
-    if not changes.is_small:
-        return []
-    return [literal_condition(f"c{k}", changes, [f"o{k}", f"n{k}"]) for k in target.key]
-
-
-@contextmanager
-def _existing_rows(
-    engine: Engine, target: Target, changes: Staged, *, needs_values: bool
-) -> Iterator[tuple[str, bool]]:
-    """Yield SQL of the target's rows that changes may concern, and whether it has all their values.
-
-    Few rows are looked up here, or come here from a large table in one pass of Spark's over it.
-
-    Args:
-        needs_values: in addition to their keys and what is not sent of them, the rest is needed,
-            too: keys change, or an update changes nothing, so that its row may be what it is going
-            to be.  Of other updates the row before is another one, except for what was written
-            here.
-    """
-    conditions = _key_conditions(target, changes)
-    read = [
-        column
-        for column in target.columns
-        if needs_values
-        or column.attnum in target.key
-        or (column.sent is None and column.generated is None)
-    ]
-    with ExitStack() as stack:
-        found = _looked_up_rows(engine, target, changes, read, stack) if conditions else None
-        if found is not None:
-            yield found, needs_values
-            return
-        query = existing_rows_sql(target, conditions)
-        is_small = engine.query_size.is_small(query)
-        if is_small or not conditions:
-            yield query, is_small or needs_values
-            return
-        columns = [StagedColumn("leaf", "int4")]
-        columns += [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in read]
-        rows = stack.enter_context(
-            staged(engine, query, columns, is_repeatable=True, is_many=False)
-        )
-        values = [f"c{c.attnum}" if c in read else _null_as(c) for c in target.columns]
-        yield f"SELECT {_named_values(target, values)} FROM {rows.view}", needs_values
-
-
-def _looked_up_rows(
-    engine: Engine,
-    target: Target,
-    changes: Staged,
-    read: Sequence[TargetColumn],
-    stack: ExitStack,
-) -> str | None:
-    """Return SQL of the rows that the keys of few changes find, which are here; None: ask Spark."""
-    keys = {k: [*changes.values(f"o{k}"), *changes.values(f"n{k}")] for k in target.key}
-    parts = []
-    for number, leaf in enumerate(target.leaves):
-        source = leaf.source
-        view = None
-        if source.location is not None:
-            stored = [source.column(column.attnum) for column in read]
-            rows = found_rows(source, stored, keys)
-            if rows is None:
-                return None
-            if rows.num_rows:
-                view = stack.enter_context(view_of_rows(engine, rows))
-                if view is None:
-                    return None
-        if view is None:
-            nothing = scan(replace(source, location=None))
-            parts.append(f"SELECT {number} AS leaf, * FROM ({nothing})")
-            continue
-        values = [
-            column_sql(source.column(c.attnum)) if c in read else _null_as(c)
-            for c in target.columns
-        ]
-        parts.append(f"SELECT {_named_values(target, values, str(number))} FROM {view}")
-    return " UNION ALL ".join(parts)
-
-
-def _named_values(target: Target, values: Sequence[str], leaf: str = "leaf") -> str:
-    """Return a row's leaf and values, named as `existing_rows_sql` names them."""
-    named = [f"{value} AS c{c.attnum}" for c, value in zip(target.columns, values, strict=True)]
-    return ", ".join([f"{leaf} AS leaf", *named])
-
-
-def _null_as(column: TargetColumn) -> str:
-    return f"CAST(NULL AS {storage_type(column.type, column.typmod)})"
 
 
 def _repeats_rows(target: Target, changes: Staged) -> bool:

@@ -55,6 +55,7 @@ from replctl.spark.change_data_feed import (
 )
 from replctl.spark.compact import net_effects_sql
 from replctl.spark.foreign_key import first_broken_reference, first_orphan
+from replctl.spark.key_path import LeafChange
 from replctl.spark.outcome import (
     Outcome,
     existing_rows_sql,
@@ -349,7 +350,7 @@ def outcome_shape(
 
 
 NOTE = CommitNote("note", "subscription 16390 of 16400", 5)
-BOTH = merge.LeafChange(1, 1, 1)
+BOTH = LeafChange(1, 1, 1)
 
 #: Name -> the SQL.
 SHAPES: dict[str, Callable[[], str]] = {
@@ -487,7 +488,7 @@ SHAPES: dict[str, Callable[[], str]] = {
     ),
     "append": lambda: recorded(
         job=lambda e: merge.write_leaf(
-            e, many_rows(PLAIN), 0, PLAIN.leaves[0], merge.LeafChange(0, 0, 1), NOTE
+            e, many_rows(PLAIN), 0, PLAIN.leaves[0], LeafChange(0, 0, 1), NOTE
         )
     ),
     "few rows by replaceWhere": lambda: recorded(

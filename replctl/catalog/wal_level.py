@@ -1,0 +1,45 @@
+"""wal_level: what is refused, or warned of, at which level (slot.c, logical.c,
+publicationcmds.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from replctl.errors import Notice, ObjectNotInPrerequisiteState
+
+#: The value of a setting.
+Setting = Callable[[str], str]
+
+
+def check_for_slots(setting: Setting) -> None:
+    """Check whether there may be slots at all (CheckSlotRequirements).
+
+    Raises:
+        ObjectNotInPrerequisiteState: it is minimal (55000).
+    """
+    if setting("wal_level") == "minimal":
+        raise ObjectNotInPrerequisiteState(
+            'replication slots can only be used if "wal_level" >= "replica"'
+        )
+
+
+def check_for_decoding(setting: Setting) -> None:
+    """Check whether changes may be decoded at all (CheckLogicalDecodingRequirements).
+
+    Raises:
+        ObjectNotInPrerequisiteState: it is not logical (55000).
+    """
+    if setting("wal_level") != "logical":
+        raise ObjectNotInPrerequisiteState('logical decoding requires "wal_level" >= "logical"')
+
+
+def publication_warning(setting: Setting) -> Notice | None:
+    """Return what CREATE PUBLICATION says where nobody could subscribe."""
+    if setting("wal_level") == "logical":
+        return None
+    return Notice(
+        "WARNING",
+        '"wal_level" is insufficient to publish logical changes',
+        "55000",
+        hint='Set "wal_level" to "logical" before creating subscriptions.',
+    )

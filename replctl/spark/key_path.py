@@ -1,0 +1,166 @@
+"""The paths by which rows are found and written: by their keys, or by a pass over the table.
+
+Reading: the rows that few changes concern are looked up by their keys in this process
+(`key_lookup`), or come here by literal keys in one query.  For many, Spark joins.  Writing: a few
+rows are put in place by replaceWhere with literal keys, many by MERGE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from replctl.record import dataclass
+from replctl.spark.data_type import storage_type
+from replctl.spark.delta_table import column_sql, scan
+from replctl.spark.key_lookup import found_rows, view_of_rows
+from replctl.spark.normal_form import has_own_form
+from replctl.spark.outcome import Outcome, existing_rows_sql, literal_condition
+from replctl.spark.staged import Staged, StagedColumn
+from replctl.spark.staging import SMALL, staged
+from replctl.spark.values import Target, TargetColumn
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class LeafChange:
+    """How many rows of a leaf go, change in place, and come."""
+
+    deleted: int
+    updated: int
+    inserted: int
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.deleted or self.updated or self.inserted)
+
+
+class WritePath(StrEnum):
+    """How rows are written into a table."""
+
+    APPEND = "append"
+    REPLACE_WHERE = "replaceWhere"
+    MERGE = "MERGE"
+
+
+def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
+    """Return how an outcome is written into a leaf."""
+    is_by_key = outcome.matching == "key" and not outcome.moves_keys
+    # Rows that are put in the place of others get other values from Delta
+    has_identity = any(column.is_identity for column in outcome.target.columns)
+    has_literals = all(map(has_own_form, outcome.target.key_columns))
+    can_replace = is_by_key and has_literals and not has_identity
+    return _chosen_path(change, outcome.rows.is_small, can_replace)
+
+
+def estimated_path(change: LeafChange, *, is_by_key: bool) -> WritePath:
+    """Return how changes of which the outcome is not known are probably written.
+
+    Args:
+        is_by_key: rows are found by a key that they keep.
+    """
+    count = change.deleted + change.updated + change.inserted
+    return _chosen_path(change, count <= SMALL, is_by_key)
+
+
+def _chosen_path(change: LeafChange, is_small: bool, is_by_key: bool) -> WritePath:
+    if not (change.deleted or change.updated):
+        return WritePath.APPEND
+    return WritePath.REPLACE_WHERE if is_small and is_by_key else WritePath.MERGE
+
+
+@contextmanager
+def existing_rows(
+    engine: Engine, target: Target, changes: Staged, *, needs_values: bool
+) -> Iterator[tuple[str, bool]]:
+    """Yield SQL of the target's rows that changes may concern, and whether it has all their values.
+
+    Few rows are looked up here, or come here from a large table in one pass of Spark's over it.
+
+    Args:
+        needs_values: in addition to their keys and what is not sent of them, the rest is needed,
+            too: keys change, or an update changes nothing, so that its row may be what it is going
+            to be.  Of other updates the row before is another one, except for what was written
+            here.
+    """
+    conditions = _key_conditions(target, changes)
+    read = [
+        column
+        for column in target.columns
+        if needs_values
+        or column.attnum in target.key
+        or (column.sent is None and column.generated is None)
+    ]
+    with ExitStack() as stack:
+        found = _looked_up_rows(engine, target, changes, read, stack) if conditions else None
+        if found is not None:
+            yield found, needs_values
+            return
+        query = existing_rows_sql(target, conditions)
+        is_small = engine.query_size.is_small(query)
+        if is_small or not conditions:
+            yield query, is_small or needs_values
+            return
+        columns = [StagedColumn("leaf", "int4")]
+        columns += [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in read]
+        rows = stack.enter_context(
+            staged(engine, query, columns, is_repeatable=True, is_many=False)
+        )
+        values = [f"c{c.attnum}" if c in read else _null_as(c) for c in target.columns]
+        yield f"SELECT {_named_values(target, values)} FROM {rows.view}", needs_values
+
+
+def _looked_up_rows(
+    engine: Engine,
+    target: Target,
+    changes: Staged,
+    read: Sequence[TargetColumn],
+    stack: ExitStack,
+) -> str | None:
+    """Return SQL of the rows that the keys of few changes find, which are here; None: ask Spark."""
+    keys = {k: [*changes.values(f"o{k}"), *changes.values(f"n{k}")] for k in target.key}
+    parts = []
+    for number, leaf in enumerate(target.leaves):
+        source = leaf.source
+        view = None
+        if source.location is not None:
+            stored = [source.column(column.attnum) for column in read]
+            rows = found_rows(source, stored, keys)
+            if rows is None:
+                return None
+            if rows.num_rows:
+                view = stack.enter_context(view_of_rows(engine, rows))
+                if view is None:
+                    return None
+        if view is None:
+            nothing = scan(replace(source, location=None))
+            parts.append(f"SELECT {number} AS leaf, * FROM ({nothing})")
+            continue
+        values = [
+            column_sql(source.column(c.attnum)) if c in read else _null_as(c)
+            for c in target.columns
+        ]
+        parts.append(f"SELECT {_named_values(target, values, str(number))} FROM {view}")
+    return " UNION ALL ".join(parts)
+
+
+def _named_values(target: Target, values: Sequence[str], leaf: str = "leaf") -> str:
+    """Return a row's leaf and values, named as `existing_rows_sql` names them."""
+    named = [f"{value} AS c{c.attnum}" for c, value in zip(target.columns, values, strict=True)]
+    return ", ".join([f"{leaf} AS leaf", *named])
+
+
+def _null_as(column: TargetColumn) -> str:
+    return f"CAST(NULL AS {storage_type(column.type, column.typmod)})"
+
+
+def _key_conditions(target: Target, changes: Staged) -> list[str]:
+    """Few keys become literals; they let pass more rows than the keys' own, at most."""
+    if not changes.is_small:
+        return []
+    return [literal_condition(f"c{k}", changes, [f"o{k}", f"n{k}"]) for k in target.key]

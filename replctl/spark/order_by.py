@@ -1,0 +1,51 @@
+"""ORDER BY for Spark: its items, NULLS FIRST and LAST, and what to sort by so that Spark's order is
+PostgreSQL's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.spark import numeric_sql
+from replctl.spark.comparison import is_comparable, lsn_key
+from replctl.spark.data_type import element_type
+from replctl.spark.normal_form import interval_key
+from replctl.spark.sql_value import SqlValue
+
+#: The translation of expressions.
+Translate: TypeAlias = Callable[[nodes.Expr], SqlValue]
+
+
+def sort_key(key: nodes.SortKey, translate: Translate) -> str:
+    """Return an ORDER BY item; NULLs are last unless asked for first, as PostgreSQL sorts them."""
+    value = comparable(translate(key.expr))
+    direction = "DESC" if key.descending else "ASC"
+    return f"{sortable(value)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def sortable(value: SqlValue) -> str:
+    """Return what Spark has to sort by to sort as PostgreSQL does."""
+    if value.type == "bpchar":
+        return f"rtrim({value.text})"
+    if value.type == "interval":
+        return interval_key(value.text)
+    if value.type == "pg_lsn":
+        return lsn_key(value.text)
+    if value.type == "numeric" and value.decimal is None:
+        return numeric_sql.sort_key(value)
+    if element_type(value.type) is not None:  # NULL is the greatest element, for Spark the least
+        return f"transform({value.text}, item_ -> struct(item_ IS NULL, item_))"
+    return value.text
+
+
+def comparable(value: SqlValue) -> SqlValue:
+    """Return a value that can be sorted.
+
+    Raises:
+        FeatureNotSupported: its type has no order here (0A000).
+    """
+    if not is_comparable(value):
+        raise FeatureNotSupported(f"sorting by type {value.type} is not supported")
+    return value
