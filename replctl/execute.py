@@ -256,7 +256,7 @@ def _function_runner(session: Session) -> StatementRunner:
 def _change_rows(
     session: Session, statement: ast.Insert | ast.Update | ast.Delete | ast.Truncate
 ) -> Result:
-    from replctl.lake.repeat import repeated
+    from replctl.lake.retry import repeated
     from replctl.query import insert, modify, truncate
 
     def carry_out() -> Result:
@@ -345,9 +345,9 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
 
             return sequence.alter_sequence(session, statement)
         case ast.CreateSchema():
-            from replctl.commands import schema
+            from replctl.commands import create_schema
 
-            return schema.create_schema(session, statement)
+            return create_schema.create_schema(session, statement)
         case ast.CreateDatabase():
             from replctl.commands import database
 
@@ -445,9 +445,9 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
 
             return alter_object.alter_schema(session, statement)
         case ast.TransactionStmt():
-            from replctl.commands import transaction
+            from replctl.commands import transaction_statement
 
-            return transaction.transaction(session, statement)
+            return transaction_statement.transaction(session, statement)
         case ast.VariableSet():
             from replctl.commands import variable
 

@@ -27,7 +27,7 @@ from replctl.replication.apply import (
     groups,
     is_applicable,
 )
-from replctl.replication.conflict import DecodingFailure, ReplicationConflict
+from replctl.replication.apply_error import DecodingFailure, ReplicationConflict
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import ChangeBatch, PendingChanges, Publisher, Snapshot
 from replctl.replication.subscription_run import SubscriptionRun

@@ -18,7 +18,7 @@ _CODE = _TESTS.parent / "replctl"
 #: Folders and modules whose HINTs are replctl's own.
 PLACES = (
     "lake", "replication", "spark", "launcher.py", "apply_worker.py", "verify.py", "open_node.py",
-    "catalog/wal_availability.py", "commands/adopt.py", "commands/constraint.py",
+    "catalog/wal_availability.py", "commands/table_location.py", "commands/constraint.py",
     "commands/delta_property.py", "commands/subscription_options.py",
     "commands/subscription_table.py", "commands/alter_table.py", "catalog/identity.py",
     "catalog/identify.py", "catalog/catalog_file.py", "catalog/open_cluster.py",

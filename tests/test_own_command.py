@@ -18,7 +18,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.standby import create_standby, receive
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, PostgresError
-from replctl.lake.identify import identify_copied
+from replctl.lake.identify_copy import identify_copied
 from replctl.own_command import own_command
 from replctl.session import Session
 

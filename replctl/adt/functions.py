@@ -14,7 +14,6 @@ from replctl.adt import (
     comparison,
     dbsize,
     degrees,
-    encoding,
     extract,
     float_,
     in_range,
@@ -33,6 +32,7 @@ from replctl.adt import (
     sql_text,
     timestamp,
     timetz,
+    to_ascii,
     uuid,
     varbit,
     varlena,
@@ -76,7 +76,7 @@ PLAIN: dict[str, Callee] = {
         uuid,
         sql_text,
         dbsize,
-        encoding,
+        to_ascii,
         send,
     )
     for name, function in module.FUNCTIONS.items()

@@ -10,13 +10,13 @@ from sqlalchemy import select
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.horizon import oldest_xid_behind
 from replctl.catalog.pg_authid import READ_ALL_STATS
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_publication import Memberships, list_publications
 from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots, origin_status
 from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.catalog.ruleutils import get_expr
+from replctl.catalog.vacuum_horizon import oldest_xid_behind
 from replctl.catalog.view_rows import Row, RowsOf, array_text, stored_rows
 from replctl.catalog.wal_availability import WalLimits, wal_availability
 from replctl.catalog.worker import APPLY, last_replies, live_walsenders, live_workers

@@ -11,10 +11,10 @@ from replctl.commands.column import ColumnDraft, check_column_name, check_type, 
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import Object, drop_objects
-from replctl.commands.expression import contains_volatile, default_expression
 from replctl.commands.foreign_key import add_foreign_key
 from replctl.commands.index import define_index, require_not_null
 from replctl.commands.sequence import sequence_of_column
+from replctl.commands.table_expression import contains_volatile, default_expression
 from replctl.commands.value import constant_value
 from replctl.does_not_exist import no_column
 from replctl.errors import (
@@ -27,7 +27,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr import nodes
-from replctl.lake.storage import give_storage_column
+from replctl.lake.storage_place import give_storage_column
 from replctl.parser import ast
 from replctl.types.builtin import system_columns
 

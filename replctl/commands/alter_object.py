@@ -26,6 +26,7 @@ from replctl.catalog.pg_type import find_type, type_oid, type_schema_oid
 from replctl.catalog.worker import client_name, rename_walsender
 from replctl.commands.alter_table import change_owner, check_new_owner
 from replctl.commands.column import check_column_name
+from replctl.commands.create_schema import check_schema_name
 from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import (
@@ -40,7 +41,6 @@ from replctl.commands.find_object import (
 from replctl.commands.find_relation import find_relation
 from replctl.commands.policy import rename_policy
 from replctl.commands.role import rename_role, role_oid
-from replctl.commands.schema import check_schema_name
 from replctl.commands.subscription_permission import (
     check_password_requirement,
     check_subscription_owner,

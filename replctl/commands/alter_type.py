@@ -20,7 +20,6 @@ from replctl.commands.alter_column import existing_column
 from replctl.commands.column import check_stored_type, column_collation
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import Object, describe, is_membership_of_column, relation_object
-from replctl.commands.expression import columns_used, relation_scope
 from replctl.commands.retyped import Retyped
 from replctl.commands.sequence import change_sequence
 from replctl.commands.view_dependency import policies_of_column, views_of_column
@@ -39,7 +38,7 @@ from replctl.expr.enum_order import with_enum_order
 from replctl.expr.type_names import type_of
 from replctl.lake.column_fault import has_type
 from replctl.lake.rewrite import ColumnRewrite, TableRewrite
-from replctl.lake.storage import renew_storage_column
+from replctl.lake.storage_place import renew_storage_column
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
 from replctl.query.session_form import in_form

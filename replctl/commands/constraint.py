@@ -12,9 +12,9 @@ from typing import Literal
 from replctl.catalog.heap import insert_constraint, update_constraint
 from replctl.catalog.pg_class import Constraint, Relation
 from replctl.commands.ddl import Ddl, RowCheck
-from replctl.commands.expression import check_expression, columns_used
 from replctl.commands.index import IndexDraft
 from replctl.commands.naming import constraint_name
+from replctl.commands.table_expression import check_expression, columns_used
 from replctl.errors import (
     CheckViolation,
     DuplicateColumn,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from replctl.commands.adopt import create_table_at
 from replctl.commands.table import create_own_table
+from replctl.commands.table_location import create_table_at
 from replctl.parser import ast
 from replctl.session import Session
 

@@ -44,9 +44,9 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.pg_type import delete_type, type_name
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
-from replctl.commands.expression import columns_used
 from replctl.commands.function import function_signature, operator_signature
 from replctl.commands.index import uses_column
+from replctl.commands.table_expression import columns_used
 from replctl.commands.view_dependency import (
     policies_of_column,
     policies_of_function,

@@ -25,9 +25,9 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr.coerce import Coercion
+from replctl.lake.conflict_message import orphan
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import relation_sources, table_source
-from replctl.lake.violation import orphan
 from replctl.parser import ast
 from replctl.query.open_relation import open_relation
 from replctl.spark import StagedColumn, scan

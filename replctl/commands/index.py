@@ -27,8 +27,8 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_inherits import children_of
 from replctl.commands.ddl import Ddl, RowCheck, carry_out
-from replctl.commands.expression import columns_used, index_predicate
 from replctl.commands.naming import relation_name
+from replctl.commands.table_expression import columns_used, index_predicate
 from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
@@ -47,7 +47,6 @@ from replctl.expr.sorting import is_sortable
 from replctl.expr.type_names import check_schema, schema_of_relation
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import table_source
-from replctl.lake.violation import duplicated
 from replctl.parser import ast
 from replctl.query.open_relation import open_relation
 from replctl.record import dataclass

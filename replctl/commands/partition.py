@@ -21,7 +21,7 @@ from replctl.errors import (
 )
 from replctl.expr.cast_path import CastPaths
 from replctl.expr.sorting import is_hashable, is_sortable
-from replctl.lake.partition import own_rules, partition_tree
+from replctl.lake.partition_tree import own_rules, partition_tree
 from replctl.parser import ast
 from replctl.query.open_relation import open_relation
 from replctl.spark import PartitionRule, accepts_sql

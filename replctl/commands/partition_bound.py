@@ -24,7 +24,7 @@ from replctl.errors import (
 from replctl.expr.coerce import ASSIGNMENT
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
-from replctl.expr.location import raw_location
+from replctl.expr.error_location import raw_location
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.range_table import FromScope

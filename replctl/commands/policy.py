@@ -21,7 +21,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr.context import ExprContext
-from replctl.expr.dependency import check_dependencies
+from replctl.expr.refused_dependency import check_dependencies
 from replctl.parser import ast
 from replctl.query import stored
 from replctl.query.analyze_query import QueryAnalyzer

@@ -13,9 +13,9 @@ from replctl.catalog.ruleutils import get_expr, index_definition
 from replctl.commands.constraint import require_check
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import references_to
-from replctl.commands.expression import check_expression, columns_used, index_predicate
 from replctl.commands.foreign_key import check_key_types, require_references
 from replctl.commands.index import check_indexable, require_not_null, require_unique, uses_column
+from replctl.commands.table_expression import check_expression, columns_used, index_predicate
 from replctl.parser import ast
 from replctl.parser.parse import parse_expression, parse_statement
 

@@ -21,7 +21,6 @@ from replctl.commands.column import (
 )
 from replctl.commands.constraint import ConstraintDrafts, add_check, add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.expression import default_expression
 from replctl.commands.foreign_key import add_foreign_key
 from replctl.commands.index import define_index
 from replctl.commands.inherit import (
@@ -31,7 +30,6 @@ from replctl.commands.inherit import (
     merged_columns,
     partition_columns,
 )
-from replctl.commands.like import Like, find_like, like_columns, like_defaults, like_members
 from replctl.commands.naming import Schema, creation_schema
 from replctl.commands.partition import (
     complete_partition,
@@ -42,6 +40,8 @@ from replctl.commands.partition import (
 from replctl.commands.partition_bound import analyze_bound, check_new_bound
 from replctl.commands.reloptions import table_options
 from replctl.commands.sequence import sequence_of_column
+from replctl.commands.table_expression import default_expression
+from replctl.commands.table_like import Like, find_like, like_columns, like_defaults, like_members
 from replctl.commands.temporary import check_on_commit, is_temporary, temporary_place
 from replctl.errors import (
     DuplicateObject,
@@ -52,7 +52,7 @@ from replctl.errors import (
     UndefinedObject,
     WrongObjectType,
 )
-from replctl.lake.storage import give_storage
+from replctl.lake.storage_place import give_storage
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session

@@ -27,9 +27,9 @@ from replctl.errors import (
     SqlSyntaxError,
 )
 from replctl.expr.type_names import schema_of_relation
+from replctl.lake.delta_vacuum import Vacuumed, vacuum_cluster, vacuum_table
 from replctl.lake.file_access import check_files_writable, check_writable
 from replctl.lake.retention import check_slots, invalidate_slots
-from replctl.lake.vacuum import Vacuumed, vacuum_cluster, vacuum_table
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session

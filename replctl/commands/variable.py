@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
-from replctl.commands import transaction
+from replctl.commands import transaction_statement
 from replctl.errors import (
     CantChangeRuntimeParam,
     FeatureNotSupported,
@@ -75,7 +75,7 @@ def joined(setting: Setting, values: tuple[str, ...]) -> str:
 def _set_transaction(session: Session, statement: ast.VariableSet) -> None:
     if not _is_in_block(session):
         _warn_of_no_block(session, "SET TRANSACTION")
-    transaction.set_transaction(session, statement.values)
+    transaction_statement.set_transaction(session, statement.values)
 
 
 def _is_in_block(session: Session) -> bool:

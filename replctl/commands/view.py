@@ -31,7 +31,7 @@ from replctl.errors import (
     SqlSyntaxError,
     WrongObjectType,
 )
-from replctl.lake.storage import give_storage
+from replctl.lake.storage_place import give_storage
 from replctl.parser import ast
 from replctl.query import stored
 from replctl.query.analyze_query import QueryAnalyzer

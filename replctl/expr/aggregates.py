@@ -18,8 +18,8 @@ from replctl.expr import nodes
 from replctl.expr.coerce import IMPLICIT, Coercion
 from replctl.expr.common_type import common_type, common_typmod
 from replctl.expr.context import ExprContext
+from replctl.expr.error_location import expr_location
 from replctl.expr.function_candidates import FoundFunction, ResolvedCall
-from replctl.expr.location import expr_location
 from replctl.expr.sorting import check_equality, is_sortable, known_type, sort_key
 from replctl.parser import ast
 from replctl.record import dataclass

@@ -35,8 +35,8 @@ from replctl.expr.common_type import common_type, common_typmod
 from replctl.expr.constants import constant
 from replctl.expr.context import ExprContext
 from replctl.expr.environment import Environment, is_user_collation
+from replctl.expr.error_location import expr_location
 from replctl.expr.function_call import function_call
-from replctl.expr.location import expr_location
 from replctl.expr.operators import make_operator, make_scalar_array_operator
 from replctl.expr.scope import Scope
 from replctl.expr.sublinks import AnalyzeQuery, sublink

@@ -10,7 +10,7 @@ from replctl.errors import CannotCoerce, DatatypeMismatch, InternalError, Postgr
 from replctl.expr import nodes
 from replctl.expr.cast_path import UNKNOWN, CastContext, CastPath, CastPaths
 from replctl.expr.environment import Environment
-from replctl.expr.location import expr_location
+from replctl.expr.error_location import expr_location
 from replctl.expr.value_text import input_value
 from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Cast

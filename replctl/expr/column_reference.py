@@ -16,8 +16,8 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr import nodes
+from replctl.expr.error_location import expr_location
 from replctl.expr.function_call import field_or_function, row_fields
-from replctl.expr.location import expr_location
 from replctl.expr.scope import ScopeRelation
 from replctl.expr.subscripts import subscripting
 from replctl.parser import ast

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from replctl.errors import DatatypeMismatch
 from replctl.expr import nodes
-from replctl.expr.location import expr_location
+from replctl.expr.error_location import expr_location
 
 if TYPE_CHECKING:
     from replctl.expr.type_facts import ImplicitCasts

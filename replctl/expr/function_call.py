@@ -29,6 +29,7 @@ from replctl.expr.aggregates import (
 from replctl.expr.cast_path import UNKNOWN, CastContext
 from replctl.expr.coerce import Manner
 from replctl.expr.context import ExprContext
+from replctl.expr.error_location import expr_location, list_location
 from replctl.expr.function_candidates import (
     Call,
     FoundFunction,
@@ -36,7 +37,6 @@ from replctl.expr.function_candidates import (
     ResolvedCall,
     find_function,
 )
-from replctl.expr.location import expr_location, list_location
 from replctl.expr.polymorphic import resolve
 from replctl.expr.windows import make_window_function
 from replctl.parser import ast

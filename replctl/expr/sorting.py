@@ -10,7 +10,7 @@ from replctl.errors import UndefinedFunction, WrongObjectType
 from replctl.expr import nodes
 from replctl.expr.cast_path import UNKNOWN, CastContext, CastPaths
 from replctl.expr.coerce import IMPLICIT, Coercion
-from replctl.expr.location import expr_location
+from replctl.expr.error_location import expr_location
 from replctl.expr.operators import find_operator
 from replctl.parser import ast
 from replctl.types.builtin import Type

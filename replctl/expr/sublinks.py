@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from replctl.errors import FeatureNotSupported, SqlSyntaxError, UndefinedObject
 from replctl.expr import nodes
-from replctl.expr.location import leftmost, raw_location
+from replctl.expr.error_location import leftmost, raw_location
 from replctl.expr.rows import compare_rows
 from replctl.parser import ast
 

@@ -11,7 +11,7 @@ from replctl.errors import DatatypeMismatch, ProgramLimitExceeded
 from replctl.expr import nodes
 from replctl.expr.cast_path import UNKNOWN
 from replctl.expr.coerce import ASSIGNMENT, IMPLICIT
-from replctl.expr.location import expr_location, raw_location
+from replctl.expr.error_location import expr_location, raw_location
 from replctl.parser import ast
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from replctl.errors import FeatureNotSupported, UndefinedObject, WindowingError, WrongObjectType
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
+from replctl.expr.error_location import expr_location
 from replctl.expr.function_candidates import ResolvedCall
-from replctl.expr.location import expr_location
 from replctl.expr.sorting import check_equality, known_type, sort_key
 from replctl.parser import ast
 

@@ -27,14 +27,14 @@ from replctl.lake.abandoned_write import note_abandoned, undo
 from replctl.lake.batch_part import BatchPart, TableWork
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import take_over
-from replctl.lake.repeat import repeated
 from replctl.lake.replicated_table import TableOutcome, count_actions, undone_leaves, written_leaves
+from replctl.lake.retry import repeated
 from replctl.lake.table_write import TableWriter, commit
 from replctl.lake.target_fault import check_faults
 from replctl.lake.target_relations import Families, leaves_of_families, leaves_of_root
 from replctl.lake.target_write import TargetWrite
 from replctl.lane import side_by_side
-from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import (
     ChangeBatch,

@@ -48,7 +48,7 @@ from replctl.lake.version_chain import replaced
 from replctl.lake.version_range import is_sent_whole
 from replctl.lane import Lane, lanes, side_by_side
 from replctl.record import dataclass
-from replctl.replication.conflict import DecodingFailure
+from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import (
     ChangeBatch,

@@ -28,7 +28,7 @@ from replctl.lake.target_relations import (
 from replctl.lake.truncation import check_truncatable
 from replctl.lane import Lane, side_by_side
 from replctl.record import dataclass
-from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import ChangeBatch, RelationChanges, Truncation
 from replctl.replication.update_transformation import Action

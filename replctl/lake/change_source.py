@@ -11,7 +11,7 @@ from replctl.catalog.pg_wal import LogEntry
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.lake.table_read import numbered_as, relation_at
-from replctl.replication.conflict import DecodingFailure
+from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.node import RemoteColumn, RemoteRelation
 from replctl.replication.published_relation import PublishedRelation
 from replctl.spark import ChangeSource, FeedVersion

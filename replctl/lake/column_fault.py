@@ -25,7 +25,7 @@ from replctl.lake.delta_log import columns_of, stored_columns
 from replctl.lake.table_metadata import metadata_at
 from replctl.lake.table_state import has_foreign_rules, table_state
 from replctl.lake.widened_column import is_wider
-from replctl.replication.conflict import DecodingFailure
+from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.published_relation import PublishedRelation, TableToCopy
 from replctl.session import Session
 

@@ -19,6 +19,7 @@ from replctl.errors import (
     PostgresError,
 )
 from replctl.lake.commit_log import commits_since
+from replctl.lake.conflict_message import doubly_published, violation
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_state import table_state
@@ -29,9 +30,8 @@ from replctl.lake.target import (
     replication_target,
     with_enum_checks,
 )
-from replctl.lake.violation import doubly_published, violation
 from replctl.record import dataclass
-from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts, Rows
 from replctl.replication.reconcile_rules import Scope, UnpublishedRows

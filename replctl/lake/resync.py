@@ -17,7 +17,7 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.partition import partition_tree
+from replctl.lake.partition_tree import partition_tree
 from replctl.lake.replicated_table import ReplicatedTable
 from replctl.lake.row_owner import has_own_rows
 from replctl.lake.table_read import enter_foreign_versions

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from replctl.catalog.horizon import has_adopted_tables, oldest_adopted_changes
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots, note_retention
 from replctl.catalog.pg_wal import BREAK, entries_between
 from replctl.catalog.transaction import Catalog, insert_lsn
+from replctl.catalog.vacuum_horizon import has_adopted_tables, oldest_adopted_changes
 from replctl.catalog.wal_availability import (
     WalLimits,
     excess_detail,

@@ -18,8 +18,8 @@ from replctl.catalog.storage import reserve_storage_name, storage_names
 from replctl.errors import ObjectInUse, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import latest_version, stored_names
-from replctl.lake.repeat import repeated
-from replctl.lake.storage import free_name
+from replctl.lake.retry import repeated
+from replctl.lake.storage_place import free_name
 from replctl.lake.table_write import TableWriter, writing_locked
 from replctl.record import dataclass
 from replctl.session import Session

@@ -32,7 +32,7 @@ from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.location import check_is_empty
 from replctl.lake.recovery import recover, undo_or_leave
-from replctl.lake.repeat import repeated
+from replctl.lake.retry import repeated
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import table_source
 from replctl.lake.undo import (

@@ -18,7 +18,7 @@ from replctl.expr import nodes
 from replctl.expr.enum_order import with_enum_order
 from replctl.expr.environment import Environment
 from replctl.lake.delta_rules import DeltaRules, delta_rules
-from replctl.lake.partition import leaf_paths, own_rules, partition_rules
+from replctl.lake.partition_tree import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
 from replctl.replication.node import RemoteRelation
 from replctl.replication.replica_identity import target_key

@@ -13,7 +13,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import DataCorrupted, UndefinedFile
 from replctl.lake import commit_log
 from replctl.lake.delta_log import applied_step, written_step
-from replctl.lake.partition import partition_tree
+from replctl.lake.partition_tree import partition_tree
 from replctl.lake.target_fault import application_of, check_faults, targets_of
 from replctl.lake.target_relations import leaves_of_root
 from replctl.lake.version_chain import Chain, enter_loss, relation_chain

@@ -26,11 +26,11 @@ from replctl.catalog.transaction import Catalog, abort_transaction, begin_transa
 from replctl.injection_point import injection_point
 from replctl.lake.abandoned_write import note_abandoned, undo
 from replctl.lake.leftovers import take_over
-from replctl.lake.partition import partition_tree
+from replctl.lake.partition_tree import partition_tree
 from replctl.lake.reconciliation import Reconciliation
-from replctl.lake.repeat import repeated
 from replctl.lake.replicated_table import ReplicatedTable, undone_leaves, written_leaves
 from replctl.lake.resync import begin_again, check_loss, check_ownership, objection
+from replctl.lake.retry import repeated
 from replctl.lake.row_owner import check_deletion, copied_member, row_ownership, undecided
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import TableWriter, commit
@@ -38,7 +38,7 @@ from replctl.lake.target_relations import leaves_of_root
 from replctl.lake.target_write import TargetWrite
 from replctl.lake.unfinished_batch import leave_batch
 from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
-from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.node import RemoteRelation, RowCounts, Rows, Snapshot
 from replctl.replication.reconcile_rules import deletion_of, owned_conditions
 from replctl.spark import Comparison, Mending

@@ -24,7 +24,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.lake.delta_rules import append_only_error
-from replctl.lake.partition import partition_tree
+from replctl.lake.partition_tree import partition_tree
 from replctl.lake.replicated_table import ReplicatedTable
 from replctl.replication.node import RemoteRelation
 from replctl.session import Session

@@ -45,7 +45,7 @@ from replctl.lake.delta_log import (
 )
 from replctl.lake.table_metadata import has_row_ids, metadata_at
 from replctl.lake.target_fault import note_break, note_cleaning
-from replctl.replication.conflict import ReplacedTable
+from replctl.replication.apply_error import ReplacedTable
 
 
 class Chain(Enum):

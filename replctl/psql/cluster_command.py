@@ -13,7 +13,7 @@ from replctl.psql.messages import Messages
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
-    from replctl.lake.promotion import FoundTable
+    from replctl.lake.promotion_without_primary import FoundTable
 
 #: What a backup has, each part with what it is.
 _PARTS = (
@@ -85,7 +85,7 @@ def _identify(
 
 
 def _report_copied(cluster: Cluster) -> None:
-    from replctl.lake.identify import identify_copied
+    from replctl.lake.identify_copy import identify_copied
 
     found = identify_copied(cluster)
     print(f"system identifier: {found.system_identifier}")
@@ -102,7 +102,7 @@ def _report_copied(cluster: Cluster) -> None:
 
 
 def _report_restored(cluster: Cluster) -> None:
-    from replctl.lake.promotion import accept_restored_catalog
+    from replctl.lake.promotion_without_primary import accept_restored_catalog
 
     found = accept_restored_catalog(cluster, without_tables=True)
     for table in found.tables:

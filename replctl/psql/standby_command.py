@@ -120,7 +120,7 @@ def _promote(
         raise typer.BadParameter("it needs --without-primary", param_hint="--without-tables")
     with opened_cluster(_directory(home)) as standby:
         if without_primary:
-            from replctl.lake.promotion import promote_without_primary
+            from replctl.lake.promotion_without_primary import promote_without_primary
 
             found = promote_without_primary(standby, without_tables=without_tables)
             print(f"{found.entered} commits of tables entered, {found.undone} transactions to undo")

@@ -18,7 +18,7 @@ from replctl.expr.analyze import OutputColumn as SubqueryColumn
 from replctl.expr.collate import assign_collations
 from replctl.expr.column_reference import expand_row, expand_star
 from replctl.expr.context import ExprContext
-from replctl.expr.location import raw_location
+from replctl.expr.error_location import raw_location
 from replctl.expr.sorting import check_equality, known_type
 from replctl.parser import ast
 from replctl.query.column_name import column_name

@@ -14,7 +14,7 @@ from replctl.catalog.pg_class import Relation, get_relation
 from replctl.errors import SerializationFailure, WrongObjectType
 from replctl.expr import nodes
 from replctl.lake.delta_rules import with_delta_columns
-from replctl.lake.repeat import repeated
+from replctl.lake.retry import repeated
 from replctl.lake.target import inserted_into
 from replctl.lake.waiting import when_free
 from replctl.parser import ast

@@ -23,7 +23,7 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
-from replctl.expr.location import expr_location, raw_location
+from replctl.expr.error_location import expr_location, raw_location
 from replctl.lake.target import inserted_into
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer

@@ -17,7 +17,7 @@ from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
-from replctl.expr.location import raw_location
+from replctl.expr.error_location import raw_location
 from replctl.lake.delta_rules import append_only_error, check_takes_updates, with_delta_columns
 from replctl.lake.target import generating_columns
 from replctl.parser import ast

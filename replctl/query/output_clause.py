@@ -17,7 +17,7 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
-from replctl.expr.location import expr_location, raw_location
+from replctl.expr.error_location import expr_location, raw_location
 from replctl.expr.sorting import check_equality, known_type, sort_key
 from replctl.parser import ast
 from replctl.query.tree import OrderItem, Output, Query

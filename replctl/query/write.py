@@ -16,9 +16,10 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
 from replctl.expr import nodes
 from replctl.injection_point import injection_point
+from replctl.lake.conflict_message import orphan, still_referenced, violation
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
-from replctl.lake.partition import partition_tree
+from replctl.lake.partition_tree import partition_tree
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import (

@@ -26,7 +26,7 @@ from replctl.errors import (
 from replctl.injection_point import injection_point
 from replctl.lsn import format_lsn
 from replctl.record import dataclass
-from replctl.replication.conflict import (
+from replctl.replication.apply_error import (
     DecodingFailure,
     ReplicationConflict,
     decoding_context,

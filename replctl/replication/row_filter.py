@@ -11,9 +11,9 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
-from replctl.expr.dependency import check_dependencies
 from replctl.expr.environment import Environment, is_user_collation
-from replctl.expr.location import expr_location
+from replctl.expr.error_location import expr_location
+from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import Scope
 from replctl.expr.sublinks import AnalyzeQuery, UnanalysedSubquery
 from replctl.parser import ast

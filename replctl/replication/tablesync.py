@@ -26,7 +26,7 @@ from replctl.errors import (
 )
 from replctl.injection_point import injection_point
 from replctl.replication.apply import catch_up
-from replctl.replication.conflict import ReplacedTable
+from replctl.replication.apply_error import ReplacedTable
 from replctl.replication.node import Publisher, RowCounts, Snapshot, Subscriber
 from replctl.replication.subscription_run import SubscriptionRun
 

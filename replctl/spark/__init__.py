@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from replctl.spark import jobs as jobs
-from replctl.spark.comparison import equality_operands as equality_operands
+from replctl.spark.comparison_sql import equality_operands as equality_operands
 from replctl.spark.data_type import literal as literal
 from replctl.spark.data_type import quote_name as quote_name
 from replctl.spark.data_type import storage_type as storage_type
@@ -21,7 +21,7 @@ from replctl.spark.delta_table import column_sql as column_sql
 from replctl.spark.delta_table import scan as scan
 from replctl.spark.initial_copy import copied_sql as copied_sql
 from replctl.spark.installation import check_pyspark
-from replctl.spark.jvm import archive_classes as archive_classes
+from replctl.spark.java_start import archive_classes as archive_classes
 from replctl.spark.key_path import LeafChange as LeafChange
 from replctl.spark.key_path import estimated_path as estimated_path
 from replctl.spark.maven import bring_jars as bring_jars
@@ -30,6 +30,7 @@ from replctl.spark.normal_form import is_shown_by_form as is_shown_by_form
 from replctl.spark.order_by import sort_key as sort_key
 from replctl.spark.partition import accepts_sql as accepts_sql
 from replctl.spark.python_functions import uses_python as uses_python
+from replctl.spark.partition_sql import accepts_sql as accepts_sql
 from replctl.spark.server import Server as Server
 from replctl.spark.server import ServerConf as ServerConf
 from replctl.spark.server import attach_server as attach_server

@@ -13,7 +13,7 @@ from dataclasses import replace
 from replctl.spark.data_type import quote
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import grouped_value, is_stored_alike, stored_form
-from replctl.spark.query import Query, query, selected, table_rows
+from replctl.spark.spark_query import Query, query, selected, table_rows
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
 

@@ -22,7 +22,7 @@ from replctl.errors import (
     SessionEnded,
     UndefinedFile,
 )
-from replctl.spark import jvm, session_start
+from replctl.spark import java_start, session_start
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
 from replctl.spark.feed_name import feeds_in
 from replctl.spark.log_folder import LogFolder
@@ -244,7 +244,7 @@ class Engine:
             self._sessions.drop()
             raise
         except ConnectionFailure:
-            self.is_lost = self._conf.remote is not None or jvm.has_ended()
+            self.is_lost = self._conf.remote is not None or java_start.has_ended()
             raise
 
     def _cancel_until(self, has_ended: threading.Event) -> None:
@@ -272,7 +272,7 @@ class Engine:
     def _sees_our_files(self) -> bool:
         if self._conf.remote is None:
             master = self._conf.master or dict(self._conf.properties).get("spark.master", "local")
-            return not jvm.has_executors(master)
+            return not java_start.has_executors(master)
         if not _NEAR.match(self._conf.remote):
             return False
         token = secrets.token_hex(16)
@@ -310,7 +310,7 @@ class Engine:
         process, which may have another one where it is lost."""
         self._sessions.clear()
         if self.is_lost and not self._conf.remote:
-            jvm.forget()
+            java_start.forget()
         self._log_folder.close()
         for session in list(self._connected):
             self._end_session(session)

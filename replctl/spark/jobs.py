@@ -16,8 +16,8 @@ from replctl.spark.delta_table import restore as restore
 from replctl.spark.delta_table import rewrite_columns as rewrite_columns
 from replctl.spark.delta_table import set_properties as set_properties
 from replctl.spark.delta_table import truncate as truncate
-from replctl.spark.foreign_key import first_broken_reference as first_broken_reference
-from replctl.spark.foreign_key import first_orphan as first_orphan
+from replctl.spark.foreign_key_sql import first_broken_reference as first_broken_reference
+from replctl.spark.foreign_key_sql import first_orphan as first_orphan
 from replctl.spark.key_path import write_path as write_path
 from replctl.spark.local_change import changed as changed
 from replctl.spark.local_change import inserted as inserted

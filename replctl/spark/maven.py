@@ -25,9 +25,9 @@ from filelock import FileLock, Timeout
 from replctl.cache_directory import cache_directory
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.file_lock import help_with
-from replctl.spark.environment import JAVA_VARIABLES
 from replctl.spark.installation import SPARK, check_pyspark, pyspark_folder
 from replctl.spark.java import find_java
+from replctl.spark.java_environment import JAVA_VARIABLES
 
 logger = logging.getLogger(__name__)
 

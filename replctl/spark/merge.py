@@ -20,7 +20,7 @@ from replctl.spark.normal_form import (
     stored_form,
 )
 from replctl.spark.outcome import Matching, Outcome
-from replctl.spark.query import selected
+from replctl.spark.spark_query import selected
 from replctl.spark.staged import Staged
 from replctl.spark.values import CommitNote, Leaf, TableColumn
 

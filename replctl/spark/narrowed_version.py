@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from replctl.spark.compared_version import AFTER, BEFORE, sides
-from replctl.spark.query import Query, query, selected, union
 from replctl.spark.row_hash import differing_buckets, in_buckets, key_bucket, row_hash
+from replctl.spark.spark_query import Query, query, selected, union
 from replctl.spark.staged import StagedColumn
 from replctl.spark.staging import SMALL, staged
 from replctl.spark.values import ChangeSource, FeedVersion

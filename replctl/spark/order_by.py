@@ -9,7 +9,7 @@ from typing import TypeAlias
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.spark import numeric_sql
-from replctl.spark.comparison import is_comparable, lsn_key
+from replctl.spark.comparison_sql import is_comparable, lsn_key
 from replctl.spark.data_type import element_type
 from replctl.spark.normal_form import interval_key
 from replctl.spark.sql_value import SqlValue

@@ -17,7 +17,7 @@ from replctl.record import dataclass
 from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import is_stored_alike, matching_form
-from replctl.spark.partition import accepts_sql, leaf_number_sql
+from replctl.spark.partition_sql import accepts_sql, leaf_number_sql
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.stored_expression import stored_sql_of, used_columns
 from replctl.spark.translation import to_sql

@@ -16,10 +16,10 @@ from replctl.spark.change_data_feed import inverse_sql
 from replctl.spark.data_type import storage_type
 from replctl.spark.normal_form import is_stored_alike, normal_form, stored_form
 from replctl.spark.outcome import Outcome, default_sql, finished_sql, grouped, outcome_columns
-from replctl.spark.query import Query, key, new, query, selected, table_rows, union, view_rows
-from replctl.spark.query import target as own
 from replctl.spark.replicated_change import received
 from replctl.spark.row_hash import in_buckets, key_bucket
+from replctl.spark.spark_query import Query, key, new, query, selected, table_rows, union, view_rows
+from replctl.spark.spark_query import target as own
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import SMALL, staged

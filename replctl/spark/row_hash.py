@@ -11,7 +11,7 @@ from typing import Protocol
 
 from replctl.spark.data_type import element_type, storage_type
 from replctl.spark.normal_form import normal_form, stored_form
-from replctl.spark.query import Query, query, union
+from replctl.spark.spark_query import Query, query, union
 from replctl.spark.sql_value import SqlValue
 
 _FLOATS = ("float4", "float8")

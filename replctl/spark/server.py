@@ -32,7 +32,7 @@ from replctl.file_lock import help_with, is_locked
 from replctl.own_command import own_command
 from replctl.private_file import open_private
 from replctl.record import dataclass
-from replctl.spark import jvm
+from replctl.spark import java_start
 from replctl.spark.attachment import note_attachment
 from replctl.spark.java import check_user, find_java
 from replctl.spark.liveness import LIMIT, Liveness, answers
@@ -433,7 +433,7 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
     )
     with translating():
         start(spark, folder.log)
-    process = jvm.started()
+    process = java_start.started()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder.write(Server(os.getpid(), process.pid, port, token, now, str(folder.log), conf))
     try:
@@ -443,7 +443,7 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
         raise
     finally:
         # One that does not answer would not end by itself, either
-        jvm.end(process, _END_TIMEOUT if answers(port) else 0.0)
+        java_start.end(process, _END_TIMEOUT if answers(port) else 0.0)
 
 
 def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) -> None:

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from replctl.errors import FeatureNotSupported
-from replctl.spark import jvm
-from replctl.spark.environment import NO_DEFAULTS, told_to_pyspark
+from replctl.spark import java_start
+from replctl.spark.java_environment import NO_DEFAULTS, told_to_pyspark
 from replctl.spark.memory import cached_logs, heap, memory_limit
 from replctl.spark.scratch import make_scratch
 from replctl.spark.spark_conf import SparkConf
@@ -119,9 +119,9 @@ def start(conf: SparkConf, log: Path | None = None) -> SparkSession:
     properties["spark.master"] = conf.master or properties.get("spark.master", "local[*]")
     if conf.is_brief:
         options = properties.get("spark.driver.extraJavaOptions", "")
-        properties["spark.driver.extraJavaOptions"] = f"{jvm.BRIEF_OPTIONS} {options}"
-    if jvm.has_executors(properties["spark.master"]):
-        properties |= jvm.executor_properties(properties)
+        properties["spark.driver.extraJavaOptions"] = f"{java_start.BRIEF_OPTIONS} {options}"
+    if java_start.has_executors(properties["spark.master"]):
+        properties |= java_start.executor_properties(properties)
     else:  # nobody else has to reach its ports, which ask for no token
         properties = _LOCAL_PROPERTIES | properties
     scratch = make_scratch(conf.scratch, properties.get("spark.local.dir"))
@@ -131,12 +131,12 @@ def start(conf: SparkConf, log: Path | None = None) -> SparkSession:
     for name, value in (properties | FORCED_SETTINGS).items():
         builder = builder.config(name, value)
     try:
-        with jvm.gateway(properties, scratch, log), _keeping_handler(signal.SIGINT):
+        with java_start.gateway(properties, scratch, log), _keeping_handler(signal.SIGINT):
             session = builder.getOrCreate()
             session.sparkContext.setLogLevel("ERROR")  # fails where Spark has given up
             configure(session, conf)
     except BaseException:
-        jvm.forget()  # it has ended: the next start would wait for it, or use what it had
+        java_start.forget()  # it has ended: the next start would wait for it, or use what it had
         raise
     return session
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from replctl.spark.engine import Engine
-    from replctl.spark.query import Query
+    from replctl.spark.spark_query import Query
 
 #: Up to so many rows come to this process, and go back to Spark as literals.
 SMALL = 2000

@@ -16,8 +16,8 @@ from replctl.expr.nodes import Expr
 from replctl.record import dataclass
 from replctl.spark.data_type import storage_type
 from replctl.spark.normal_form import normal_form, stored_form
-from replctl.spark.query import Query, key, query, selected, table_rows, union
 from replctl.spark.row_hash import differing_buckets, in_buckets, key_bucket, row_hash
+from replctl.spark.spark_query import Query, key, query, selected, table_rows, union
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import staged

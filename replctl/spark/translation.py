@@ -1,4 +1,4 @@
-"""The way into the translation of expressions (expression.py).
+"""The way into the translation of expressions (expression_sql.py).
 
 What that needs is a fourth of all that a command would load: it comes with the first expression, so
 that a sync of nothing does not wait for it.
@@ -27,13 +27,13 @@ def to_sql(
         FeatureNotSupported: there is no exact translation; the message names what has none.
         PostgresError: a part without columns has no value.
     """
-    from replctl.spark import expression
+    from replctl.spark import expression_sql
 
-    return expression.to_sql(expr, column, subquery)
+    return expression_sql.to_sql(expr, column, subquery)
 
 
 def untranslatable(expr: nodes.Expr) -> str | None:
     """Why an expression has no exact translation, or None if it has one."""
-    from replctl.spark import expression
+    from replctl.spark import expression_sql
 
-    return expression.untranslatable(expr)
+    return expression_sql.untranslatable(expr)

@@ -18,7 +18,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster, other_cluster
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
 from replctl.execute import execute
-from replctl.lake.promotion import accept_restored_catalog
+from replctl.lake.promotion_without_primary import accept_restored_catalog
 from replctl.session import Session
 
 _CATALOG, _WAL = "catalog.db", "catalog.db-wal"

@@ -12,13 +12,13 @@ from replctl.catalog.commit_digest import (
     digest_at,
     is_in_log,
 )
-from replctl.catalog.horizon import Horizon, trim
 from replctl.catalog.transaction import (
     begin_transaction,
     commit_transaction,
     insert_lsn,
     next_lsn,
 )
+from replctl.catalog.vacuum_horizon import Horizon, trim
 from replctl.execute import execute
 from replctl.session import Session
 

@@ -21,7 +21,7 @@ from replctl.catalog.standby import create_standby, receive
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.execute import execute
 from replctl.lake.backup import back_up
-from replctl.lake.identify import identify_copied
+from replctl.lake.identify_copy import identify_copied
 from replctl.lake.publisher import LakePublisher
 from replctl.session import Session
 

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.horizon import Horizon, trim
 from replctl.catalog.pg_wal import CHANGE, NONE, enter, version_at
 from replctl.catalog.transaction import begin_transaction, commit_transaction
+from replctl.catalog.vacuum_horizon import Horizon, trim
 
 _TABLE = 16400
 

@@ -41,7 +41,7 @@ from replctl.errors import (
 )
 from replctl.lake.commit_log import enter_versions, marked_text
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
-from replctl.lake.promotion import FoundInStorage, promote_without_primary
+from replctl.lake.promotion_without_primary import FoundInStorage, promote_without_primary
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.recovery import recover
 from replctl.lake.table_read import visible_versions

@@ -15,8 +15,8 @@ from replctl.expr.builtin_environment import BuiltinEnvironment
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
 from replctl.expr.deparse import DeparseContext, deparse
-from replctl.expr.dependency import check_dependencies
 from replctl.expr.environment import Column
+from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import RelationScope
 from replctl.parser import ast
 from replctl.parser.parse import parse_statement

@@ -21,7 +21,7 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
-from replctl.expr.dependency import check_dependencies
+from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import RelationScope
 from replctl.expr.sublinks import AnalyzeQuery, OutputColumn
 from replctl.parser import ast

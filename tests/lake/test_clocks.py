@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import pytest
 from fix_lake import Lake
 
-from replctl.catalog.horizon import Horizon, oldest_needed_version
 from replctl.catalog.pg_replication_slots import list_slots
+from replctl.catalog.vacuum_horizon import Horizon, oldest_needed_version
 from replctl.lake.publisher import LakePublisher
 
 _DAY = 86400

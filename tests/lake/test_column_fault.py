@@ -20,7 +20,7 @@ from replctl.errors import PostgresError
 from replctl.lake.column_fault import check_columns, check_decodable, column_fault
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.widened_column import is_wider
-from replctl.replication.conflict import DecodingFailure
+from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
 from replctl.types.numeric import numeric_typmod

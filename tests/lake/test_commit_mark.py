@@ -26,7 +26,7 @@ from replctl.errors import DataCorrupted, ObjectNotInPrerequisiteState
 from replctl.lake import commit_log
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_log import latest_version
-from replctl.lake.promotion import FoundInStorage, accept_restored_catalog
+from replctl.lake.promotion_without_primary import FoundInStorage, accept_restored_catalog
 
 _KEY = b"k" * 32
 _MARK = CommitMark("n", 2, 7, silent=True, undoes=(3, 4), origin="o", origin_at=(5, 6))

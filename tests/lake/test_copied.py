@@ -38,13 +38,13 @@ from replctl.errors import (
     UndefinedFile,
 )
 from replctl.execute import execute
-from replctl.lake import backup, identify
+from replctl.lake import backup, identify_copy
 from replctl.lake.backup import back_up
 from replctl.lake.commit_mark import CommitMark, signed_text
 from replctl.lake.delta_log import latest_version
-from replctl.lake.identify import identify_copied
+from replctl.lake.delta_vacuum import vacuum_table
+from replctl.lake.identify_copy import identify_copied
 from replctl.lake.publisher import LakePublisher
-from replctl.lake.vacuum import vacuum_table
 from replctl.open_node import open_publisher
 from replctl.session import Session
 from replctl.spark import attach_server
@@ -163,7 +163,7 @@ def test_what_was_in_progress_is_ended_in_the_copy_alone(
     DeltaTable(location(copy)).create_checkpoint()
     if is_interrupted:
         with monkeypatch.context() as patch:
-            patch.setattr(identify, "injection_point", _die)
+            patch.setattr(identify_copy, "injection_point", _die)
             with pytest.raises(KeyboardInterrupt):
                 identify_copied(copy)
     assert identify_copied(copy).ended == 1

@@ -12,11 +12,11 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_subscription import Subscription
+from replctl.lake.conflict_message import duplicated, orphan, still_referenced, violation
 from replctl.lake.row_description import RowReader
 from replctl.lake.target import local_target
 from replctl.lake.target_relations import TargetRelations
-from replctl.lake.violation import duplicated, orphan, still_referenced, violation
-from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.node import RemoteColumn, RemoteRelation
 from replctl.session import Session
 from replctl.spark.outcome import Problem

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import select
 
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.horizon import Horizon, trim
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_subscription import (
     Subscription,
@@ -23,8 +22,9 @@ from replctl.catalog.pg_wal import BREAK, CHANGE, TRUNCATE, enter
 from replctl.catalog.state_schema import pg_wal
 from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.catalog.transaction import begin_transaction, commit_transaction
+from replctl.catalog.vacuum_horizon import Horizon, trim
 from replctl.execute import execute
-from replctl.lake.partition import partition_tree
+from replctl.lake.partition_tree import partition_tree
 from replctl.lake.row_owner import copied_member, row_ownership
 from replctl.open_node import open_publisher
 from replctl.replication.reconcile_rules import RowOwnership

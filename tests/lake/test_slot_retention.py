@@ -16,7 +16,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.publisher import LakePublisher
-from replctl.replication.conflict import DecodingFailure
+from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.log_range import LogRange
 from replctl.session import Session
 

@@ -15,7 +15,7 @@ from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_wal import BREAK, CHANGE, LogEntry, entries_between
 from replctl.lake import delta_log, version_chain
 from replctl.lake.publisher import LakePublisher
-from replctl.replication.conflict import DecodingFailure
+from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.log_range import LogRange
 
 

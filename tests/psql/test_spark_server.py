@@ -20,7 +20,7 @@ from patience import PATIENCE, wait_until
 
 from replctl.catalog.open_cluster import open_cluster
 from replctl.spark import find_server, stop_server
-from replctl.spark.jvm import BRIEF_OPTIONS
+from replctl.spark.java_start import BRIEF_OPTIONS
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

@@ -13,7 +13,7 @@ from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import IoError, PostgresError, UniqueViolation
 from replctl.replication.apply import catch_up, groups
-from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import (

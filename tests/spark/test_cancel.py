@@ -18,7 +18,7 @@ from unittest.mock import Mock
 import pytest
 from golden_script import answer_of
 from patience import PATIENCE
-from py4j.clientserver import (  # type: ignore[import-untyped]  # as in spark/jvm.py
+from py4j.clientserver import (  # type: ignore[import-untyped]  # as in spark/java_start.py
     ClientServerConnection,
     JavaParameters,
     PythonParameters,

@@ -44,7 +44,7 @@ def test_a_start_that_failed_is_forgotten(
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from replctl.spark import SparkConf, jvm
+    from replctl.spark import SparkConf, java_start
     from replctl.spark.engine import Engine
 
     # The session that other tests share is there again afterwards
@@ -61,7 +61,7 @@ def test_a_start_that_failed_is_forgotten(
         given.append(properties)
         raise error
 
-    monkeypatch.setattr(jvm, "gateway", fail)
+    monkeypatch.setattr(java_start, "gateway", fail)
     monkeypatch.setattr(SparkContext, "_gateway", object())
     legacy, own = ("spark.sql.legacy.sizeOfNull", "true"), ("spark.driver.memory", "1g")
     with pytest.raises(type(error)):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from replctl.spark.environment import (
+from replctl.spark.installation import pyspark_folder
+from replctl.spark.java_environment import (
     jvm_environment,
     told_to_pyspark,
     without_chosen_properties,
 )
-from replctl.spark.installation import pyspark_folder
 
 
 @pytest.fixture(autouse=True)

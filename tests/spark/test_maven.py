@@ -17,8 +17,8 @@ from patience import wait_until
 
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.spark import maven
-from replctl.spark.environment import JAVA_VARIABLES
 from replctl.spark.java import find_java
+from replctl.spark.java_environment import JAVA_VARIABLES
 from replctl.spark.maven import delta_jars, proxy_options, resolve
 
 _NAME = f"delta-{version('delta_spark')}-spark-4.2"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replctl.spark.query import Query, query, selected, table_rows, union
+from replctl.spark.spark_query import Query, query, selected, table_rows, union
 from replctl.spark.values import TableColumn, TableSource
 
 _COLUMNS = (TableColumn(1, "int4", -1, "id"), TableColumn(2, "text", -1, "name"))

@@ -54,7 +54,7 @@ from replctl.spark.change_data_feed import (
     without_own_sql,
 )
 from replctl.spark.compact import net_effects_sql
-from replctl.spark.foreign_key import first_broken_reference, first_orphan
+from replctl.spark.foreign_key_sql import first_broken_reference, first_orphan
 from replctl.spark.key_path import LeafChange
 from replctl.spark.outcome import (
     Outcome,
@@ -63,7 +63,7 @@ from replctl.spark.outcome import (
     outcome_columns,
     violation_sql,
 )
-from replctl.spark.partition import leaf_number_sql
+from replctl.spark.partition_sql import leaf_number_sql
 from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.staged import Staged
 from replctl.spark.table_comparison import Sides, buckets_query, differences_query

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from replctl import spark
-from replctl.spark.query import Query, query, union
+from replctl.spark.spark_query import Query, query, union
 from replctl.spark.staged import StagedColumn
 from replctl.spark.staging import staged
 

@@ -15,7 +15,7 @@ import pytest
 from patience import wait_until
 
 from replctl.spark.java import find_java
-from replctl.spark.jvm import BRIEF_OPTIONS
+from replctl.spark.java_start import BRIEF_OPTIONS
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ import pytest
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.spark.expression import to_sql
+from replctl.spark.expression_sql import to_sql
 
 _RANDOM = nodes.FuncExpr(1598, "random", "float8", ())
 _OTHER = nodes.FuncExpr(1598, "random", "float8", ())

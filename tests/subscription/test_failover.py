@@ -12,7 +12,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.promotion import promote
 from replctl.catalog.standby import create_standby, receive
-from replctl.lake.promotion import FoundInStorage, promote_without_primary
+from replctl.lake.promotion_without_primary import FoundInStorage, promote_without_primary
 from replctl.spark.engine import Engine
 
 pytestmark = pytest.mark.spark

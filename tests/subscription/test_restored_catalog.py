@@ -10,7 +10,7 @@ import pytest
 from fix_replication import Database
 
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.promotion import accept_restored_catalog
+from replctl.lake.promotion_without_primary import accept_restored_catalog
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ import pytest
 from fix_replication import Database, connect
 
 from replctl.catalog.open_cluster import open_cluster, other_cluster
-from replctl.lake.promotion import accept_restored_catalog
+from replctl.lake.promotion_without_primary import accept_restored_catalog
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

@@ -14,7 +14,7 @@ from fix_replication import Database, connect
 
 from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import PostgresError
-from replctl.lake.promotion import accept_restored_catalog
+from replctl.lake.promotion_without_primary import accept_restored_catalog
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

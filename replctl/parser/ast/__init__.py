@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from replctl.parser.ast.expression import *
-from replctl.parser.ast.node import *
 from replctl.parser.ast.query import *
 from replctl.parser.ast.replication import *
+from replctl.parser.ast.syntax_node import *
 from replctl.parser.ast.table import *
 from replctl.parser.ast.utility import *
 

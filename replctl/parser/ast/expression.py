@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from replctl.parser.ast.node import Node
+from replctl.parser.ast.syntax_node import Node
 from replctl.record import dataclass
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from replctl.parser.ast.expression import RangeVar, RawExpr
-from replctl.parser.ast.node import Node
+from replctl.parser.ast.syntax_node import Node
 from replctl.record import dataclass
 
 # ---------------------------------------------------------------------------------------------

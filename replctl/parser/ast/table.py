@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from replctl.parser.ast.expression import RangeVar, RawExpr, TypeName
-from replctl.parser.ast.node import Node
 from replctl.parser.ast.query import SelectStmt
 from replctl.parser.ast.replication import DefElem
+from replctl.parser.ast.syntax_node import Node
 from replctl.record import dataclass
 
 

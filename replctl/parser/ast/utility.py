@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from replctl.parser.ast.expression import RangeVar, RawExpr, TypeName
-from replctl.parser.ast.node import Node
 from replctl.parser.ast.query import Delete, Insert, SelectStmt, Update
 from replctl.parser.ast.replication import DefElem
+from replctl.parser.ast.syntax_node import Node
 from replctl.record import dataclass
 
 

@@ -2,7 +2,7 @@
 
 Each translation gives the text and the Spark type of its value: a numeric is a DECIMAL where its
 precision is known and fits, else text.  Functions and operators are found by what implements them
-in PostgreSQL (pg_proc.prosrc): functions.py.  What Spark has no exact expression for is computed
+in PostgreSQL (pg_proc.prosrc): function_sql.py.  What Spark has no exact expression for is computed
 in Python, with all that is below it (python_program.py); what Python has not either is refused.
 """
 
@@ -18,9 +18,9 @@ from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.record import dataclass
 from replctl.spark import (
-    aggregates,
-    comparison,
-    functions,
+    aggregate_sql,
+    comparison_sql,
+    function_sql,
     numeric_sql,
     python_program,
     text_conversion,
@@ -148,7 +148,7 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
         case nodes.DistinctExpr():
             valued = replace(context, by_value=True)
             left, right = (_translate(arg, valued) for arg in expr.args)
-            return comparison.is_distinct(left, right)
+            return comparison_sql.is_distinct(left, right)
         case nodes.NullIfExpr():
             return _null_if(expr, context)
         case nodes.ScalarArrayOpExpr():
@@ -167,11 +167,11 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
             return SqlValue(f"coalesce({_joined(args)})", expr.type, args[0].spark)
         case nodes.MinMaxExpr():
             args = _same_type([_translate(arg, context) for arg in expr.args], context)
-            return comparison.greatest_or_least(expr.op, args)
+            return comparison_sql.greatest_or_least(expr.op, args)
         case nodes.RowCompareExpr():
             return _row_comparison(expr, inner)
         case nodes.RelabelType():
-            return functions.relabel(_translate(expr.arg, context), expr.type)
+            return function_sql.relabel(_translate(expr.arg, context), expr.type)
         case nodes.CoerceViaIO():
             return text_conversion.convert(_translate(expr.arg, inner), expr.type)
         case nodes.ArrayCoerceExpr():
@@ -183,7 +183,7 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
                 raise FeatureNotSupported(f'collation "{expr.collation}" is not supported')
             return _translate(expr.arg, context)
         case nodes.SqlValueFunction():
-            return functions.sql_value(expr.name, expr.type, expr.typmod)
+            return function_sql.sql_value(expr.name, expr.type, expr.typmod)
         case nodes.SubscriptingRef():
             return _subscript(expr, inner)
         case nodes.SubLink():
@@ -191,9 +191,9 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
                 raise FeatureNotSupported("subqueries are not supported here")
             return context.subquery(expr)
         case nodes.Aggref():
-            return aggregates.aggregate(expr, lambda arg: _argument(arg, inner))
+            return aggregate_sql.aggregate(expr, lambda arg: _argument(arg, inner))
         case nodes.WindowFunc():
-            return aggregates.window(expr, lambda arg: _argument(arg, inner))
+            return aggregate_sql.window(expr, lambda arg: _argument(arg, inner))
         case nodes.RowExpr() | nodes.FieldSelect():
             raise FeatureNotSupported("row values are not supported")
         case nodes.JsonIsPredicate():
@@ -252,7 +252,7 @@ def _call(
     collation: str | None,
     context: Translation,
 ) -> SqlValue:
-    by_value = functions.is_comparison(function.source) or (
+    by_value = function_sql.is_comparison(function.source) or (
         context.by_value and function.source in numeric_sql.BY_VALUE
     )
     valued = replace(context, by_value=by_value)
@@ -260,7 +260,7 @@ def _call(
     constants = [arg if isinstance(arg, nodes.Const) else None for arg in args]
 
     def call(operands: Sequence[SqlValue]) -> SqlValue:
-        return functions.call(function, operands, result, constants, collation)
+        return function_sql.call(function, operands, result, constants, collation)
 
     value = call(values)
     always = _computed_first(args) if function.is_strict else ()
@@ -300,13 +300,13 @@ def _can_fail(expr: nodes.Expr) -> bool:
         match node:
             case nodes.FuncExpr(function_oid=oid):
                 function = builtin.function_by_oid().get(oid)
-                if function is None or functions.can_fail(function.source):
+                if function is None or function_sql.can_fail(function.source):
                     return True
             case (
                 nodes.OpExpr(operator_oid=oid, name=name)
                 | nodes.ScalarArrayOpExpr(operator_oid=oid, name=name)
             ):
-                if functions.can_fail(_function_of_operator(oid, name).source):
+                if function_sql.can_fail(_function_of_operator(oid, name).source):
                     return True
             case nodes.CoerceViaIO(type=type_):
                 if type_ != "text":
@@ -321,7 +321,7 @@ def _null_if(expr: nodes.NullIfExpr, context: Translation) -> SqlValue:
     function = _function_of_operator(expr.operator_oid, "=")
 
     def build(args: Sequence[SqlValue]) -> str:
-        equal = functions.call(function, args, "bool")
+        equal = function_sql.call(function, args, "bool")
         return f"CASE WHEN {equal.text} THEN NULL ELSE {args[0].text} END"
 
     return SqlValue(
@@ -330,14 +330,14 @@ def _null_if(expr: nodes.NullIfExpr, context: Translation) -> SqlValue:
 
 
 def _same_type(args: list[SqlValue], context: Translation) -> list[SqlValue]:
-    return comparison.same_type(args, by_value=context.by_value)
+    return comparison_sql.same_type(args, by_value=context.by_value)
 
 
 def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue:
     """`x = ANY (array)`: exists() and forall() have PostgreSQL's three values."""
     left, array = expr.args
     function = _function_of_operator(expr.operator_oid, expr.name)
-    valued = replace(context, by_value=functions.is_comparison(function.source))
+    valued = replace(context, by_value=function_sql.is_comparison(function.source))
     value = _translate(left, valued)
     elements = _elements(array)
     if elements is not None:
@@ -347,7 +347,7 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue
 
         def build(args: Sequence[SqlValue]) -> str:
             tests = [
-                functions.call(
+                function_sql.call(
                     function, [args[0], item], "bool", [None, constant], expr.input_collation
                 )
                 for item, constant in zip(args[1:] or items, constants, strict=True)
@@ -361,7 +361,9 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue
         return SqlValue(f"({text})", "bool", "BOOLEAN")
     translated = _translate(array, context)
     item = SqlValue("item_", element_type(translated.type) or "text", translated.spark[6:-1])
-    test = functions.call(function, [value, item], "bool", [None, None], expr.input_collation).text
+    test = function_sql.call(
+        function, [value, item], "bool", [None, None], expr.input_collation
+    ).text
     check_lambda(test)
     quantifier = "exists" if expr.use_or else "forall"
     return SqlValue(f"{quantifier}({translated.text}, item_ -> {test})", "bool", "BOOLEAN")
@@ -448,10 +450,10 @@ def _row_comparison(expr: nodes.RowCompareExpr, context: Translation) -> SqlValu
 
         def build(args: Sequence[SqlValue], rest: str | None = text) -> str:
             if rest is None:
-                return comparison.comparison(expr.name, *args).text
-            before = comparison.comparison(strict_operator, *args).text
-            after = comparison.comparison(opposites[strict_operator], *args).text
-            equal = comparison.comparison("=", *args).text
+                return comparison_sql.comparison(expr.name, *args).text
+            before = comparison_sql.comparison(strict_operator, *args).text
+            after = comparison_sql.comparison(opposites[strict_operator], *args).text
+            equal = comparison_sql.comparison("=", *args).text
             return (
                 f"CASE WHEN {before} THEN TRUE WHEN {after} THEN FALSE WHEN {equal} THEN {rest} END"
             )
@@ -463,7 +465,7 @@ def _row_comparison(expr: nodes.RowCompareExpr, context: Translation) -> SqlValu
 def _array(expr: nodes.ArrayExpr, context: Translation) -> SqlValue:
     if expr.is_multidimensional:
         raise FeatureNotSupported("arrays of more than one dimension are not supported")
-    items = comparison.same_type([_translate(element, context) for element in expr.elements])
+    items = comparison_sql.same_type([_translate(element, context) for element in expr.elements])
     if any(item.type == "numeric" for item in items):
         raise FeatureNotSupported("arrays of numeric are exact text")
     inner = items[0].spark if items else storage_type(expr.element_type)

@@ -20,7 +20,12 @@ from contextlib import ExitStack
 
 from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
-from replctl.catalog.horizon import (
+from replctl.catalog.intent import list_intents, oldest_intent
+from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.pg_subscription import unfinished_copies
+from replctl.catalog.storage import Storage, forget_foreign_commit, relations_with_storage
+from replctl.catalog.transaction import Catalog
+from replctl.catalog.vacuum_horizon import (
     DroppedTable,
     Horizon,
     dropped_tables,
@@ -29,11 +34,6 @@ from replctl.catalog.horizon import (
     oldest_slot_lsn,
     trim,
 )
-from replctl.catalog.intent import list_intents, oldest_intent
-from replctl.catalog.pg_class import Relation, get_relation
-from replctl.catalog.pg_subscription import unfinished_copies
-from replctl.catalog.storage import Storage, forget_foreign_commit, relations_with_storage
-from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError, LockNotAvailable
 from replctl.injection_point import injection_point
 from replctl.lake.delta_files import superfluous_files, unneeded_files, unneeded_log

@@ -33,7 +33,7 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_location_role
 from replctl.lake.location import check_is_empty, check_location
 from replctl.lake.partition_zone import check_partition_zones
-from replctl.lake.storage import give_storage_column
+from replctl.lake.storage_place import give_storage_column
 from replctl.lake.table_folder import TableFolder
 from replctl.parser import ast
 from replctl.session import Session

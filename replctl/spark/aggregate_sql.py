@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.spark import numeric_sql
-from replctl.spark.comparison import is_comparable
+from replctl.spark.comparison_sql import is_comparable
 from replctl.spark.data_type import storage_type
 from replctl.spark.normal_form import grouping_form
 from replctl.spark.order_by import Translate, comparable, sort_key, sortable

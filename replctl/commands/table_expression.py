@@ -14,8 +14,8 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
-from replctl.expr.dependency import check_dependencies
 from replctl.expr.environment import Column as ScopeColumn
+from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import RelationScope
 from replctl.parser import ast
 

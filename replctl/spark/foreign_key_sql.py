@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replctl.spark.comparison import equality_operands
+from replctl.spark.comparison_sql import equality_operands
 from replctl.spark.data_type import storage_type
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import TypedColumn, matches

@@ -21,9 +21,9 @@ from typing import IO
 
 from replctl.cache_directory import cache_directory
 from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState, PostgresError
-from replctl.spark.environment import jvm_environment, told_to_pyspark
 from replctl.spark.installation import pyspark_folder
 from replctl.spark.java import check_user, find_java, java_release, module_options
+from replctl.spark.java_environment import jvm_environment, told_to_pyspark
 from replctl.spark.maven import delta_jars
 from replctl.spark.scratch import Scratch
 from replctl.spark.start_failure import cause, reason, start_hint

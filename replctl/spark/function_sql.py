@@ -17,7 +17,7 @@ from replctl.adt.like import without_needless_escapes
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.spark import numeric_sql
-from replctl.spark.comparison import (
+from replctl.spark.comparison_sql import (
     INFINITE_DATES,
     comparison,
     date_as_timestamp,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from replctl.catalog.pg_class import PartitionBound, RangeDatum
-from replctl.spark.comparison import comparison
+from replctl.spark.comparison_sql import comparison
 from replctl.spark.data_type import literal, storage_type
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.text_conversion import to_text

@@ -1,5 +1,5 @@
-"""Rows that a table does not take, in PostgreSQL's words (execMain.c, nbtinsert.c,
-ri_triggers.c)."""
+"""The words of conflicts: rows that a table does not take, of statements and of subscriptions
+(execMain.c, nbtinsert.c, ri_triggers.c)."""
 
 from __future__ import annotations
 

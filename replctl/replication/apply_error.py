@@ -1,5 +1,5 @@
-"""Conflicts, which stop a subscription: a change that does not fit the subscriber's data, and how
-it is reported.
+"""Errors that stop a subscription: changes that cannot be decoded, or do not fit the subscriber's
+data, and how they are reported.
 
 PostgreSQL's documentation, section 31.5, "Conflicts".
 """

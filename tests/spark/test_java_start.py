@@ -14,7 +14,7 @@ from fake_java import make_java
 from patience import wait_until
 
 from replctl.errors import ConnectionFailure
-from replctl.spark import ServerConf, jvm, start_server
+from replctl.spark import ServerConf, java_start, start_server
 from replctl.spark.java import find_java
 from replctl.spark.scratch import make_scratch
 
@@ -32,7 +32,7 @@ from replctl.spark.scratch import make_scratch
     ],
 )
 def test_has_executors(master: str, expected: bool) -> None:
-    assert jvm.has_executors(master) is expected
+    assert java_start.has_executors(master) is expected
 
 
 @pytest.mark.spark
@@ -40,7 +40,7 @@ def test_why_a_jvm_does_not_start(tmp_path: Path) -> None:
     scratch = make_scratch(tmp_path)
     with (
         pytest.raises(ConnectionFailure) as caught,
-        jvm.gateway({"spark.master": "bogus"}, scratch),
+        java_start.gateway({"spark.master": "bogus"}, scratch),
     ):
         pass
     assert caught.value.message == "could not start Spark"
@@ -58,7 +58,7 @@ def test_why_a_jvm_does_not_start(tmp_path: Path) -> None:
 )
 def test_one_garbage_collector(options: str, expected: str) -> None:
     properties = {"spark.driver.extraJavaOptions": options}
-    given = jvm.arguments(find_java(), properties)
+    given = java_start.arguments(find_java(), properties)
     collectors = [option for option in given if re.fullmatch(r"-XX:\+Use\w+GC", option)]
     assert collectors == [expected]
     assert set(options.split()) - set(given) <= {"-XX:+UseSerialGC"}
@@ -87,7 +87,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.1"\n')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
     monkeypatch.setenv("REPORT", str(tmp_path / "report"))
-    monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
+    monkeypatch.setattr(java_start, "delta_jars", lambda java: [])
     return tmp_path / "report"
 
 
@@ -98,7 +98,10 @@ def test_properties_are_no_arguments_of_a_jvm(report: Path, tmp_path: Path) -> N
     }
     old = os.umask(0)
     try:
-        with pytest.raises(ConnectionFailure), jvm.gateway(properties, make_scratch(tmp_path)):
+        with (
+            pytest.raises(ConnectionFailure),
+            java_start.gateway(properties, make_scratch(tmp_path)),
+        ):
             pass
     finally:
         os.umask(old)
@@ -115,9 +118,9 @@ def test_properties_are_no_arguments_of_a_jvm(report: Path, tmp_path: Path) -> N
 _STARTS = """
 import sys
 from pathlib import Path
-from replctl.spark import jvm
+from replctl.spark import java_start
 from replctl.spark.scratch import make_scratch
-with jvm.gateway({}, make_scratch(Path(sys.argv[1]))):
+with java_start.gateway({}, make_scratch(Path(sys.argv[1]))):
     pass
 """
 _STARTS_A_SERVER = """
@@ -173,13 +176,13 @@ def test_a_jvm_ends_with_a_start_that_fails(
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", _ANSWERS)))
     monkeypatch.setenv("REPORT", str(tmp_path / "pid"))
     monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
-    monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
+    monkeypatch.setattr(java_start, "delta_jars", lambda java: [])
     expected = ConnectionFailure if isinstance(error, RuntimeError) else type(error)
-    before = list(jvm._running)
+    before = list(java_start._running)
     told: dict[str, str] = {}
 
     def start() -> None:
-        with jvm.gateway({}, make_scratch(tmp_path)):
+        with java_start.gateway({}, make_scratch(tmp_path)):
             told.update(os.environ)
             raise error
 
@@ -191,7 +194,7 @@ def test_a_jvm_ends_with_a_start_that_fails(
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text('utf-8').strip()}").exists()
     if isinstance(caught.value, ConnectionFailure):
         assert caught.value.detail == "All masters are unresponsive!"
-    assert jvm._running == before
+    assert java_start._running == before
     assert "PYSPARK_GATEWAY_PORT" not in os.environ
     assert os.environ["PYSPARK_PIN_THREAD"] == "false"
 
@@ -214,11 +217,11 @@ def test_a_jvm_that_ends_while_spark_starts(
     script = _ANSWERS.replace("exec cat", f"read line; {end}")
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", script)))
     monkeypatch.setenv("REPORT", str(tmp_path / "pid"))
-    monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
+    monkeypatch.setattr(java_start, "delta_jars", lambda java: [])
 
     def start() -> NoReturn:
-        with jvm.gateway({}, make_scratch(tmp_path)):
-            stdin = jvm.started().stdin
+        with java_start.gateway({}, make_scratch(tmp_path)):
+            stdin = java_start.started().stdin
             assert stdin is not None
             stdin.write(b"\n")
             stdin.flush()
@@ -247,10 +250,10 @@ def test_a_jvm_is_asked_before_it_ends(tmp_path: Path, monkeypatch: pytest.Monke
     pid = tmp_path / "pid"
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", _ANSWERS)))
     monkeypatch.setenv("REPORT", str(pid))
-    monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
+    monkeypatch.setattr(java_start, "delta_jars", lambda java: [])
     with (
         pytest.raises(ConnectionFailure) as caught,
-        jvm.gateway({}, make_scratch(tmp_path)),
+        java_start.gateway({}, make_scratch(tmp_path)),
     ):
         raise _AsksItsJvm(pid)
     assert caught.value.detail == "Error: no luck"
@@ -261,7 +264,7 @@ def test_a_jvm_reads_the_conf_of_no_other_installation(
 ) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.sql.ansi.enabled false\n", "utf-8")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    with pytest.raises(ConnectionFailure), jvm.gateway({}, make_scratch(tmp_path)):
+    with pytest.raises(ConnectionFailure), java_start.gateway({}, make_scratch(tmp_path)):
         pass
     variables = report.with_suffix(".environment").read_text("utf-8").splitlines()
     (chosen,) = [line for line in variables if line.startswith("SPARK_CONF_DIR=")]
@@ -277,7 +280,7 @@ def test_a_working_directory_that_was_removed(
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(ConnectionFailure), jvm.gateway({}, scratch):
+    with pytest.raises(ConnectionFailure), java_start.gateway({}, scratch):
         pass
     assert report.with_suffix(".cwd").read_text("utf-8").strip() == str(scratch.folder)
 
