@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import delete, insert, select
 
 from replctl.catalog import state_schema
+from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.transaction import Catalog
 from replctl.errors import UnfinishedBatch
 from replctl.record import dataclass
@@ -28,7 +29,7 @@ class ApplyBatch:
     from_lsn: int
     to_lsn: int
     xid: int
-    targets: dict[int, tuple[int | None, int]]
+    targets: dict[int, WriteStep]
     relid: int = 0
     to_digest: str | None = None
 
@@ -87,13 +88,13 @@ def _batch(row: Any) -> ApplyBatch:
     )
 
 
-def load_targets(stored: dict[str, Any]) -> dict[int, tuple[int | None, int]]:
+def load_targets(stored: dict[str, Any]) -> dict[int, WriteStep]:
     """Return the targets of a batch or a copy, by OID: version before and step.
 
     Args:
         stored: the same as read from JSON, whose keys are texts.
     """
-    return {int(relid): (version, step) for relid, (version, step) in stored.items()}
+    return {int(relid): WriteStep(*step) for relid, step in stored.items()}
 
 
 def batches_writing(catalog: Catalog, relids: Collection[int]) -> list[ApplyBatch]:

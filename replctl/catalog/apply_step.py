@@ -4,12 +4,25 @@ crash."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, func, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from replctl.catalog import state_schema
 from replctl.catalog.transaction import Catalog
+
+
+class WriteStep(NamedTuple):
+    """A write of a subscription into a table that is begun.
+
+    Attributes:
+        version: of the table before; None: it had none.
+        number: as `next_apply_step` gives it.
+    """
+
+    version: int | None
+    number: int
 
 
 def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:

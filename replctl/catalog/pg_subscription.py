@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.apply_batch import load_targets
+from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.table_copy import (
     AppliedFilter,
     CopiedDefinition,
@@ -118,7 +119,7 @@ class CopySnapshot:
     lsn: int
     publisher_state: dict[str, Any]
     xid: int
-    targets: dict[int, tuple[int | None, int]]
+    targets: dict[int, WriteStep]
     digest: str | None = None
 
 

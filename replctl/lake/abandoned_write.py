@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeAlias
 
 from replctl.catalog.apply_batch import delete_apply_batch
+from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import Catalog
@@ -18,7 +19,7 @@ from replctl.session import Session
 
 #: A transaction that is written in part: its number, and the tables by OID, each with its version
 #: before and its step.
-Begun: TypeAlias = tuple[int, dict[int, tuple[int | None, int]]]
+Begun: TypeAlias = tuple[int, dict[int, WriteStep]]
 
 
 def note_abandoned(

@@ -15,6 +15,7 @@ from functools import partial
 
 from replctl import spark
 from replctl.catalog.apply_batch import ApplyBatch, delete_apply_batch, insert_apply_batch
+from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_replication_slots import advance_origin
@@ -285,7 +286,7 @@ class BatchApply(TargetWrite):
             self._state.enter_conflicts(catalog, conflicts)
 
     def _write_table(
-        self, writer: TableWriter, work: TableWork, targets: dict[int, tuple[int | None, int]]
+        self, writer: TableWriter, work: TableWork, targets: dict[int, WriteStep]
     ) -> None:
         for number in work.outcome.changed_leaves:
             self.write_leaf(writer, work.outcome, number, targets)
@@ -312,13 +313,12 @@ class BatchApply(TargetWrite):
                 storage = leaf.storage
                 if storage is None or not storage.is_made or leaf.oid in done:
                     continue
-                _version, step = batch.targets[leaf.oid]
                 before, engine = latest_version(storage.location), self._session.engine()
                 with writer.commit_to(
                     leaf.oid,
                     truncates=True,
                     application=self._check.application(leaf.oid),
-                    step=step,
+                    step=batch.targets[leaf.oid].number,
                     may_be_nothing=True,
                 ) as note:
                     spark.jobs.truncate(engine, storage.location, note)

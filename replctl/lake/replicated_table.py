@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from replctl import spark
 from replctl.catalog.aclchk import Privileges
+from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import NumberedCalls
 from replctl.errors import (
@@ -422,7 +423,7 @@ def _restore_properties(session: Session, leaf: Relation) -> None:
 def written_leaves(
     session: Session,
     tables: Mapping[int, Relation],
-    targets: Mapping[int, tuple[int | None, int]],
+    targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> dict[int, int | None]:
     """Return those of a batch's targets that it is written into, with their versions before.
@@ -432,13 +433,13 @@ def written_leaves(
         application: Delta's name for the writer of a table.
     """
     steps = _written_steps(session, tables, targets, application)
-    return {relid: targets[relid][0] for relid, is_undone in steps.items() if not is_undone}
+    return {relid: targets[relid].version for relid, is_undone in steps.items() if not is_undone}
 
 
 def undone_leaves(
     session: Session,
     tables: Mapping[int, Relation],
-    targets: Mapping[int, tuple[int | None, int]],
+    targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> set[int]:
     """Return those that it was written into, and that is undone: another write needs another
@@ -450,7 +451,7 @@ def undone_leaves(
 def _written_steps(
     session: Session,
     tables: Mapping[int, Relation],
-    targets: Mapping[int, tuple[int | None, int]],
+    targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> dict[int, bool]:
     """Return the targets whose step is in the table's log, each with whether it was undone."""

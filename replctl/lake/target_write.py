@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
-from replctl.catalog.apply_step import next_apply_step, note_written_steps
+from replctl.catalog.apply_step import WriteStep, next_apply_step, note_written_steps
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_wal import last_logged_version
@@ -46,12 +46,10 @@ class TargetWrite:
         #: The tables, by the names of the published ones.
         self._local = TargetRelations(state.session, state.subscription)
 
-    def steps(
-        self, catalog: Catalog, leaves: Sequence[Relation]
-    ) -> dict[int, tuple[int | None, int]]:
+    def steps(self, catalog: Catalog, leaves: Sequence[Relation]) -> dict[int, WriteStep]:
         """For each table its version and the number of the step that is going to write it."""
         return {
-            leaf.oid: (
+            leaf.oid: WriteStep(
                 last_logged_version(catalog.connection, leaf.oid),
                 next_apply_step(catalog, self._subscription.oid, leaf.oid),
             )
@@ -109,21 +107,20 @@ class TargetWrite:
         writer: TableWriter,
         outcome: TableOutcome,
         number: int,
-        targets: dict[int, tuple[int | None, int]],
+        targets: dict[int, WriteStep],
     ) -> None:
         """Write an outcome's rows of one leaf, unless that has been done."""
         relid = outcome.leaf_relid(number)
         if relid in outcome.table.done:
             return
         writer.prepare(relid)
-        _version, step = targets[relid]
         if not outcome.table.is_replaced:
             writer.check_unchanged(relid)
         with writer.commit_to(
             relid,
             changes_keys=outcome.changes_keys,
             application=self._check.application(relid),
-            step=step,
+            step=targets[relid].number,
         ) as note:
             outcome.write(number, writer.relations, note)
         if outcome.table.is_replaced:
@@ -138,8 +135,8 @@ class TargetWrite:
         self,
         catalog: Catalog,
         writer: TableWriter,
-        targets: Mapping[int, tuple[int | None, int]],
+        targets: Mapping[int, WriteStep],
     ) -> None:
         """Note the steps of the tables that this transaction has written rows into."""
-        steps = {oid: step for oid, (_version, step) in targets.items() if oid in writer.written}
+        steps = {oid: step.number for oid, step in targets.items() if oid in writer.written}
         note_written_steps(catalog.connection, self._subscription.oid, steps)

@@ -11,6 +11,7 @@ from fix_lake import Lake
 from golden_script import answer_of
 
 from replctl.catalog.apply_batch import ApplyBatch, get_apply_batch, insert_apply_batch
+from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_abandoned, intents_of
 from replctl.catalog.pg_class import Relation, load_relations
@@ -64,7 +65,7 @@ class Batch:
         newest = latest_version(lake.location)
         with lake.session.cluster.write(lake.session.database_oid) as catalog:
             self.xid = begin_transaction(catalog.connection, catalog.database_oid, "1-dead")
-            targets = dict.fromkeys((lake.oid, *others), (newest, 1))
+            targets = dict.fromkeys((lake.oid, *others), WriteStep(newest, 1))
             insert_apply_batch(
                 catalog, ApplyBatch(self.subscription.oid, _FROM_LSN, 9, self.xid, targets)
             )

@@ -21,6 +21,7 @@ from patience import PATIENCE
 from pyarrow import parquet
 
 from replctl.catalog.apply_batch import ApplyBatch, delete_apply_batch, insert_apply_batch
+from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_publication import list_publications
@@ -89,7 +90,7 @@ def test_a_batch_and_a_copy_and_a_transaction_keep_their_versions(lake: Lake) ->
     lake.update(2)
     session = lake.session
     with session.cluster.write(session.database_oid) as catalog:
-        insert_apply_batch(catalog, ApplyBatch(1, 0, 1, 99, {lake.oid: (2, 1)}))
+        insert_apply_batch(catalog, ApplyBatch(1, 0, 1, 99, {lake.oid: WriteStep(2, 1)}))
     lake.update(2)
     with session.cluster.begin(write=True) as connection:
         xid = begin_transaction(connection, session.database_oid, session.cluster.backend)

@@ -1,0 +1,50 @@
+"""Rules that a reader looks for are in the file whose name says so, not behind an import of it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+_PACKAGE = Path(__file__).parent.parent / "replctl"
+
+
+@pytest.mark.parametrize(
+    ("question", "file", "definition"),
+    [
+        ("the row filter validated", "replication/row_filter", "check_row_filter"),
+        ("UPDATE turned into INSERT", "replication/update_transformation", "UPDATE_TRANSFORMATION"),
+        ("a Delta commit matched to an LSN", "lake/commit_log", "enter_versions"),
+        ("a conflict worded", "lake/conflict_message", "violation"),
+        ("the key path chosen for reading", "spark/key_path", "existing_rows"),
+        ("the key path chosen for writing", "spark/key_path", "write_path"),
+        ("partitions overlap", "commands/partition_bound", "check_new_bound"),
+        ('`relation "x" does not exist`', "does_not_exist", "no_relation"),
+        ("a connection string parsed", "conninfo", "parse_conninfo"),
+        ("what is tried again", "lake/retry", "repeated"),
+        ("Java started", "spark/java_start", "gateway"),
+        ("MERGE written", "spark/merge", "write_leaf"),
+        ("disable_on_error obeyed", "disable_on_error", "note_error"),
+        ("a slot invalidated", "catalog/wal_availability", "invalidate_slot"),
+        ("ORDER BY NULLS FIRST for Spark", "spark/order_by", "sort_key"),
+        ("numeric division's scale", "adt/numeric_scale", "division_scale"),
+        ("VACUUM respects slots", "catalog/vacuum_horizon", "oldest_needed_version"),
+        ("pg_get_expr() as a function", "query/pg_get_expr", "pg_get_expr"),
+        ("wal_level obeyed", "catalog/wal_level", "check_for_decoding"),
+        ("locks of tables taken", "relation_lock", "lock_relations"),
+        ("a range of the log", "replication/log_range", "LogRange"),
+        ("values read as text", "expr/value_text", "input_value"),
+    ],
+)
+def test_found_by_name(question: str, file: str, definition: str) -> None:
+    names = set()
+    for node in ast.parse((_PACKAGE / f"{file}.py").read_text("utf-8")).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case _:
+                pass
+    assert definition in names, f"where is {question}?"
