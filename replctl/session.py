@@ -34,8 +34,6 @@ from replctl.session_setting import (
     change_setting,
     configured_settings,
     read_settings,
-    reload_configuration,
-    reset_value,
     setting_value,
     shown_setting,
 )
@@ -273,10 +271,6 @@ class Session:
         """
         return change_setting(self, name, value, is_local=is_local)
 
-    def reset_value(self, name: str) -> str:
-        """Return what RESET makes a setting, in the setting's own unit."""
-        return reset_value(self, name)
-
     def shown_setting(self, name: str) -> str:
         """Return the value of a setting as SHOW prints it.
 
@@ -284,10 +278,6 @@ class Session:
             UndefinedObject: there is none of that name (42704).
         """
         return shown_setting(self, name)
-
-    def reload_configuration(self) -> None:
-        """Read the cluster's configuration again, except for what takes a new connection."""
-        reload_configuration(self)
 
     @property
     def search_path(self) -> tuple[str, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replctl.catalog.function_context import function_context
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.expr.environment import Column
+from replctl.functions.function_context import function_context
 from replctl.query.sqlite import is_answerable, run_query
 from replctl.query.tree import FromSubquery, Output, Query
 from replctl.session import Session

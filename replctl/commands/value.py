@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from replctl.adt.fold import simplified
-from replctl.catalog.function_context import function_context
 from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.functions.function_context import function_context
 from replctl.query.session_form import in_form
 from replctl.query.sqlite import is_answerable, run_query
 from replctl.query.tree import Output, Query

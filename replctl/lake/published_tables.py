@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from replctl.catalog.commit_digest import digest_at
-from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Relation, find_relation_oid, leaf_partitions, load_relations
 from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_namespace import find_schema
@@ -15,7 +14,6 @@ from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import broken_since, last_committed_version
-from replctl.catalog.session_value import session_value
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
     ConnectionFailure,
@@ -24,6 +22,8 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.expr import nodes, pg_node_tree
+from replctl.functions.function_context import function_context
+from replctl.functions.session_value import session_value
 from replctl.lake.column_fault import check_copyable
 from replctl.lake.delta_files import table_size
 from replctl.lake.file_access import check_readable

@@ -7,9 +7,9 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from replctl.catalog.function_context import FunctionContext
 from replctl.errors import CardinalityViolation
 from replctl.expr import nodes
+from replctl.functions.function_context import FunctionContext
 from replctl.query.sqlite import is_answerable, run_query
 from replctl.query.sqlite_value import canonical_form
 from replctl.query.tree import (

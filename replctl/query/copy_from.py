@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from replctl import spark
-from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.errors import SerializationFailure, WrongObjectType
 from replctl.expr import nodes
+from replctl.functions.function_context import function_context
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.retry import repeated
 from replctl.lake.target import inserted_into

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from replctl.adt.fold import simplified
-from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_sequence import NumberedCalls
@@ -12,6 +11,7 @@ from replctl.errors import FeatureNotSupported, InvalidColumnReference, WrongObj
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
 from replctl.expr.enum_order import with_enum_order
+from replctl.functions.function_context import function_context
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
 from replctl.parser import ast

@@ -10,7 +10,6 @@ from itertools import compress
 from replctl import spark
 from replctl.adt.fold import simplified
 from replctl.catalog.aclchk import privileges_of
-from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import NumberedCalls
 from replctl.does_not_exist import no_column
@@ -24,6 +23,7 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.error_location import expr_location, raw_location
+from replctl.functions.function_context import function_context
 from replctl.lake.target import inserted_into
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.session_value import session_value
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.enum_order import sorted_by_order
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.session_value import session_value
 from replctl.lake.table_read import relation_leaves
 from replctl.query.catalog_part import with_answers
 from replctl.query.sql import QueryWriter, WriteQuery, column

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from replctl.adt.functions import arguments
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_replication_slots import (
     ReplicationSlot,
     advance_slot,
@@ -18,9 +17,7 @@ from replctl.catalog.pg_replication_slots import (
     count_decoded,
     note_inactive,
 )
-from replctl.catalog.replication_functions import acquired_slot, check_slot_permissions
 from replctl.catalog.slotsync import check_not_synced
-from replctl.catalog.sql_functions import EVALUATED_BEFORE
 from replctl.catalog.wal_availability import check_not_invalidated
 from replctl.errors import (
     FeatureNotSupported,
@@ -29,6 +26,9 @@ from replctl.errors import (
     PostgresError,
 )
 from replctl.expr import nodes
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.replication_functions import acquired_slot, check_slot_permissions
+from replctl.functions.sql_functions import EVALUATED_BEFORE
 from replctl.lsn import format_lsn, parse_lsn
 from replctl.query.sqlite import run_query
 from replctl.query.tree import Output, Query, functions_of

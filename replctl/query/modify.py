@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from replctl import spark
 from replctl.adt.fold import simplified
-from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import NumberedCalls, sequences_of
@@ -18,6 +17,7 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.error_location import raw_location
+from replctl.functions.function_context import function_context
 from replctl.lake.delta_rules import append_only_error, check_takes_updates, with_delta_columns
 from replctl.lake.target import generating_columns
 from replctl.parser import ast

@@ -9,15 +9,15 @@ from functools import partial
 from replctl import spark
 from replctl.adt.fold import simplified
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Column
 from replctl.catalog.pg_sequence import NumberedCalls, sequences_of
-from replctl.catalog.sql_functions import FUNCTIONS
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.sql_functions import FUNCTIONS
 from replctl.session import Session
 
-#: pg_proc's OIDs of nextval(regclass), currval(regclass), lastval() -> catalog.sql_functions
+#: pg_proc's OIDs of nextval(regclass), currval(regclass), lastval() -> functions.sql_functions
 _FUNCTIONS = {1574: "nextval_oid", 1575: "currval_oid", 2559: "lastval"}
 
 #: What does not compute all that is below it for every row.

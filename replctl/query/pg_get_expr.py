@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, encode_bound, get_relation
 from replctl.catalog.ruleutils import get_expr, partition_bound, partition_key_types
 from replctl.expr import nodes
+from replctl.functions.function_context import FunctionContext
 from replctl.query.deparse_query import deparse_condition
 from replctl.query.row_policy import condition_query, policy_condition
 

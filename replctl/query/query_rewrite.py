@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any
 
 from replctl.catalog.aclchk import Privileges, privileges_of
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_rewrite import view_rule
@@ -17,6 +16,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import InternalError, InvalidObjectDefinition, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.expr.enum_order import with_enum_order
+from replctl.functions.function_context import FunctionContext
 from replctl.query import stored
 from replctl.query.inline_function import check_no_calls, inlined
 from replctl.query.row_policy import condition_query, visible_rows
@@ -101,7 +101,7 @@ class _Rewriter:
     ) -> None:
         self._catalog = context.catalog
         self._environment = context.environment
-        self._row_security = context.settings.setting("row_security")
+        self._row_security = context.session.setting("row_security")
         self._conditions = conditions
         self._reader = reader
         self._varnos = count(max(_varnos(query), default=0) + 1)

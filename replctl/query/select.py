@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog.function_context import FunctionContext, function_context
 from replctl.expr import object_identifier
 from replctl.expr.value_text import output_value
+from replctl.functions.function_context import FunctionContext, function_context
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.inline_function import check_no_calls

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from replctl.catalog.session_value import time_value
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.value_text import shown_type
+from replctl.functions.session_value import time_value
 from replctl.query.tree import transform
 from replctl.result import Result
 from replctl.session import Session

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from replctl.catalog import schema
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_authid import READ_ALL_STATS
 from replctl.catalog.pg_class import Relation, get_relation, load_relations, relation_oids
 from replctl.catalog.transaction import Catalog
@@ -17,6 +16,7 @@ from replctl.errors import (
     IoError,
     ObjectNotInPrerequisiteState,
 )
+from replctl.functions.function_context import FunctionContext
 
 _FORKS = ("main", "fsm", "vm", "init")
 
@@ -82,7 +82,7 @@ def _permitted_size(context: FunctionContext, oid: int, name: str) -> int:
     return database_size(context.catalog, oid)
 
 
-#: prosrc, or the name of a function that has none -> function, as catalog.sql_functions has them.
+#: prosrc, or the name of a function that has none -> function, as functions.sql_functions has them.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_relation_size": _of_relation,
     "pg_table_size": _of_relation,

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from replctl.adt.functions import arguments
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_proc import UserFunction, get_function
 from replctl.errors import FeatureNotSupported, StatementTooComplex
 from replctl.expr import nodes
 from replctl.expr.environment import Routine
 from replctl.expr.value_text import input_value
+from replctl.functions.function_context import FunctionContext
 from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.query.analyze_query import QueryAnalyzer

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 
 from replctl.adt import arrayfuncs
 from replctl.adt.functions import arguments
-from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.sql_functions import EVALUATED_BEFORE, SET_FUNCTIONS
 from replctl.errors import (
     InternalError,
     InvalidRowCountInLimitClause,
@@ -19,6 +17,8 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.expr.enum_order import sorted_by_order
 from replctl.expr.environment import Environment
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.sql_functions import EVALUATED_BEFORE, SET_FUNCTIONS
 from replctl.query.sql import QueryWriter, WriteQuery, column
 from replctl.query.sqlite_expression import ExpressionWriter
 from replctl.query.sqlite_function import (

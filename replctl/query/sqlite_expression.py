@@ -11,13 +11,13 @@ from typing import Any
 from replctl.adt import fold
 from replctl.adt.functions import arguments
 from replctl.adt.interpret import relabelled
-from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.session_value import session_value
-from replctl.catalog.sql_functions import NOT_STRICT, SET_FUNCTIONS
 from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.node_name import sql_name
 from replctl.expr.value_text import input_value
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.session_value import session_value
+from replctl.functions.sql_functions import NOT_STRICT, SET_FUNCTIONS
 from replctl.query.sql import WriteQuery
 from replctl.query.sqlite_aggregate import collected_aggregate, native_aggregate
 from replctl.query.sqlite_function import (

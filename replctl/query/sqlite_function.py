@@ -10,10 +10,10 @@ from functools import lru_cache, partial
 from itertools import zip_longest
 from typing import Any
 
-from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.sql_functions import FUNCTIONS, FUNCTIONS_BY_NAME
 from replctl.ctrl_c import on_ctrl_c
 from replctl.errors import QueryCanceled
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.sql_functions import FUNCTIONS, FUNCTIONS_BY_NAME
 from replctl.query.size import FUNCTIONS as SIZE_FUNCTIONS
 from replctl.query.sqlite_value import shown, sort_key, storer
 from replctl.query.view_catalog import FUNCTIONS as VIEW_FUNCTIONS

@@ -9,10 +9,10 @@ from typing import Any
 
 from replctl.adt import interpret
 from replctl.adt.functions import TAKES_ANY
-from replctl.catalog.sql_functions import SET_FUNCTIONS
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
+from replctl.functions.sql_functions import SET_FUNCTIONS
 from replctl.query.sqlite_function import implementation_of
 from replctl.query.sqlite_value import evaluated_type, has_text_form, loader, storer
 from replctl.types import builtin, text

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import (
     Relation,
     get_relation,
@@ -15,10 +14,11 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_policy import list_policies
 from replctl.catalog.pg_sequence import sequence_state
-from replctl.catalog.system_views import system_rows
-from replctl.catalog.view_rows import in_order
 from replctl.does_not_exist import no_relation
 from replctl.expr.type_names import split_name
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.system_views import system_rows
+from replctl.functions.view_rows import in_order
 from replctl.query.pg_get_expr import condition_text, pg_get_expr
 from replctl.query.standard import information_schema
 from replctl.query.view_definition import view_definition
@@ -44,7 +44,7 @@ def _by_name(context: FunctionContext, name: str, pretty: int = 0) -> str | None
     return _by_oid(context, oid, pretty)
 
 
-#: prosrc -> function, as catalog.sql_functions has them.
+#: prosrc -> function, as functions.sql_functions has them.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_get_expr": pg_get_expr,
     "pg_get_expr_ext": pg_get_expr,

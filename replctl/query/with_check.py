@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Relation
 from replctl.errors import InsufficientPrivilege
 from replctl.expr import nodes
+from replctl.functions.function_context import function_context
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
 from replctl.query.query_rewrite import rewritten

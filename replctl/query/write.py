@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from replctl import spark
 from replctl.catalog.pg_class import Constraint, Relation, load_relations
-from replctl.catalog.session_value import time_value
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
 from replctl.expr import nodes
+from replctl.functions.session_value import time_value
 from replctl.injection_point import injection_point
 from replctl.lake.conflict_message import orphan, still_referenced, violation
 from replctl.lake.delta_rules import with_delta_columns

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from golden_script import answer_of
 
-from replctl.catalog.function_context import function_context
 from replctl.errors import ActiveSqlTransaction, FeatureNotSupported, PostgresError
 from replctl.execute import execute
+from replctl.functions.function_context import function_context
 from replctl.parser import ast
 from replctl.parser.parse import parse_statement
 from replctl.query.analyze_query import QueryAnalyzer

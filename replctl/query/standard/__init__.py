@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from replctl.catalog.function_context import FunctionContext
 from replctl.errors import FeatureNotSupported
+from replctl.functions.function_context import FunctionContext
 from replctl.query.standard import column, constraint, privilege, relation, routine
 from replctl.query.standard.common import Row
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_type import type_schema_oid
 from replctl.catalog.ruleutils import get_expr
 from replctl.expr import nodes
+from replctl.functions.function_context import FunctionContext
 from replctl.query.standard.common import Row, has_any, place, relations, yes_or_no
 from replctl.types.builtin import system_relations_by_oid, types
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.functions.function_context import FunctionContext
 
 Row = dict[str, Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Constraint, Relation, get_relation
 from replctl.catalog.ruleutils import get_expr
 from replctl.expr import nodes
+from replctl.functions.function_context import FunctionContext
 from replctl.query.standard.common import Row, has_any, place, relations, visible, yes_or_no
 
 _KINDS = {"c": "CHECK", "f": "FOREIGN KEY", "p": "PRIMARY KEY", "u": "UNIQUE"}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl
 from replctl.catalog.aclchk import column_acls, privileges_of, relation_acl
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_class import Relation
+from replctl.functions.function_context import FunctionContext
 from replctl.query.standard.common import Row, place, relations, yes_or_no
 
 _TABLE_WORDS = {

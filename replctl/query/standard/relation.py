@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replctl.catalog import schema
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import get_sequence
+from replctl.functions.function_context import FunctionContext
 from replctl.query.query_rewrite import view_query
 from replctl.query.standard.common import Row, place, relations, visible, yes_or_no
 from replctl.query.tree import tables_of

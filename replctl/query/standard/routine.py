@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_proc import UserFunction, list_functions
 from replctl.catalog.pg_type import type_schema_oid
+from replctl.functions.function_context import FunctionContext
 from replctl.query.standard.common import Row, yes_or_no
 
 

@@ -13,7 +13,7 @@ from replctl.expr.environment import SYSTEM_SCHEMA
 from replctl.types import text
 
 if TYPE_CHECKING:
-    from replctl.catalog.function_context import FunctionContext
+    from replctl.functions.function_context import FunctionContext
 
 _UTF8 = 6
 

@@ -37,7 +37,7 @@ from replctl.lsn import INVALID_LSN, format_lsn
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from replctl.catalog.function_context import FunctionContext
+    from replctl.functions.function_context import FunctionContext
     from replctl.session import Session
 
 _PLUGINS = ("pgoutput", "test_decoding")
@@ -56,7 +56,7 @@ def _create_slot(
         check_creatable(connection, failover=bool(failover))
         slot = create_slot_at_end(
             connection,
-            context.settings.setting,
+            context.session.setting,
             name,
             plugin,
             context.catalog.database_oid,
@@ -96,7 +96,7 @@ def _copy_slot(
 ) -> tuple[str, int]:
     check_slot_permissions(context)
     with context.cluster.begin(write=True, in_recovery=True) as connection:
-        check_decoding_requirements(context.settings.setting)
+        check_decoding_requirements(context.session.setting)
         old = slots.get_slot(connection, source)
         if not old.is_logical:
             raise FeatureNotSupported(
@@ -116,7 +116,7 @@ def _copy_slot(
             synced=False,
             owner=_owner(context, old.temporary if temporary is None else temporary),
         )
-        create_slot_within_limits(connection, copied, context.settings.setting)
+        create_slot_within_limits(connection, copied, context.session.setting)
         _check_creation(context, copied)
     return name, copied.confirmed_flush_lsn
 
@@ -130,7 +130,7 @@ def _create_physical_slot(
         lsn = insert_lsn(connection) if immediately_reserve else INVALID_LSN
         owner = _owner(context, temporary)
         slot = ReplicationSlot(name, "", 0, lsn, lsn, type="physical", owner=owner)
-        create_slot_within_limits(connection, slot, context.settings.setting)
+        create_slot_within_limits(connection, slot, context.session.setting)
     return name, lsn or None
 
 
@@ -150,7 +150,7 @@ def _copy_physical_slot(
             )
         owner = _owner(context, old.temporary if temporary is None else temporary)
         copied = replace(old, name=name, standby_home=None, owner=owner)
-        create_slot_within_limits(connection, copied, context.settings.setting)
+        create_slot_within_limits(connection, copied, context.session.setting)
     return name, None
 
 

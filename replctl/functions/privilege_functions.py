@@ -25,7 +25,7 @@ from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.text_form import BLANKS
 
 if TYPE_CHECKING:
-    from replctl.catalog.function_context import FunctionContext
+    from replctl.functions.function_context import FunctionContext
 
 #: Whether a role has a privilege, by its letter, on an object, or may grant it on; None if there is
 #: no such object.

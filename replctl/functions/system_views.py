@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from replctl.catalog import schema_table
-from replctl.catalog.definition_views import DEFINITION_VIEWS
-from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.replication_views import REPLICATION_VIEWS
-from replctl.catalog.session_views import SESSION_VIEWS
-from replctl.catalog.view_rows import Row, in_order, stored_rows
 from replctl.errors import FeatureNotSupported
+from replctl.functions.definition_views import DEFINITION_VIEWS
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.replication_views import REPLICATION_VIEWS
+from replctl.functions.session_views import SESSION_VIEWS
+from replctl.functions.view_rows import Row, in_order, stored_rows
 from replctl.types import builtin
 
 

@@ -11,10 +11,10 @@ from replctl.types import builtin, text
 from replctl.types.timestamp import micros
 
 if TYPE_CHECKING:
-    from replctl.catalog.function_context import FunctionContext
+    from replctl.functions.function_context import FunctionContext
     from replctl.session import Session
 
-#: SqlValueFunction -> what answers it, in catalog.sql_functions.
+#: SqlValueFunction -> what answers it, in functions.sql_functions.
 VALUES = {
     "current_user": "current_user",
     "session_user": "session_user",
@@ -84,7 +84,7 @@ def session_value(context: FunctionContext, expr: Any) -> nodes.Expr | None:
     Raises:
         UndefinedObject: there is no such setting.
     """
-    from replctl.catalog.sql_functions import FUNCTIONS  # not before an expression is looked at
+    from replctl.functions.sql_functions import FUNCTIONS  # not before an expression is looked at
 
     value = time_value(context.session, expr)
     if value is not None:

@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import select
 
 from replctl.catalog import schema, state_schema
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_authid import READ_ALL_STATS
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_publication import Memberships, list_publications
@@ -17,9 +16,10 @@ from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots, or
 from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.vacuum_horizon import oldest_xid_behind
-from replctl.catalog.view_rows import Row, RowsOf, array_text, stored_rows
 from replctl.catalog.wal_availability import WalLimits, wal_availability
 from replctl.catalog.worker import APPLY, last_replies, live_walsenders, live_workers
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.view_rows import Row, RowsOf, array_text, stored_rows
 
 
 def _pg_publication_tables(context: FunctionContext) -> Iterator[Row]:
@@ -156,7 +156,7 @@ def _pg_replication_slots(context: FunctionContext) -> Iterator[Row]:
     table = schema.pg_database
     names = {int(row.oid): row.datname for row in context.catalog.select(table)}
     connection = context.catalog.connection
-    limits = WalLimits.of(context.settings.setting)
+    limits = WalLimits.of(context.session.setting)
     walsenders = live_walsenders(context.cluster, connection)
     replies = last_replies(connection)
     for slot in list_slots(connection):

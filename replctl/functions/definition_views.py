@@ -14,7 +14,8 @@ from replctl.catalog.pg_class import is_valid_index, load_relations, relation_oi
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_type import type_oid
 from replctl.catalog.ruleutils import index_definition
-from replctl.catalog.view_rows import Row, RowsOf, array_text, stored_rows
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.view_rows import Row, RowsOf, array_text, stored_rows
 from replctl.types import builtin
 
 

@@ -12,7 +12,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.types import text
 
 if TYPE_CHECKING:
-    from replctl.catalog.function_context import FunctionContext
+    from replctl.functions.function_context import FunctionContext
 
 
 def _acl_explode(context: FunctionContext, items: str) -> list[list[Any]]:

@@ -14,18 +14,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from replctl.catalog import (
-    acl_functions,
-    definition_functions,
-    information_functions,
-    lsn_functions,
-    origin_functions,
-    privilege_functions,
-    recovery_functions,
-    replication_functions,
-    state_schema,
-)
-from replctl.catalog.function_context import FunctionContext, Implementation
+from replctl.catalog import state_schema
 from replctl.catalog.namespace import is_relation_visible
 from replctl.catalog.pg_class import get_relation, load_relations
 from replctl.catalog.pg_control import check_not_in_recovery
@@ -44,6 +33,18 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.expr import object_identifier, pg_node_tree
+from replctl.functions import (
+    acl_functions,
+    definition_functions,
+    information_functions,
+    lsn_functions,
+    origin_functions,
+    privilege_functions,
+    recovery_functions,
+    replication_functions,
+)
+from replctl.functions.function_context import FunctionContext, Implementation
+from replctl.session_setting import change_setting, reload_configuration, shown_setting
 from replctl.types import builtin, guc, text
 from replctl.types.quote import quote_qualified_identifier
 from replctl.types.timestamp import micros
@@ -157,7 +158,7 @@ def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -
         if name.lower() not in guc.ROLE_SETTINGS:
             reads_all = context.environment.privileges.reads_all_settings
             guc.check_readable(guc.find_setting(name), reads_all=reads_all)
-        return context.settings.shown_setting(name)
+        return shown_setting(context.session, name)
     except (UndefinedObject, InvalidName):
         if missing_ok:
             return None
@@ -168,11 +169,11 @@ def _set_config(
     context: FunctionContext, name: str, value: str | None, is_local: int | None
 ) -> str:
     """As SET, or SET LOCAL, which changes nothing without a block; NULL is the default."""
-    return context.settings.change_setting(name, value, is_local=bool(is_local))
+    return change_setting(context.session, name, value, is_local=bool(is_local))
 
 
 def _reload_conf(context: FunctionContext) -> int:
-    context.settings.reload_configuration()
+    reload_configuration(context.session)
     return 1
 
 

@@ -27,7 +27,7 @@ _READING = ("_oid", "_progress", "_is_setup", "_status")
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from replctl.catalog.function_context import FunctionContext
+    from replctl.functions.function_context import FunctionContext
 
 
 def _create(context: FunctionContext, name: str) -> int:

@@ -14,7 +14,7 @@ from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 if TYPE_CHECKING:
-    from replctl.catalog.function_context import FunctionContext
+    from replctl.functions.function_context import FunctionContext
 
 _VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 

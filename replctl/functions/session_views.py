@@ -6,9 +6,10 @@ import json
 import os
 from collections.abc import Iterator
 
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_authid import READ_ALL_STATS, memberships
-from replctl.catalog.view_rows import Row, RowsOf, array_text, stored_rows
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.view_rows import Row, RowsOf, array_text, stored_rows
+from replctl.session_setting import reset_value
 from replctl.types import guc
 from replctl.types.timestamp import micros
 
@@ -24,26 +25,26 @@ def _pg_roles(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_settings(context: FunctionContext) -> Iterator[Row]:
-    configured = context.settings.configured
+    configured = context.session.configured
     reads_all = context.environment.privileges.reads_all_settings
     for key, setting in guc.settings().items():
         if not guc.is_readable(setting, reads_all=reads_all):
             continue
-        if key in context.settings.settings:
+        if key in context.session.settings:
             source = "session"
-        elif key in context.settings.client_settings:
+        elif key in context.session.client_settings:
             source = "client"
         else:
             source = "configuration file" if key in configured else "default"
         yield {
-            "name": setting.name, "setting": context.settings.setting(key),
+            "name": setting.name, "setting": context.session.setting(key),
             "unit": setting.unit or None, "category": setting.category,
             "short_desc": setting.description, "extra_desc": setting.extra_description or None,
             "context": setting.context, "vartype": setting.type, "source": source,
             "min_val": setting.minimum or None, "max_val": setting.maximum or None,
             "enumvals": array_text(list(setting.values)) if setting.values else None,
             "boot_val": setting.boot_value,
-            "reset_val": context.settings.reset_value(key), "pending_restart": 0,
+            "reset_val": reset_value(context.session, key), "pending_restart": 0,
         }  # fmt: skip
 
 

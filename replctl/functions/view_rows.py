@@ -1,7 +1,7 @@
 """The sources from which the rows of all catalogs and system views are made.
 
 A row is a dict of the columns that are known here; the others have the value that PostgreSQL gives
-them in a database without such features, else NULL. Values are as in catalog.sql_functions."""
+them in a database without such features, else NULL. Values are as in functions.sql_functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import select
 from replctl.catalog import schema_table
 from replctl.catalog.acl import decode_acl
 from replctl.catalog.aclchk import acl_items
-from replctl.catalog.function_context import FunctionContext
+from replctl.functions.function_context import FunctionContext
 from replctl.types import text
 
 Row = dict[str, Any]

@@ -4,34 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_sequence import SequenceValues
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
-
-if TYPE_CHECKING:
-    from replctl.session import Session
-
-
-class Settings(Protocol):
-    """The settings of a session."""
-
-    settings: dict[str, str]
-    configured: dict[str, str]
-    client_settings: dict[str, str]
-
-    def reset_value(self, name: str) -> str: ...
-
-    def setting(self, name: str) -> str: ...
-
-    def shown_setting(self, name: str) -> str: ...
-
-    def change_setting(self, name: str, value: str | None, *, is_local: bool = False) -> str: ...
-
-    def reload_configuration(self) -> None: ...
+from replctl.session import Session
 
 
 @dataclass
@@ -42,7 +22,6 @@ class FunctionContext:
     environment: CatalogEnvironment
     role_name: str
     session_role_name: str
-    settings: Settings
     sequences: SequenceValues
     cluster: Cluster
     session: Session
@@ -61,7 +40,6 @@ def function_context(session: Session, catalog: Catalog) -> FunctionContext:
         session.environment(catalog),
         session.role_name,
         session.session_user[1],
-        session,
         session.sequences,
         session.cluster,
         session,

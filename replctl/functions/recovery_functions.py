@@ -11,12 +11,12 @@ from sqlalchemy import select
 from replctl.catalog import state_schema
 from replctl.catalog.pg_control import check_recovers, read_control
 from replctl.catalog.promotion import WAIT_SECONDS, promote
-from replctl.catalog.replication_functions import check_slot_permissions
 from replctl.catalog.slotsync import pg_sync_replication_slots
 from replctl.errors import NumericValueOutOfRange
+from replctl.functions.replication_functions import check_slot_permissions
 
 if TYPE_CHECKING:
-    from replctl.catalog.function_context import FunctionContext
+    from replctl.functions.function_context import FunctionContext
 
 
 def _is_in_recovery(context: FunctionContext) -> int:

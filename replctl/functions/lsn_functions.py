@@ -15,7 +15,7 @@ from replctl.catalog.transaction import insert_lsn, next_insert_lsn, switch_segm
 from replctl.errors import InvalidParameterValue
 
 if TYPE_CHECKING:
-    from replctl.catalog.function_context import FunctionContext
+    from replctl.functions.function_context import FunctionContext
 
 _TIMELINE = 1
 _FILE_NAME = re.compile(r"[0-9A-Fa-f]{24}")
@@ -44,7 +44,7 @@ def _switch_wal(context: FunctionContext) -> int:
 
 
 def _segment_size(context: FunctionContext) -> int:
-    return int(context.settings.setting("wal_segment_size"))
+    return int(context.session.setting("wal_segment_size"))
 
 
 def _walfile_name(context: FunctionContext, lsn: int) -> str:

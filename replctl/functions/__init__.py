@@ -1,0 +1,1 @@
+"""The functions, views and values that SQL can ask of a cluster and of a session."""
