@@ -43,7 +43,7 @@ from replctl.types.session_form import SessionForm, form_of
 
 if TYPE_CHECKING:
     from replctl.expr.environment import Routine
-    from replctl.spark.engine import Engine
+    from replctl.spark import Engine
 
 #: What client_min_messages keeps back; with another value than these, nothing.
 _KEPT_BACK = {

@@ -21,7 +21,7 @@ from replctl.lake.row_description import RowReader
 from replctl.spark import StoredExpr, Target
 
 if TYPE_CHECKING:
-    from replctl.spark.outcome import Problem
+    from replctl.spark import Problem
 
 
 def violation(

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import hand_over_nonces
@@ -29,9 +28,6 @@ from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
 from replctl.lake.undo import floor_of
 from replctl.lake.version_chain import Chain, relation_chain
 from replctl.record import dataclass
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 #: How many tables a message names.
 _MOST_SHOWN = 10
@@ -92,7 +88,7 @@ def promote_without_primary(standby: Cluster, *, without_tables: bool = False) -
     """
     with standby.begin(write=True, in_recovery=True) as connection:
         check_recovers(connection)
-        found = _look_up(standby, connection, without_tables=without_tables)
+        found = _look_up(standby, Catalog(connection, 0), without_tables=without_tables)
         become_primary(connection)
     return found
 
@@ -109,11 +105,16 @@ def accept_restored_catalog(cluster: Cluster, *, without_tables: bool = False) -
         UndefinedFile: tables are not there (58P01).
     """
     with cluster.begin(write=True) as connection:
-        return _look_up(cluster, connection, without_tables=without_tables)
+        return _look_up(cluster, Catalog(connection, 0), without_tables=without_tables)
 
 
-def _look_up(cluster: Cluster, connection: Connection, *, without_tables: bool) -> FoundInStorage:
-    """Enter complete transactions, and note the others, of which the catalog has lost the log."""
+def _look_up(cluster: Cluster, catalog: Catalog, *, without_tables: bool) -> FoundInStorage:
+    """Enter complete transactions, and note the others, of which the catalog has lost the log.
+
+    Args:
+        catalog: of no database; those of all databases are looked at in its transaction.
+    """
+    connection = catalog.connection
     oids = database_oids(connection)
     if not without_tables:
         _check_storage([table for oid in oids for table in _missing(Catalog(connection, oid))])

@@ -19,7 +19,7 @@ from replctl.session import Session
 from replctl.spark import FeedVersion, ForeignChanges, Mending
 
 if TYPE_CHECKING:
-    from replctl.spark.staged import Staged
+    from replctl.spark import Staged
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,7 @@ from replctl.session import Session
 from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, SentColumn, Target, UniqueKey
 
 if TYPE_CHECKING:
-    from replctl.spark.key_path import LeafChange, WritePath
-    from replctl.spark.outcome import Outcome, Problem
-    from replctl.spark.staged import Staged
+    from replctl.spark import LeafChange, Outcome, Problem, Staged, WritePath
 
 
 @dataclass

@@ -27,7 +27,7 @@ from replctl.replication.refresh_hint import refresh_hint
 from replctl.session import Session
 
 if TYPE_CHECKING:
-    from replctl.spark.staged import Staged
+    from replctl.spark import Staged
 
 _NOT_OWN = "Others have changed rows of the table, so it is not reconciled without being asked."
 

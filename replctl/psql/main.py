@@ -25,8 +25,7 @@ from replctl.psql.variables import PsqlError, Variables
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
     from replctl.session import Session
-    from replctl.spark import SparkConf
-    from replctl.spark.engine import Engine
+    from replctl.spark import Engine, SparkConf
 
 #: Statements may be nested deeply; the parser and its trees are recursive.
 _RECURSION_LIMIT = 20000

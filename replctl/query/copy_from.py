@@ -27,7 +27,7 @@ from replctl.result import Result
 from replctl.session import Session
 
 if TYPE_CHECKING:
-    from replctl.spark.outcome import Problem
+    from replctl.spark import Problem
 from replctl.query.copy_plan import COPY_VARNO, CopyPlan, copy_plan, not_to_kind
 from replctl.query.copy_read import CopiedRows, CopyPlace, read_rows
 

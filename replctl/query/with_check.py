@@ -19,7 +19,7 @@ from replctl.session import Session
 from replctl.spark import StagedColumn
 
 if TYPE_CHECKING:
-    from replctl.spark.outcome import Outcome
+    from replctl.spark import Outcome
 
 _FALSE = nodes.Const("bool", "f")
 _COLUMN = StagedColumn("c1", "bool")

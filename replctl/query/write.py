@@ -39,7 +39,7 @@ from replctl.session import Session
 from replctl.spark import Reference, Target, UniqueKey
 
 if TYPE_CHECKING:
-    from replctl.spark.outcome import Outcome, Problem
+    from replctl.spark import Outcome, Problem
 
 
 #: Of pg_constraint.confdeltype and confupdtype: those that change no other rows.

@@ -23,6 +23,7 @@ from replctl.spark.initial_copy import copied_sql as copied_sql
 from replctl.spark.installation import check_pyspark
 from replctl.spark.java_start import archive_classes as archive_classes
 from replctl.spark.key_path import LeafChange as LeafChange
+from replctl.spark.key_path import WritePath as WritePath
 from replctl.spark.key_path import estimated_path as estimated_path
 from replctl.spark.maven import bring_jars as bring_jars
 from replctl.spark.normal_form import grouping_form as grouping_form
@@ -30,6 +31,8 @@ from replctl.spark.normal_form import is_shown_by_form as is_shown_by_form
 from replctl.spark.order_by import sort_key as sort_key
 from replctl.spark.partition import accepts_sql as accepts_sql
 from replctl.spark.python_functions import uses_python as uses_python
+from replctl.spark.outcome import Outcome as Outcome
+from replctl.spark.outcome import Problem as Problem
 from replctl.spark.partition_sql import accepts_sql as accepts_sql
 from replctl.spark.server import Server as Server
 from replctl.spark.server import ServerConf as ServerConf
@@ -43,6 +46,7 @@ from replctl.spark.set_function import set_function_sql as set_function_sql
 from replctl.spark.shared_feed import SharedFeeds as SharedFeeds
 from replctl.spark.spark_conf import SparkConf as SparkConf
 from replctl.spark.sql_value import SqlValue as SqlValue
+from replctl.spark.staged import Staged as Staged
 from replctl.spark.staged import StagedColumn as StagedColumn
 from replctl.spark.staging import LocalRows as LocalRows
 from replctl.spark.table_comparison import DIFFERENCE_KINDS as DIFFERENCE_KINDS
@@ -74,7 +78,7 @@ from replctl.spark.values import TargetColumn as TargetColumn
 from replctl.spark.values import UniqueKey as UniqueKey
 
 if TYPE_CHECKING:
-    from replctl.spark.engine import Engine
+    from replctl.spark.engine import Engine as Engine
 
 
 def open_engine(conf: SparkConf) -> Engine:
