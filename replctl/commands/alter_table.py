@@ -113,7 +113,7 @@ def find_table(
         if missing_ok:
             return None
         check_schema(ddl.environment, schema_name)
-        raise UndefinedTable(f'relation "{shown}" does not exist')
+        raise no_relation(shown)
     if oid < FIRST_USER_OID:
         raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
     relation = get_relation(ddl.catalog, oid)

@@ -22,6 +22,7 @@ from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import Object, describe, is_membership_of_column, relation_object
 from replctl.commands.retyped import Retyped
 from replctl.commands.sequence import change_sequence
+from replctl.commands.table_expression import columns_used, relation_scope
 from replctl.commands.view_dependency import policies_of_column, views_of_column
 from replctl.errors import (
     DatatypeMismatch,

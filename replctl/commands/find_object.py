@@ -9,7 +9,7 @@ from replctl.catalog.pg_publication import Publication, find_publication
 from replctl.catalog.pg_subscription import Subscription, find_subscription
 from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl
-from replctl.does_not_exist import no_relation, no_schema
+from replctl.does_not_exist import no_schema
 from replctl.errors import (
     AmbiguousFunction,
     InvalidCatalogName,

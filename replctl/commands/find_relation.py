@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.commands.ddl import Ddl
-from replctl.errors import InsufficientPrivilege, UndefinedTable
+from replctl.does_not_exist import no_relation
+from replctl.errors import InsufficientPrivilege
 from replctl.expr.type_names import check_schema, split_relation_name
 from replctl.types.builtin import FIRST_USER_OID
 
@@ -22,7 +23,7 @@ def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) 
         shown = last if schema_name is None else f"{schema_name}.{last}"
         if not missing_ok:
             check_schema(ddl.environment, schema_name)
-            raise UndefinedTable(f'relation "{shown}" does not exist')
+            raise no_relation(shown)
         ddl.notice(f'relation "{last}" does not exist, skipping')
         return None
     if oid < FIRST_USER_OID:

@@ -45,6 +45,7 @@ from replctl.expr.cast_path import CastPaths
 from replctl.expr.enum_order import with_enum_order
 from replctl.expr.sorting import is_sortable
 from replctl.expr.type_names import check_schema, schema_of_relation
+from replctl.lake.conflict_message import duplicated
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import table_source
 from replctl.parser import ast

@@ -350,7 +350,7 @@ def _owning_column(
     schema_name, name = split_name(ddl.environment, table_name)
     oid = ddl.environment.relation_oid(schema_name, name)
     if oid is None:
-        raise UndefinedTable(f'relation "{".".join(table_name)}" does not exist')
+        raise no_relation(".".join(table_name))
     elsewhere = "sequence must be in same schema as table it is linked to"
     if oid < FIRST_USER_OID:
         raise ObjectNotInPrerequisiteState(elsewhere)
@@ -366,5 +366,5 @@ def _owning_column(
         raise ObjectNotInPrerequisiteState(elsewhere)
     column = table.column(column_name)
     if column is None:
-        raise UndefinedColumn(f'column "{column_name}" of relation "{table.name}" does not exist')
+        raise no_column(column_name, table.name)
     return table, column

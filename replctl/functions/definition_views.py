@@ -9,7 +9,6 @@ from typing import Any
 
 from replctl.catalog import schema
 from replctl.catalog.cluster import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
-from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import is_valid_index, load_relations, relation_oids
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_type import type_oid

@@ -188,9 +188,7 @@ class BatchDecoding:
             are_joined: versions may be, as far as they are compared; the result says whether some
                 are.
         """
-        by_leaf: dict[int, list[_Placed]] = defaultdict(list)
-        for placed in entries:
-            by_leaf[placed.entry.relid].append(placed)
+        by_leaf = _by_leaf(entries)
         relations = {relid: published[relid].relation for relid in by_leaf}
         first = published[entries[0].entry.relid]
         has_others = any(map(_has_other_writers, relations.values()))
@@ -401,6 +399,13 @@ def _by_relation(
         if placed.entry.action == CHANGE:
             groups[published[placed.entry.relid].published_as.oid].append(placed)
     return [group for _oid, group in sorted(groups.items())]
+
+
+def _by_leaf(entries: Sequence[_Placed]) -> dict[int, list[_Placed]]:
+    by_leaf: dict[int, list[_Placed]] = defaultdict(list)
+    for placed in entries:
+        by_leaf[placed.entry.relid].append(placed)
+    return by_leaf
 
 
 def _may_join(

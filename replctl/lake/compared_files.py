@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -77,16 +77,7 @@ def compared_files(location: str, version: int, first: int | None = None) -> Com
     """
     first = version if first is None else first
     changes = [_changed_files(location, number) for number in range(first, version + 1)]
-    paths = {path for removes, adds in changes for path, _vector in [*removes, *adds]}
-    earlier: dict[_Key, _Body] | None
-    try:
-        earlier = files_by_key(location, first - 1, paths)
-    except ObjectNotInPrerequisiteState:  # the log begins with the first version
-        removes = [body for found, _adds in changes for body in found.values()]
-        if not all(remove.get("extendedFileMetadata") for remove in removes):
-            raise
-        earlier = None
-    removed, added = _net_files(changes, earlier)
+    removed, added = _net_files(changes, _earlier_files(location, first, changes))
     own = metadata_of(location, first)
     is_first = own is None or first == 0
     before = metadata_at(location, version if is_first else first - 1).action
@@ -104,6 +95,24 @@ def compared_files(location: str, version: int, first: int | None = None) -> Com
     return ComparedFiles(
         old, new, has_row_ids, frozenset(uri for body in bodies for uri in file_uris(body))
     )
+
+
+def _earlier_files(
+    location: str, first: int, changes: Sequence[tuple[dict[_Key, _Body], dict[_Key, _Body]]]
+) -> dict[_Key, _Body] | None:
+    """Return the files before a version that it and those after it name.
+
+    Returns:
+        None: the log begins with the version, and what it removes is complete without them.
+    """
+    paths = {path for removes, adds in changes for path, _vector in [*removes, *adds]}
+    try:
+        return files_by_key(location, first - 1, paths)
+    except ObjectNotInPrerequisiteState:
+        removes = [body for found, _adds in changes for body in found.values()]
+        if not all(remove.get("extendedFileMetadata") for remove in removes):
+            raise
+        return None
 
 
 def _changed_files(location: str, version: int) -> tuple[dict[_Key, _Body], dict[_Key, _Body]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from replctl.psql.print_content import Alignment, Table
+from replctl.psql.print_content import Table
 from replctl.psql.scan_slash import dequote
 from replctl.psql.variables import PsqlError
 from replctl.record import dataclass
@@ -70,10 +70,9 @@ def crosstab(said: Crosstab, table: Table, null: str) -> Table:
             raise _filled(row[row_field], row[column_field], null)
         is_filled.add(place)
         cells[place[0]][place[1] + 1] = row[value_field]
-    alignments: list[Alignment] = [table.alignments[row_field]]
-    alignments += [table.alignments[value_field]] * len(ordered)
+    of_row, of_value = table.alignments[row_field], table.alignments[value_field]
     headers = [null if name is None else name for name in ordered]
-    return Table([names[row_field], *headers], cells, alignments)
+    return Table([names[row_field], *headers], cells, [of_row, *[of_value] * len(ordered)])
 
 
 def _filled(row: str | None, column: str | None, null: str) -> PsqlError:

@@ -125,11 +125,9 @@ def _relation_lister(letters: str) -> _Describer:
             what = "any relations." if pattern is None else f'any relation named "{pattern}".'
             raise PsqlError(f"Did not find {what}")
         owners = pg_authid.role_names(target.catalog)
-        columns = ["Schema", "Name", "Type", "Owner"]
-        if "i" in letters:
-            columns.append("Table")
+        columns = ["Schema", "Name", "Type", "Owner", *(["Table"] if "i" in letters else [])]
+        has_method = bool(set(letters) & set("tmi"))
         if verbose:
-            has_method = set(letters) & set("tmi")
             columns += ["Persistence", *(["Access method"] if has_method else [])]
             columns += ["Size", "Description"]
         tables = _tables_of_indexes(target) if "i" in letters else {}

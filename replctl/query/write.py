@@ -16,7 +16,7 @@ from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjec
 from replctl.expr import nodes
 from replctl.functions.session_value import time_value
 from replctl.injection_point import injection_point
-from replctl.lake.conflict_message import orphan, still_referenced, violation
+from replctl.lake.conflict_message import not_carried_out, orphan, still_referenced, violation
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
 from replctl.lake.partition_tree import partition_tree
@@ -29,7 +29,6 @@ from replctl.lake.target import (
     with_checks,
     with_enum_checks,
 )
-from replctl.lake.violation import not_carried_out, orphan, still_referenced, violation
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.open_relation import open_relation
