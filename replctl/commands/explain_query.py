@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replctl.catalog.function_context import FunctionContext, function_context
 from replctl.commands.define import get_boolean, get_string
 from replctl.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
 from replctl.expr import nodes
+from replctl.functions.function_context import FunctionContext, function_context
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers

@@ -29,11 +29,10 @@ from replctl.spark.maven import bring_jars as bring_jars
 from replctl.spark.normal_form import grouping_form as grouping_form
 from replctl.spark.normal_form import is_shown_by_form as is_shown_by_form
 from replctl.spark.order_by import sort_key as sort_key
-from replctl.spark.partition import accepts_sql as accepts_sql
-from replctl.spark.python_functions import uses_python as uses_python
 from replctl.spark.outcome import Outcome as Outcome
 from replctl.spark.outcome import Problem as Problem
 from replctl.spark.partition_sql import accepts_sql as accepts_sql
+from replctl.spark.python_functions import uses_python as uses_python
 from replctl.spark.server import Server as Server
 from replctl.spark.server import ServerConf as ServerConf
 from replctl.spark.server import attach_server as attach_server
