@@ -193,6 +193,8 @@ def _command_name(statement: ast.Statement) -> str:
             return "GRANT" if statement.is_grant else "REVOKE"
         case ast.CreateTableAs(is_materialized_view=True):
             return "CREATE MATERIALIZED VIEW"
+        case ast.Vacuum(is_analyze=True):
+            return "ANALYZE"
     return name
 
 
@@ -463,5 +465,7 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
         case ast.Vacuum():
             from replctl.commands import vacuum
 
+            if statement.is_analyze:
+                return vacuum.analyze(session, statement)
             return vacuum.vacuum(session, statement)
     assert_never(statement)

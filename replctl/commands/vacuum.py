@@ -1,4 +1,4 @@
-"""VACUUM and CHECKPOINT (vacuum.c)."""
+"""VACUUM, ANALYZE and CHECKPOINT (vacuum.c)."""
 
 from __future__ import annotations
 
@@ -108,6 +108,29 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
     return "VACUUM"
 
 
+def analyze(session: Session, statement: ast.Vacuum) -> str:
+    """Check what ANALYZE names.  There is nothing to do: Delta keeps statistics of each file, and
+    Spark looks at them when it plans.
+
+    Raises:
+        SqlSyntaxError: there is no such option (42601).
+        UndefinedTable, UndefinedColumn: a name is nothing's.
+    """
+    for option in statement.options:
+        if option.name in ("verbose", "skip_locked"):
+            get_boolean(option)
+        elif option.name != "buffer_usage_limit":
+            raise SqlSyntaxError(
+                f'unrecognized ANALYZE option "{option.name}"', position=option.pos
+            )
+    with session.read() as catalog:
+        for item in statement.relations:
+            relation = _relation_of(session, catalog, item)
+            if relation is not None and _is_table(session, relation, "analyze"):
+                _is_permitted(session, catalog, relation, "analyze")
+    return "ANALYZE"
+
+
 def _named(session: Session, table: Relation, error: PostgresError) -> PostgresError:
     """Return the error of a table that cannot be cleaned with the table's name."""
     if error.detail is None:
@@ -116,14 +139,16 @@ def _named(session: Session, table: Relation, error: PostgresError) -> PostgresE
     return error
 
 
-def _is_permitted(session: Session, catalog: Catalog, relation: Relation) -> bool:
+def _is_permitted(
+    session: Session, catalog: Catalog, relation: Relation, verb: str = "vacuum"
+) -> bool:
     """Who may maintain a table, or owns the database, may vacuum it; others are told."""
     privileges = session.privileges(catalog)
     owner = owner_of(catalog, "pg_database", session.database_oid)
     if privileges.acts_for(owner) or privileges.has_on_relation(relation, "m"):
         return True
     session.notice(
-        f'permission denied to vacuum "{relation.name}", skipping it', severity="WARNING"
+        f'permission denied to {verb} "{relation.name}", skipping it', severity="WARNING"
     )
     return False
 
@@ -204,11 +229,11 @@ def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -
     return relation
 
 
-def _is_table(session: Session, relation: Relation) -> bool:
+def _is_table(session: Session, relation: Relation, verb: str = "vacuum") -> bool:
     if relation.kind in ("r", "p", "m"):
         return True
     session.notice(
-        f'skipping "{relation.name}" --- cannot vacuum non-tables or special system tables',
+        f'skipping "{relation.name}" --- cannot {verb} non-tables or special system tables',
         severity="WARNING",
         sqlstate="01000",
     )

@@ -65,6 +65,20 @@ class UtilityBuilder:
     ) -> ast.Vacuum:
         return ast.Vacuum(options, relations or ())
 
+    def analyze_words(
+        self, word: Token, verbose: Token | None, relations: tuple[ast.VacuumRelation, ...] | None
+    ) -> ast.Vacuum:
+        options = () if verbose is None else (ast.DefElem("verbose", None, pos=start_of(verbose)),)
+        return ast.Vacuum(options, relations or (), is_analyze=True)
+
+    def analyze_stmt(
+        self,
+        word: Token,
+        options: tuple[ast.DefElem, ...],
+        relations: tuple[ast.VacuumRelation, ...] | None,
+    ) -> ast.Vacuum:
+        return ast.Vacuum(options, relations or (), is_analyze=True)
+
     def explain_words(self, *parts: Token | ast.SelectStmt | None) -> ast.Explain:
         *words, query = parts
         options = tuple(

@@ -352,10 +352,14 @@ class VacuumRelation(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Vacuum(Node):
-    """VACUUM of the relations, () for all; FULL, FREEZE, VERBOSE and ANALYZE are options, too."""
+    """VACUUM of the relations, () for all; FULL, FREEZE, VERBOSE and ANALYZE are options, too.
+
+    With `is_analyze` it is ANALYZE.
+    """
 
     options: tuple[DefElem, ...] = ()
     relations: tuple[VacuumRelation, ...] = ()
+    is_analyze: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
