@@ -239,6 +239,9 @@ FUNCTIONS_BY_NAME: dict[str, Implementation] = {
     "shobj_description": _shobj_description,
 }
 
+#: Volatile functions that need no session, so that Spark has them, too (spark/volatile.py).
+WITHOUT_SESSION = frozenset({"clock_timestamp", "drandom"})
+
 #: Functions that are called with NULL arguments, too.
 NOT_STRICT = frozenset(
     {

@@ -56,6 +56,8 @@ from replctl.query.tree import (
     OutputColumn,
     Query,
     SetOperation,
+    is_volatile,
+    with_sorted_outputs,
 )
 
 _UNKNOWN = "unknown"
@@ -246,11 +248,10 @@ class QueryAnalyzer:
         current = [output.expr for output in query.outputs if not output.is_junk]
         if list(exprs) == current:
             return query
-        if not query.values and query.set_operation is None and not query.order_by:
-            outputs = tuple(
-                Output(output.name, expr) for output, expr in zip(query.outputs, exprs, strict=True)
-            )
-            return replace(query, outputs=outputs)
+        sorts = [query.outputs[item.output].expr for item in query.order_by]
+        is_plain = not query.values and query.set_operation is None and query.distinct is None
+        if is_plain and not is_volatile(self.environment, tuple(sorts)):
+            return with_sorted_outputs(query, exprs)
         varno = self._new_varno()
         rebased = {
             before: nodes.Var(i, c.type, c.typmod, c.collation, varno)

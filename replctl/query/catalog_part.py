@@ -44,7 +44,7 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
                 return _answer_of(replace(node, test=test), rows)
             case FromSubquery() if _asks_catalogs(node.query, context):
                 rows = run_query(node.query, context, form=canonical_form)
-                return replace(node, query=_query_of(node.query, rows), is_lateral=False)
+                return replace(node, query=query_of_rows(node.query, rows), is_lateral=False)
             case FromTable() if node.is_catalog:
                 conditions = transform(node.conditions, answered)
                 return replace(node, columns=asked[node.varno], conditions=conditions)
@@ -90,7 +90,7 @@ def _answer_of(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
             return nodes.Const(link.type, items, link.typmod, link.collation)
         case "any" | "all" if getattr(link.test, "name", "") not in ("=", "<>"):
             return _each(link, rows)
-    return replace(link, query=_query_of(link.query, rows))
+    return replace(link, query=query_of_rows(link.query, rows))
 
 
 def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
@@ -111,7 +111,7 @@ def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
     return nodes.BoolExpr("or" if link.kind == "any" else "and", tests)
 
 
-def _query_of(query: Query, rows: list[list[str | None]]) -> Query:
+def query_of_rows(query: Query, rows: list[list[str | None]]) -> Query:
     """Return a query that has the rows which another one has given."""
     columns = query.columns
     if not rows:

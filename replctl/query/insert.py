@@ -29,11 +29,17 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
-from replctl.query.next_value import check_defaults, with_call_columns, with_sequence_values
+from replctl.query.next_value import (
+    check_defaults,
+    check_unconditional,
+    with_call_columns,
+    with_sequence_values,
+)
 from replctl.query.permission import check_change, check_conditions, check_query
 from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope
 from replctl.query.row_policy import changed_rows
+from replctl.query.session_calls import divided
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import Output, Query
 from replctl.query.with_check import check_new_rows
@@ -182,22 +188,45 @@ def _new_rows(
         for i, column in enumerate(columns[: len(exprs)], start=1)
         if not _is_overridden(column, statement)
     }
-    missing = {c.attnum: _value_of(c, {}) for c in stored if c.attnum not in given}
-    check_defaults(environment.privileges, [c for c in stored if c.attnum in missing])
-    writer = QueryWriter(dialect)
-    source = writer.write(tree)
-    calls = NumberedCalls(NEXT_VALUE)
-    missing = {attnum: calls.with_columns(expr) for attnum, expr in missing.items()}
+    text = _query_text(session, dialect, tree, stored, given)
+    return _NewRows(stored, None, text, _names(columns[: len(exprs)]))
+
+
+def _query_text(
+    session: Session,
+    dialect: LakeDialect,
+    tree: Query,
+    stored: Sequence[Column],
+    given: dict[int, int],
+) -> str:
+    """Return SQL of a query's rows with w<attnum>: the column of the query, or the default.
+
+    Args:
+        given: attnum -> number of the column of the query.
+    """
+    environment, writer = dialect.context.environment, QueryWriter(dialect)
+    parts, calls = divided(tree, environment), NumberedCalls(NEXT_VALUE)
+    values: dict[int, nodes.Expr] = {}
+    if parts is not None:
+        for number, expr in enumerate(parts.exprs, start=1):
+            check_unconditional(expr)
+            values[number] = calls.with_columns(expr)
+        for oid in calls.sequences:
+            environment.privileges.check_sequence(oid, "Uw")
+    missing = [c for c in stored if c.attnum not in given]
+    check_defaults(environment.privileges, missing)
+    defaults = {c.attnum: calls.with_columns(_value_of(c, {})) for c in missing}
+    source = writer.write(tree if parts is None else parts.rows)
     order = "monotonically_increasing_id()"
     source = with_call_columns(session, dialect.context, calls, source, order)
-    selected = ", ".join(
-        f"c{given[c.attnum]} AS w{c.attnum}"
-        if c.attnum in given
-        else f"{dialect.expr(missing[c.attnum], writer.write)} AS w{c.attnum}"
-        for c in stored
-    )
-    text = f"SELECT {selected or '1 AS w0'} FROM ({source})"
-    return _NewRows(stored, None, text, _names(columns[: len(exprs)]))
+
+    def value(column: Column) -> str:
+        number = given.get(column.attnum)
+        expr = defaults[column.attnum] if number is None else values.get(number)
+        return f"c{number}" if expr is None else dialect.expr(expr, writer.write)
+
+    selected = ", ".join(f"{value(c)} AS w{c.attnum}" for c in stored)
+    return f"SELECT {selected or '1 AS w0'} FROM ({source})"
 
 
 def _names(columns: Sequence[Column]) -> frozenset[str]:

@@ -13,6 +13,7 @@ from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
 from replctl.lake.table_read import relation_leaves
 from replctl.query.catalog_part import with_answers
+from replctl.query.session_calls import check_no_calls
 from replctl.query.sql import QueryWriter, WriteQuery, column
 from replctl.query.sqlite import evaluated_rows
 from replctl.query.sqlite_value import canonical
@@ -183,6 +184,7 @@ class LakeDialect:
         def replaced(node: nodes.Node) -> nodes.Node | None:
             if isinstance(node, nodes.Var) and node.attnum == _TABLEOID_ATTNUM:
                 return replace(node, attnum=_TABLEOID)
+            check_no_calls(self.context.environment, node)
             return session_value(self.context, node)
 
         result: nodes.Expr = nodes.transform(expr, replaced)

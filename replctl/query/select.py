@@ -13,6 +13,7 @@ from replctl.query.inline_function import check_no_calls
 from replctl.query.logical_slot import changes, slot_calls
 from replctl.query.permission import check_query
 from replctl.query.query_rewrite import rewritten
+from replctl.query.session_calls import DividedQuery, divided
 from replctl.query.sql_function import (
     NULL,
     Finish,
@@ -22,7 +23,9 @@ from replctl.query.sql_function import (
     with_results,
 )
 from replctl.query.sqlite import is_answerable, run_query
+from replctl.query.sqlite_value import canonical_form
 from replctl.query.tree import Query, tables_of
+from replctl.record import dataclass
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
 
@@ -53,43 +56,65 @@ def select(
         check_no_calls(context.environment, with_results(query, {c.output: NULL for c in made}))
         calls = [] if made else slot_calls(query, context)
         is_evaluated = bool(made or calls or reads_slots)
-        rows, text = (None, "") if is_evaluated else _answer(query, context)
+        answer = None if is_evaluated else _answer(query, context)
     if reads_slots and not made and not calls:
         from replctl.lake.retention import update_slots
 
         update_slots(session)
         with session.read() as catalog:
-            rows, text = _answer(query, function_context(session, catalog))
+            answer = _answer(query, function_context(session, catalog))
     if runner is not None and made:
         query = with_results(query, {c.output: carry_out(session, c, runner) for c in made})
         with session.read() as catalog:
             context = function_context(session, catalog)
             calls = slot_calls(query, context)
-            rows, text = (None, "") if calls else _answer(query, context)
+            answer = None if calls else _answer(query, context)
     if calls:
         evaluated = {call.expr: changes(session, call) for call in calls}
         with session.read() as catalog:
             context = function_context(session, catalog)
-            rows, text = _answer(query, replace(context, evaluated=evaluated))
-    if rows is None:  # outside of the catalog's transaction: Spark may take long
-        from replctl.spark import StagedColumn
-
-        columns = [
-            StagedColumn(f"c{i}", column.type, column.typmod)
-            for i, column in enumerate(query.columns, start=1)
-        ]
-        rows = _shown(session, query, session.engine().fetch(text, columns))
+            answer = _answer(query, replace(context, evaluated=evaluated))
+    assert answer is not None
+    rows = _fetched(session, query, answer) if isinstance(answer, _SparkPart) else answer
     shown = tuple(ResultColumn(column.name, column.type) for column in query.columns)
     return Result(f"SELECT {len(rows)}", shown, rows)
 
 
-def _answer(query: Query, context: FunctionContext) -> tuple[list[list[str | None]] | None, str]:
+@dataclass(frozen=True, slots=True)
+class _SparkPart:
+    """The part of a query that Spark carries out: its SQL, and the rest of the query, if any."""
+
+    text: str
+    divided: DividedQuery | None
+
+
+def _answer(query: Query, context: FunctionContext) -> list[list[str | None]] | _SparkPart:
     """Return the rows of a query of catalogs; of another one its SQL for Spark."""
+    parts = divided(query, context.environment)
     if is_of_catalogs(query, context):
-        return run_query(query, context), ""
+        if parts is None or not query.from_:
+            return run_query(query, context)
+        return parts.answer(context, run_query(parts.rows, context, form=canonical_form))
     from replctl.query.lake import spark_sql  # not for a query of the catalogs
 
-    return None, spark_sql(query, context)
+    return _SparkPart(spark_sql(query if parts is None else parts.rows, context), parts)
+
+
+def _fetched(session: Session, query: Query, part: _SparkPart) -> list[list[str | None]]:
+    """Return the rows of a query from Spark, which may take long: outside of the catalog's
+    transaction."""
+    from replctl.spark import StagedColumn
+
+    parts = part.divided
+    columns = [
+        StagedColumn(f"c{i}", column.type, column.typmod)
+        for i, column in enumerate((query if parts is None else parts.rows).columns, start=1)
+    ]
+    rows = session.engine().fetch(part.text, columns)
+    if parts is None:
+        return _shown(session, query, rows)
+    with session.read() as catalog:
+        return parts.answer(function_context(session, catalog), rows)
 
 
 def _shown(session: Session, query: Query, rows: list[list[str | None]]) -> list[list[str | None]]:

@@ -7,7 +7,7 @@ A column of FROM is `Var(attnum, varno=...)`; varno is unique within its query l
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 from replctl.catalog.pg_class import Relation
@@ -196,6 +196,22 @@ def transform(value: Any, function: Callable[[Any], Any]) -> Any:
         if after is not before and after != before:
             changes[field.name] = after
     return dataclasses.replace(value, **changes) if changes else value  # type: ignore[type-var]
+
+
+def with_sorted_outputs(query: Query, exprs: Sequence[nodes.Expr]) -> Query:
+    """Return a query with other visible columns, which is sorted by what it was sorted by."""
+    visible = iter(exprs)
+    outputs = [
+        o if o.is_junk else dataclasses.replace(o, expr=next(visible)) for o in query.outputs
+    ]
+    order = []
+    for item in query.order_by:
+        before = query.outputs[item.output]
+        if outputs[item.output].expr != before.expr:
+            outputs.append(replace(before, is_junk=True))
+            item = dataclasses.replace(item, output=len(outputs) - 1)
+        order.append(item)
+    return dataclasses.replace(query, outputs=tuple(outputs), order_by=tuple(order))
 
 
 def is_volatile(environment: Environment, part: Any) -> bool:

@@ -62,3 +62,29 @@ def test_a_volatile_update_without_a_key_is_sent_as_a_whole(
     list(execute(session, "alter table t add primary key (a)"))  # as the HINT says
     with pytest.raises(InternalError, match="this session has no Spark"):
         list(execute(session, "update t set b = random()"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("select a from t where nextval('s') > 0", r"nextval\(\) outside of the SELECT list"),
+        ("select sum(nextval('s')) from t", r"nextval\(\) outside of the SELECT list"),
+        ("select n from (select nextval('s') n, a from t) q", r"nextval\(\) outside of the SELECT"),
+        ("select setval('s', 1) from t union select 1", r"setval\(\) outside of the SELECT list"),
+        ("with q as (select nextval('s') n from t) select * from q", r"nextval\(\) outside of"),
+        ("select nextval('s') n, nextval('s') m from t order by n", "both in ORDER BY or DISTINCT"),
+        ("select nextval('s') from t offset (select a from t)", "with this OFFSET"),
+        ("insert into t select currval('s') from t", r"currval\(\) outside of the SELECT list"),
+        ("insert into t select distinct nextval('s') from t", "in a query whose rows are written"),
+        ("insert into t select nextval('s') from t offset 1", "in a query whose rows are written"),
+        ("insert into t select case when a > 0 then nextval('s') end from t", "nextval in CASE"),
+    ],
+)
+def test_calls_of_the_session_that_are_not_exact_are_refused(
+    session: Session, statement: str, message: str
+) -> None:
+    """Spark runs such queries, which the session has not: they are refused before."""
+    list(execute(session, "create table t (a bigint)"))
+    list(execute(session, "create sequence s"))
+    with pytest.raises(FeatureNotSupported, match=message):
+        list(execute(session, statement))

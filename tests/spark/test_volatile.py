@@ -6,7 +6,9 @@ import pytest
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.functions.sql_functions import WITHOUT_SESSION
 from replctl.spark.expression_sql import to_sql
+from replctl.spark.volatile import CALLS
 
 _RANDOM = nodes.FuncExpr(1598, "random", "float8", ())
 _OTHER = nodes.FuncExpr(1598, "random", "float8", ())
@@ -38,3 +40,7 @@ def test_arguments_of_aggregates_are_refused() -> None:
     total = nodes.Aggref(2111, "sum", "float8", (_RANDOM,))
     with pytest.raises(FeatureNotSupported, match="in the arguments of an aggregate"):
         _sql(total)
+
+
+def test_other_volatile_functions_are_those_of_the_session() -> None:
+    assert set(CALLS) == WITHOUT_SESSION

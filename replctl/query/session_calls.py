@@ -1,0 +1,211 @@
+"""Queries whose SELECT list calls functions of the session: nextval(), setval(), set_config(), ...
+
+Spark has no such functions, and SQLite calls them before it sorts.  So an engine computes the rows
+without the calls; these are carried out afterwards, row by row.  PostgreSQL does so after ORDER BY
+and LIMIT, but before DISTINCT and before a sort by what a call returns (make_sort_input_target in
+planner.c).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from replctl.adt.fold import simplified
+from replctl.catalog.function_context import FunctionContext
+from replctl.catalog.sql_functions import FUNCTIONS, WITHOUT_SESSION
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.expr.environment import Environment
+from replctl.query.catalog_part import query_of_rows
+from replctl.query.sqlite import is_answerable, run_query
+from replctl.query.tree import (
+    FromSubquery,
+    Output,
+    Query,
+    is_closed,
+    is_volatile,
+    tables_of,
+    transform,
+)
+from replctl.record import dataclass
+
+_VARNO = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DividedQuery:
+    """A query whose SELECT list calls functions of the session.
+
+    Attributes:
+        rows: what an engine computes first.
+        rest: the query of these rows that makes the calls, without FROM; columns have varno 0.
+        skipped: as many rows at the beginning are left out after the calls (OFFSET).
+    """
+
+    rows: Query
+    rest: Query
+    skipped: int = 0
+
+    def answer(
+        self, context: FunctionContext, rows: list[list[str | None]]
+    ) -> list[list[str | None]]:
+        """Return the rows of the whole query, as texts.
+
+        Args:
+            rows: those of `rows`, as texts.
+
+        Raises:
+            FeatureNotSupported: the SELECT list has a function that only Spark has.
+            PostgresError: what a call raises.
+        """
+        source = FromSubquery(_VARNO, query_of_rows(self.rows, rows))
+        query = replace(self.rest, from_=(source,))
+        if not is_answerable(query, context.environment):
+            raise FeatureNotSupported(
+                "a SELECT list with functions of the session and of Spark is not supported"
+            )
+        return run_query(query, context)[self.skipped :]
+
+    @property
+    def exprs(self) -> list[nodes.Expr]:
+        """Return the SELECT list, of the columns of `rows`.
+
+        Raises:
+            FeatureNotSupported: PostgreSQL does more with the rows after the calls.
+        """
+        if self.skipped or self.rest != Query(self.rest.outputs):
+            raise FeatureNotSupported(
+                "calls of nextval() with DISTINCT, OFFSET or in ORDER BY are not supported in a"
+                " query whose rows are written"
+            )
+        return [output.expr for output in self.rest.outputs if not output.is_junk]
+
+
+def is_session_call(environment: Environment, node: Any) -> bool:
+    """Return whether a node calls a volatile function that Spark does not have."""
+    if not isinstance(node, nodes.FuncExpr) or node.returns_set:
+        return False
+    function = environment.function(node.function_oid)
+    source = function.source or ""
+    return function.volatility == "v" and source in FUNCTIONS and source not in WITHOUT_SESSION
+
+
+def divided(query: Query, environment: Environment) -> DividedQuery | None:
+    """Return a query in two parts; None if its SELECT list makes no calls for rows.
+
+    Raises:
+        FeatureNotSupported: some calls are to be made before a sort, and some after it.
+    """
+    with_calls = [i for i, o in enumerate(query.outputs) if _has_calls(environment, o.expr)]
+    if not with_calls:
+        return None
+    sorts = [*(item.output for item in query.order_by), *(query.distinct or ())]
+    is_sorted_after = query.distinct == () or not set(sorts).isdisjoint(with_calls)
+    if query.distinct and not query.order_by:
+        is_sorted_after = True
+    if is_sorted_after and query.distinct != () and not set(with_calls) <= set(sorts):
+        raise FeatureNotSupported(
+            "calls of nextval() both in ORDER BY or DISTINCT ON and outside of it are not supported"
+        )
+    columns = _Columns(query, environment)
+    outputs = tuple(replace(o, expr=columns.found(o.expr)) for o in query.outputs)
+    if is_sorted_after:
+        tail: dict[str, Any] = {
+            name: getattr(query, name) for name in ("distinct", "order_by", "limit", "offset")
+        }
+        rows = replace(query, distinct=None, order_by=(), limit=None, offset=None)
+        return DividedQuery(columns.of(rows), Query(outputs, **tail))
+    sorted_ = {i: columns.number(query.outputs[i].expr) for i in sorts}
+    limit, skipped = _limit(query)
+    rows = replace(
+        query,
+        distinct=None if query.distinct is None else tuple(sorted_[i] for i in query.distinct),
+        order_by=tuple(replace(item, output=sorted_[item.output]) for item in query.order_by),
+        limit=limit,
+        offset=None,
+    )
+    return DividedQuery(columns.of(rows), Query(outputs), skipped)
+
+
+class _Columns:
+    """The columns of the rows that an engine computes."""
+
+    def __init__(self, query: Query, environment: Environment) -> None:
+        self._query = query
+        self._environment = environment
+        self._exprs: list[nodes.Expr] = []
+
+    def of(self, query: Query) -> Query:
+        """Return a query with these columns; with one that nobody asks for, if there are none."""
+        exprs = self._exprs or [nodes.Const("int4", "1")]
+        return replace(query, outputs=tuple(Output("", expr) for expr in exprs))
+
+    def number(self, expr: nodes.Expr) -> int:
+        """Return the index of a column."""
+        if expr not in self._exprs or is_volatile(self._environment, expr):
+            self._exprs.append(expr)
+            return len(self._exprs) - 1
+        return self._exprs.index(expr)
+
+    def found(self, expr: nodes.Expr) -> nodes.Expr:
+        """Return an expression that finds in columns what the engine computes of it."""
+        if not _has_calls(self._environment, expr):
+            return self._column(expr)
+        result: nodes.Expr = nodes.transform(expr, self._replaced)
+        return result
+
+    def _replaced(self, node: Any) -> nodes.Expr | None:
+        if isinstance(node, nodes.SubLink) and self._asks_session(node):
+            return node
+        is_column = isinstance(
+            node, nodes.Var | nodes.Aggref | nodes.WindowFunc | nodes.GroupingFunc | nodes.SubLink
+        )
+        return self._column(node) if is_column or node in self._query.group_by else None
+
+    def _column(self, expr: Any) -> nodes.Expr:
+        number = self.number(expr) + 1
+        return nodes.Var(number, expr.type, nodes.typmod(expr), nodes.collation(expr), varno=0)
+
+    def _asks_session(self, link: nodes.SubLink) -> bool:
+        """Return whether a subquery has calls and asks no table: it is computed once."""
+        has_calls = _has_calls(self._environment, link)
+        return has_calls and is_closed(link.query) and not any(tables_of(link.query))
+
+
+def _has_calls(environment: Environment, part: Any) -> bool:
+    found = False
+
+    def note(node: Any) -> None:
+        nonlocal found
+        found = found or is_session_call(environment, node)
+
+    transform(part, note)
+    return found
+
+
+def _limit(query: Query) -> tuple[nodes.Expr | None, int]:
+    """Return the LIMIT of the rows for which PostgreSQL makes the calls, those of OFFSET included,
+    and how many these are."""
+    if query.offset is None:
+        return query.limit, 0
+    offset = simplified(query.offset)
+    limit = None if query.limit is None else simplified(query.limit)
+    if not isinstance(offset, nodes.Const) or not isinstance(limit, nodes.Const | None):
+        raise FeatureNotSupported("calls of nextval() with this OFFSET are not supported")
+    skipped = max(int(offset.value or 0), 0)
+    if limit is None or limit.value is None:
+        return None, skipped
+    return replace(limit, value=str(int(limit.value) + skipped)), skipped
+
+
+def check_no_calls(environment: Environment, node: Any) -> None:
+    """Refuse a call that is to be carried out in the middle of a query over tables.
+
+    Raises:
+        FeatureNotSupported: the node is one.
+    """
+    if is_session_call(environment, node):
+        raise FeatureNotSupported(
+            f"{node.name}() outside of the SELECT list of a query over tables is not supported"
+        )
