@@ -208,7 +208,7 @@ def with_sorted_outputs(query: Query, exprs: Sequence[nodes.Expr]) -> Query:
     for item in query.order_by:
         before = query.outputs[item.output]
         if outputs[item.output].expr != before.expr:
-            outputs.append(replace(before, is_junk=True))
+            outputs.append(dataclasses.replace(before, is_junk=True))
             item = dataclasses.replace(item, output=len(outputs) - 1)
         order.append(item)
     return dataclasses.replace(query, outputs=tuple(outputs), order_by=tuple(order))
