@@ -20,7 +20,7 @@ from replctl.catalog.pg_class import (
 from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.pg_inherits import insert_parent
 from replctl.catalog.pg_type import type_oid
-from replctl.catalog.storage import StorageColumn, insert_storage_column
+from replctl.catalog.storage import StorageColumn, insert_storage_column, release_storage_name
 from replctl.catalog.transaction import Catalog
 from replctl.expr import pg_node_tree
 from replctl.types import builtin
@@ -262,9 +262,7 @@ def replace_storage_column(
         atttypid=type_oid(former.type),
         atttypmod=former.typmod,
     )
-    catalog.delete(
-        stored, stored.c.relid == relid, stored.c.name == column.name, stored.c.attnum < 0
-    )
+    release_storage_name(catalog, relid, column.name)
     insert_storage_column(catalog, relid, column.number, column.name, column.since_version)
     catalog.update(
         attribute,

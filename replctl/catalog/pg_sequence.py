@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
@@ -15,6 +15,7 @@ from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
 from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
+    FeatureNotSupported,
     InternalError,
     NumericValueOutOfRange,
     ObjectNotInPrerequisiteState,
@@ -147,20 +148,31 @@ class NumberedCalls:
         return result
 
     def taken(self, take: Callable[[int, int], range], count: int) -> list[range]:
-        """Return the values of each call for so many rows: in each row the calls of one sequence
-        take consecutive ones.
+        """Return the values of each call for so many rows (`taken_by_calls`)."""
+        return taken_by_calls(self.sequences, take, count)
 
-        Args:
-            take: takes values of a sequence: its OID, and how many.
-        """
-        of_row = Counter(self.sequences)
-        values = {oid: take(oid, count * calls) for oid, calls in of_row.items()}
-        before: Counter[int] = Counter()
-        found = []
-        for oid in self.sequences:
-            found.append(values[oid][before[oid] :: of_row[oid]])
-            before[oid] += 1
-        return found
+
+_Called = TypeVar("_Called", bound=Hashable)
+
+
+def taken_by_calls(
+    calls: Iterable[_Called], take: Callable[[_Called, int], range], count: int
+) -> list[range]:
+    """Return the values of each call of nextval() for so many rows: in each row the calls of one
+    sequence take consecutive ones.
+
+    Args:
+        calls: the sequence of each call.
+        take: takes values of a sequence: which, and how many.
+    """
+    of_row = Counter(calls)
+    values = {called: take(called, count * number) for called, number in of_row.items()}
+    before: Counter[_Called] = Counter()
+    found = []
+    for called in calls:
+        found.append(values[called][before[called] :: of_row[called]])
+        before[called] += 1
+    return found
 
 
 def delete_sequence(catalog: Catalog, relid: int) -> None:
@@ -208,13 +220,34 @@ def _select(catalog: Catalog, *where: ColumnElement[bool]) -> list[Sequence]:
 
 def _next_values(catalog: Catalog, connection: Connection, relid: int, count: int) -> range:
     relation, sequence = _sequence(catalog, relid)
-    values = _values_after(sequence, *_state(connection, relid), count)
+    return values_after(sequence, relation.name, *_state(connection, relid), count)
+
+
+def values_after(
+    sequence: Sequence, name: str, last_value: int, is_called: bool, count: int
+) -> range:
+    """Return the values that a sequence gives next.
+
+    Args:
+        name: its name, for an error.
+        last_value, is_called: how far it has come.
+
+    Raises:
+        SequenceGeneratorLimitExceeded: it has not so many left (2200H).
+        FeatureNotSupported: it begins again on the way.
+    """
+    values = _values_after(sequence, last_value, is_called, count)
+    if values is None and sequence.cycles:
+        raise FeatureNotSupported(
+            f'more values than the sequence "{name}" has left before it cycles are not supported in'
+            " one statement"
+        )
     if values is None:
         end, limit = "maximum", sequence.maximum
         if sequence.increment < 0:
             end, limit = "minimum", sequence.minimum
         raise SequenceGeneratorLimitExceeded(
-            f'nextval: reached {end} value of sequence "{relation.name}" ({limit})'
+            f'nextval: reached {end} value of sequence "{name}" ({limit})'
         )
     return values
 
@@ -250,6 +283,15 @@ class SequenceValues:
             self._current[relid] = values[-1]
             self._last = relid
         return values
+
+    def take_first(self, catalog: Catalog, relid: int, count: int) -> None:
+        """Take the first values of a sequence that the transaction of `catalog` has made."""
+        sequence = get_sequence(catalog, relid)
+        assert sequence is not None
+        last = sequence.start + sequence.increment * (count - 1)
+        _put_state(catalog.connection, relid, last, is_called=True)
+        self._current[relid] = last
+        self._last = relid
 
     def upcoming(self, catalog: Catalog, relid: int, count: int) -> range:
         """Return the values that `take` would give; they are not taken.
@@ -322,7 +364,7 @@ def _values_after(sequence: Sequence, last_value: int, is_called: bool, count: i
     end; None if there are not so many."""
     step = sequence.increment
     starts = [last_value + step if is_called else last_value]
-    if sequence.cycles:
+    if sequence.cycles and not sequence.minimum <= starts[0] <= sequence.maximum:
         starts.append(sequence.minimum if step > 0 else sequence.maximum)
     for start in starts:
         values = range(start, start + step * count, step)

@@ -262,6 +262,12 @@ def reserve_storage_name(
     )
 
 
+def release_storage_name(catalog: Catalog, relid: int, name: str) -> None:
+    """Forget that a name is reserved: a column of the relation gets it."""
+    stored = state_schema.storage_column
+    catalog.delete(stored, stored.c.relid == relid, stored.c.name == name, stored.c.attnum < 0)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredRelation:
     """A relation that has a Delta table, or is going to.

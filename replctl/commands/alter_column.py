@@ -26,7 +26,6 @@ from replctl.errors import (
     SqlSyntaxError,
     WrongObjectType,
 )
-from replctl.expr import nodes
 from replctl.lake.storage_place import give_storage_column
 from replctl.parser import ast
 from replctl.types.builtin import system_columns
@@ -44,7 +43,7 @@ def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
     Raises:
         DuplicateColumn: it is there already.
         WrongObjectType, InvalidTableDefinition: the table's column are another's matter.
-        FeatureNotSupported: rows that are there would have to be written again.
+        FeatureNotSupported: the rows that are there cannot compute their values.
     """
     definition = command.column
     assert definition is not None
@@ -60,6 +59,10 @@ def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
     check_column_name(definition.name)
     check_type(ddl.environment, definition)
     children = children_of(ddl.catalog, relation.oid)
+    if draft.column.identity and children and recurses and not relation.is_partitioned:
+        raise InvalidTableDefinition(
+            "cannot recursively add identity column to table that has child tables"
+        )
     if children and not recurses:
         raise InvalidTableDefinition("column must be added to child tables too")
     _add_to(ddl, relation, draft)
@@ -85,12 +88,16 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
         with without_position():
             default = default_expression(ddl.environment, whole, column, raw, ddl.now)
         column = replace(column, default=default)
-    has_rows = ddl.has_rows(relation)
-    if has_rows and column.default is not None:
-        column = replace(column, missing_value=_missing_value(ddl, column, column.default))
+    place = None
+    if ddl.has_rows(relation) and column.default is not None:
+        if column.generated or contains_volatile(ddl.environment, column.default):
+            place = ddl.filled.add(relation, column)
+        else:
+            what = "the default of a column that is added to rows"
+            column = replace(column, missing_value=constant_value(ddl, column.default, what))
     insert_column(ddl.catalog, relation.oid, column)
     if relation.storage is not None:
-        give_storage_column(ddl.catalog, relation.oid, column)
+        give_storage_column(ddl.catalog, relation.oid, column, place)
     if column.not_null:
         require_not_null(ddl, ddl.relation(relation.oid), column)
     for child_oid in children_of(ddl.catalog, relation.oid):
@@ -98,22 +105,12 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
         existing = child.column(column.name)
         if existing is None:
             below = replace(draft.column, is_local=False, inherited_count=1)
-            _add_to(ddl, child, replace(draft, column=below))
+            _add_to(ddl, child, ColumnDraft(below, raw))
             continue
         _check_alike(child, existing, column)
         merged = replace(existing, inherited_count=existing.inherited_count + 1)
         update_column(ddl.catalog, child.oid, merged)
         ddl.notice(f'merging definition of column "{column.name}" for child "{child.name}"')
-
-
-def _missing_value(ddl: Ddl, column: Column, default: nodes.Expr) -> str | None:
-    """Return what the rows that are there have in a new column: its default, as it is now."""
-    if column.generated or contains_volatile(ddl.environment, default):
-        what = "a stored generated column" if column.generated else "a volatile default"
-        raise FeatureNotSupported(
-            f"adding a column with {what} to a table with rows is not supported"
-        )
-    return constant_value(ddl, default, "the default of a column that is added to rows")
 
 
 def _check_alike(child: Relation, existing: Column, column: Column) -> None:

@@ -289,6 +289,7 @@ def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     version = None
     has_rows = ddl.has_rows(before)
     if has_rows:
+        ddl.retyped.add(before.oid)
         changes = [replace(c, value=in_form(ddl.session, c.value)) for c in moved]
         made = ddl.rewritten(
             TableRewrite(before.oid, tuple(_new_values(ddl.environment, before, changes)))

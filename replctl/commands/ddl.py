@@ -17,12 +17,13 @@ from typing import TypeVar
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation, get_relation, load_relations
 from replctl.catalog.transaction import Catalog
+from replctl.commands.filled import FilledColumns
 from replctl.errors import IoError, Notice, PostgresError, TransactionInProgress
 from replctl.lake.definition import changing_definitions
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_readable
 from replctl.lake.recovery import recover
-from replctl.lake.rewrite import RewrittenTable, TableRewrite, rewrite_table
+from replctl.lake.rewrite import ColumnRewrite, RewrittenTable, TableRewrite, rewrite_table
 from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
 from replctl.session import Session
@@ -57,7 +58,9 @@ class Ddl:
         session, catalog: whose it is, and the catalogs to change.
         environment: the database as it is now.
         made: OIDs of the relations that the statement has made, which have no rows.
+        filled: the new columns that each row computes.
         rewrites: tables that have to be written before the statement takes effect.
+        retyped: OIDs of the tables of which columns change their types.
         last_writes: commits to make, by table, once nothing can refuse the statement any more.
     """
 
@@ -75,7 +78,9 @@ class Ddl:
         self.notices: list[Notice] = []
         self.row_checks: list[RowCheck] = []
         self.concerned: set[int] = set()
+        self.filled = FilledColumns(self)
         self.rewrites: list[TableRewrite] = []
+        self.retyped: set[int] = set()
         self.last_writes: list[tuple[int, Callable[[], int | None]]] = []
         self._rewritten = rewritten
 
@@ -134,11 +139,23 @@ class Ddl:
         """Return what the rewrite of a table has made; None, and it is asked for, if it is still to
         be done, or somebody has written the table since."""
         made = self._rewritten.get(rewrite)
-        storage = self.relation(rewrite.relid).storage
-        if made is None or storage is None or latest_version(storage.location) != made.version:
+        if made is None or not self._is_newest(rewrite.relid, made):
             self.rewrites.append(rewrite)
             return None
         return made
+
+    def made_columns(self, relid: int, columns: Sequence[ColumnRewrite]) -> RewrittenTable | None:
+        """Return the rewrite of a table that has made columns first; None if there is none, or
+        somebody has written the table since."""
+        for rewrite, made in self._rewritten.items():
+            is_alike = rewrite.relid == relid and rewrite.is_row_by_row
+            if is_alike and rewrite.columns[: len(columns)] == tuple(columns):
+                return made if self._is_newest(relid, made) else None
+        return None
+
+    def _is_newest(self, relid: int, made: RewrittenTable) -> bool:
+        storage = self.relation(relid).storage
+        return storage is not None and latest_version(storage.location) == made.version
 
 
 @contextmanager
@@ -170,6 +187,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                     with changing_definitions(session) as catalog:
                         ddl = Ddl(session, catalog, rewritten)
                         result = _attempt(ddl, change)
+                        ddl.filled.finish()
                         versions = _versions(ddl)
                         failing = [c for c in ddl.row_checks if passed.get(c) != versions]
                         is_checked = not failing and ddl.concerned <= locked

@@ -168,6 +168,7 @@ def _insert(ddl: Ddl, place: Schema, name: str, sequence: Sequence, state: State
         "n",
         _COLUMNS,
     )
+    ddl.made.add(oid)
     insert_relation(ddl.catalog, relation)
     insert_sequence(ddl.catalog, replace(sequence, relid=oid), state)
 

@@ -1,4 +1,5 @@
-"""Columns whose type changes get a new column in storage, filled from the old one.
+"""Columns whose type changes get a new column in storage, filled from the old one; so do columns
+that are added with a default that each row computes.
 
 The table is written in commits that are not decoded: a rewrite is no change of rows.  The old
 column stays, for changes that are still to be decoded, and for ROLLBACK; until the definition that
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_sequence import Sequence, taken_by_calls, values_after
 from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.storage import reserve_storage_name, storage_names
 from replctl.errors import ObjectInUse, SerializationFailure
@@ -23,7 +25,7 @@ from replctl.lake.storage_place import free_name
 from replctl.lake.table_write import TableWriter, writing_locked
 from replctl.record import dataclass
 from replctl.session import Session
-from replctl.spark import TableColumn
+from replctl.spark import TableColumn, table_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,43 @@ class ColumnRewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class NewSequence:
+    """A sequence that the statement makes, so that nobody else takes its values.
+
+    Attributes:
+        name: its name, for errors.
+        sequence: without its OID.
+        taken: as many values other tables of the statement have taken.
+    """
+
+    name: str
+    sequence: Sequence
+    taken: int
+
+    def values(self, count: int) -> range:
+        """Return the values for a table.
+
+        Raises:
+            SequenceGeneratorLimitExceeded: it has not so many (2200H).
+        """
+        first, known = self.sequence.start, self.taken + count
+        return values_after(self.sequence, self.name, first, False, known)[self.taken :]
+
+
+@dataclass(frozen=True, slots=True)
 class TableRewrite:
-    """The columns of a relation that change together."""
+    """The columns of a relation that change together.
+
+    Attributes:
+        is_row_by_row: the values are computed once for each row, in the order of the rows.
+        calls: for each call of nextval() in the values, `row_number_name(i)` there, its sequence:
+            an OID, or one that the statement makes.
+    """
 
     relid: int
     columns: tuple[ColumnRewrite, ...]
+    is_row_by_row: bool = False
+    calls: tuple[int | NewSequence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +91,12 @@ class RewrittenTable:
     Attributes:
         names: the names of the new columns in storage, by attnum.
         version: the Delta version that has them.
+        rows: how many rows have got values, if these are computed row by row.
     """
 
     names: Mapping[int, str]
     version: int
+    rows: int
 
 
 def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
@@ -83,20 +119,51 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
             spark.jobs.add_columns(engine, location, added, note)
         injection_point("rewrite.after-columns")
         values = {names[column.attnum]: column.value for column in rewrite.columns}
-
-        def fill() -> int:
-            before = latest_version(location)
-            with writer.commit_to(relation.oid, silent=True, may_be_nothing=True) as note:
-                spark.jobs.rewrite_columns(engine, location, values, note)
-            after = latest_version(location)
-            if before is None or after is None or after > before + 1:
-                raise SerializationFailure("could not serialize access due to concurrent update")
-            return after
-
-        version = repeated(fill)
+        version, rows = repeated(lambda: _fill(writer, rewrite, location, values))
         injection_point("rewrite.after-fill")
         writer.note_storage(relation.oid, [], version)
-    return RewrittenTable(names, version)
+    return RewrittenTable(names, version, rows)
+
+
+def _fill(
+    writer: TableWriter, rewrite: TableRewrite, location: str, values: Mapping[str, str]
+) -> tuple[int, int]:
+    """Fill new columns; the version that has them, and the number of rows."""
+    engine = writer.session.engine()
+    before, rows = latest_version(location), 0
+    if rewrite.is_row_by_row:
+        rows = spark.jobs.count_rows(engine, f"SELECT 1 FROM {table_name(location)}")
+    numbers = _numbers(writer.session, rewrite.calls, rows)
+    with writer.commit_to(rewrite.relid, silent=True, may_be_nothing=True) as note:
+        if rows:
+            spark.jobs.rewrite_rows(engine, location, values, numbers, note)
+        elif not rewrite.is_row_by_row:
+            spark.jobs.rewrite_columns(engine, location, values, note)
+    after = latest_version(location)
+    if before is None or after is None or after > before + 1:
+        if rows and after is not None:  # the rows of the others are not among those that were read
+            with writer.commit_to(rewrite.relid, silent=True) as note:
+                spark.jobs.restore(engine, location, after - 1, note)
+        raise SerializationFailure("could not serialize access due to concurrent update")
+    return after, rows
+
+
+def _numbers(session: Session, calls: tuple[int | NewSequence, ...], rows: int) -> dict[str, range]:
+    """Return the values of calls of nextval() for all rows."""
+
+    def take(called: int | NewSequence, count: int) -> range:
+        if isinstance(called, NewSequence):
+            return called.values(count)
+        with session.read() as catalog:
+            return session.sequences.take(catalog, called, count)
+
+    taken = taken_by_calls(calls, take, rows) if rows else []
+    return {row_number_name(i): values for i, values in enumerate(taken)}
+
+
+def row_number_name(i: int) -> str:
+    """Return the name, quoted, of what a call of nextval() gives; no column of a table has it."""
+    return f"`replctl nextval {i}`"
 
 
 def _reserved_name(session: Session, relation: Relation, wanted: str) -> str:

@@ -15,6 +15,7 @@ from replctl.catalog.storage import (
     insert_storage,
     insert_storage_column,
     next_storage_number,
+    release_storage_name,
     storage_names,
 )
 from replctl.catalog.table_home import located, relative_location
@@ -45,10 +46,18 @@ def _free_location(catalog: Catalog, wanted: str) -> str:
     return location
 
 
-def give_storage_column(catalog: Catalog, relid: int, column: Column) -> None:
-    """Assign a name in storage to a column: its own, or one like it that no column has had."""
-    name = free_name(column.name, storage_names(catalog, relid))
-    insert_storage_column(catalog, relid, column.attnum, name)
+def give_storage_column(
+    catalog: Catalog, relid: int, column: Column, place: tuple[str, int] | None = None
+) -> None:
+    """Assign a name in storage to a column: its own, or one like it that no column has had.
+
+    Args:
+        place: the name and the version since which the table has it, if it is there already.
+    """
+    name, since_version = place or (free_name(column.name, storage_names(catalog, relid)), None)
+    if place is not None:
+        release_storage_name(catalog, relid, name)
+    insert_storage_column(catalog, relid, column.attnum, name, since_version)
 
 
 def renew_storage_column(

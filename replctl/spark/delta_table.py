@@ -25,6 +25,7 @@ TABLE_PROPERTIES = {
     "delta.isolationLevel": "Serializable",
 }
 
+_PLACE = "`replctl place`"  # no column of a table has that name
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APPLICATION = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -76,6 +77,31 @@ def rewrite_columns(
     """Give all rows of a table values, which are Spark SQL, in some columns."""
     assigned = ", ".join(f"{quote_name(name)} = {value}" for name, value in values.items())
     execute(engine, f"UPDATE {table_name(location)} SET {assigned}", note)
+
+
+def rewrite_rows(
+    engine: Engine,
+    location: str,
+    values: Mapping[str, str],
+    numbers: Mapping[str, range],
+    note: CommitNote,
+) -> None:
+    """Write all rows again, in their order, with values in some columns that may be volatile.
+
+    Args:
+        values: Spark SQL by column.
+        numbers: names, for use in values, of numbers that the rows get one after the other.
+    """
+    order, rows = "_metadata.row_commit_version, _metadata.row_id", table_name(location)
+    names = [*map(quote_name, values), *numbers]
+    if numbers:
+        place, order = f"CAST(row_number() OVER (ORDER BY {order}) AS BIGINT) - 1", _PLACE
+        columns = [f"{n.start}L + {n.step}L * {_PLACE} AS {name}" for name, n in numbers.items()]
+        rows = f"(SELECT *, {', '.join(columns)} FROM (SELECT *, {place} AS {_PLACE} FROM {rows}))"
+        names.append(_PLACE)
+    new = ", ".join(f"{value} AS {quote_name(name)}" for name, value in values.items())
+    query = f"SELECT * EXCEPT ({', '.join(names)}), {new} FROM {rows} ORDER BY {order}"
+    overwrite(engine, location, engine.sql(query), note)
 
 
 def set_properties(engine: Engine, location: str, properties: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ from replctl.spark.delta_table import has_rows as has_rows
 from replctl.spark.delta_table import optimize as optimize
 from replctl.spark.delta_table import restore as restore
 from replctl.spark.delta_table import rewrite_columns as rewrite_columns
+from replctl.spark.delta_table import rewrite_rows as rewrite_rows
 from replctl.spark.delta_table import set_properties as set_properties
 from replctl.spark.delta_table import truncate as truncate
 from replctl.spark.foreign_key_sql import first_broken_reference as first_broken_reference

@@ -1,0 +1,132 @@
+"""Columns that are added to tables with rows, of which each row computes its own value: serial and
+identity columns, volatile defaults, and stored generated columns (ATRewriteTable).
+
+All such columns of a statement are filled together, row by row, the tables in the order in which
+they got them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+from replctl.adt.fold import simplified
+from replctl.catalog.function_context import function_context
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_sequence import NumberedCalls, get_sequence
+from replctl.catalog.session_value import session_value
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.expr.enum_order import with_enum_order
+from replctl.lake.rewrite import ColumnRewrite, NewSequence, TableRewrite, row_number_name
+from replctl.lake.table_read import table_source
+from replctl.query.next_value import check_defaults, check_unconditional
+from replctl.query.session_form import in_form
+from replctl.record import dataclass
+from replctl.spark import NEXT_VALUE, column_sql, stored_sql, to_sql
+
+if TYPE_CHECKING:
+    from replctl.commands.ddl import Ddl
+
+
+@dataclass
+class _FilledTable:
+    columns: list[ColumnRewrite] = field(default_factory=list)
+    calls: NumberedCalls = field(default_factory=lambda: NumberedCalls(NEXT_VALUE))
+
+
+class FilledColumns:
+    """The columns that a statement fills row by row."""
+
+    def __init__(self, ddl: Ddl) -> None:
+        self._ddl = ddl
+        self._tables: dict[int, _FilledTable] = {}
+
+    def add(self, relation: Relation, column: Column) -> tuple[str, int] | None:
+        """Fill a new column from its default.
+
+        Args:
+            relation: its table, without it.
+
+        Returns:
+            The column's name in storage, and the version that has it; None if it is still to be
+            made.
+
+        Raises:
+            InsufficientPrivilege: the role may not take values of a sequence.
+            FeatureNotSupported: Spark cannot compute the default, or not once for each row.
+        """
+        assert relation.storage is not None
+        if not relation.storage.has_own_row_ids:
+            raise FeatureNotSupported(
+                "adding a column whose value each row computes is not supported for a Delta table"
+                " that belongs to others"
+            )
+        check_defaults(self._ddl.privileges, [column])
+        table = self._tables.setdefault(relation.oid, _FilledTable())
+        value = self._value(relation, column, table)
+        table.columns.append(
+            ColumnRewrite(column.attnum, column.name, column.type, column.typmod, value)
+        )
+        made = self._ddl.made_columns(relation.oid, table.columns)
+        return None if made is None else (made.names[column.attnum], made.version)
+
+    def _value(self, relation: Relation, column: Column, table: _FilledTable) -> str:
+        ddl = self._ddl
+        assert column.default is not None
+        expr = simplified(in_form(ddl.session, column.default))
+        check_unconditional(expr)
+        used = {node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var)}
+        if not used.isdisjoint(filled.attnum for filled in table.columns):
+            raise FeatureNotSupported(
+                "a generated column that uses a column added by the same statement is not supported"
+            )
+        context = function_context(ddl.session, ddl.catalog)
+        expr = nodes.transform(
+            table.calls.with_columns(expr), lambda node: session_value(context, node)
+        )
+        source = table_source(relation)
+
+        def name(var: nodes.Var) -> str:
+            if var.attnum >= NEXT_VALUE:
+                return row_number_name(var.attnum - NEXT_VALUE)
+            return column_sql(source.column(var.attnum))
+
+        value = to_sql(with_enum_order(ddl.environment, expr), name)
+        return stored_sql(value, column.type, column.typmod)
+
+    def finish(self) -> None:
+        """Ask for the rewrites of the tables; after them, let the sequences that the statement has
+        made have come as far as their values.
+
+        Raises:
+            FeatureNotSupported: the statement changes types of columns of the table, too.
+        """
+        ddl = self._ddl
+        taken: Counter[int] = Counter()
+        for relid, table in self._tables.items():
+            if relid in ddl.retyped:
+                raise FeatureNotSupported(
+                    "ALTER COLUMN ... TYPE with ADD COLUMN of a column whose value each row"
+                    " computes is not supported",
+                )
+            own = Counter(oid for oid in table.calls.sequences if oid in ddl.made)
+            calls = tuple(
+                self._new_sequence(oid, taken[oid]) if oid in own else oid
+                for oid in table.calls.sequences
+            )
+            made = ddl.rewritten(TableRewrite(relid, tuple(table.columns), True, calls))
+            if made is None and own:
+                return  # the next table takes its values after this one
+            if made is not None:
+                taken.update({oid: count * made.rows for oid, count in own.items()})
+        if not ddl.rewrites:
+            for oid, count in taken.items():
+                if count:
+                    ddl.session.sequences.take_first(ddl.catalog, oid, count)
+
+    def _new_sequence(self, oid: int, taken: int) -> NewSequence:
+        sequence = get_sequence(self._ddl.catalog, oid)
+        assert sequence is not None
+        return NewSequence(self._ddl.relation(oid).name, replace(sequence, relid=0), taken)
