@@ -202,7 +202,7 @@ def _query_text(
     """Return SQL of a query's rows with w<attnum>: the column of the query, or the default.
 
     Args:
-        given: attnum -> number of the column of the query.
+        given: the numbers of the query's columns, by attnum.
     """
     environment, writer = dialect.context.environment, QueryWriter(dialect)
     parts, calls = divided(tree, environment), NumberedCalls(NEXT_VALUE)
