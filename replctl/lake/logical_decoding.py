@@ -167,6 +167,8 @@ class _Batch:
 
     def _published(self, then: Catalog, relation: Relation) -> PublishedRelation | None:
         if self._publications is None:
+            if relation.kind == "m" or relation.persistence != "p":
+                return None  # not in PostgreSQL's WAL, or ignored there (REFRESH fills a new heap)
             attnums = tuple(column.attnum for column in relation.columns)
             no_filters: dict[Action, tuple[nodes.Expr, ...]] = {
                 action: () for action in Action if action is not Action.TRUNCATE

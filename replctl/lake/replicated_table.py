@@ -217,8 +217,8 @@ class ReplicatedTable:
 
     def _check_updatable(self, converted: Staged, first: int, last: int) -> None:
         try:
-            check_updatable(self.target, self.remote, self.relation)
-        except ObjectNotInPrerequisiteState as error:
+            check_updatable(self.target, self.remote, self.relation, self.family)
+        except (FeatureNotSupported, ObjectNotInPrerequisiteState) as error:
             found = spark.jobs.first_action(self.session.engine(), converted, first, last, "UD")
             assert found is not None
             position, action = found

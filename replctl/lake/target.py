@@ -105,7 +105,7 @@ def replication_target(
         )
         for column in relation.columns
     )
-    key = target_key(relation)
+    key = _identity(relation, family) or ()
     is_sent = {column.attnum for column in columns if column.sent is not None}
     given = [c.name for c in columns if c.is_identity and c.sent and c.attnum not in key]
     if given:
@@ -417,11 +417,39 @@ def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
 # Replication
 
 
-def check_updatable(target: Target, remote: RemoteRelation, relation: Relation) -> None:
+def _identity(relation: Relation, family: dict[int, Relation]) -> tuple[int, ...] | None:
+    """Return the attnums by which changes find rows: of a partitioned table those of its
+    partitions, () for none; None if the partitions have different ones, or equal ones are not
+    unique in the table."""
+    if not relation.is_partitioned:
+        return target_key(relation)
+    keys: dict[frozenset[str], list[str]] = {}
+    parted_by: set[str] = set()
+    for path in leaf_paths(relation, family):
+        leaf = path[-1]
+        names = [leaf.column_at(attnum).name for attnum in target_key(leaf)]
+        keys.setdefault(frozenset(names), names)
+        for table in (relation, *path[:-1]):
+            if table.partition_key is not None:
+                parted_by |= {
+                    table.column_at(attnum).name for attnum in table.partition_key.attnums
+                }
+    if not keys:
+        return target_key(relation)
+    (names, *others) = keys.values()
+    if others or (names and not parted_by <= set(names)):
+        return None
+    return tuple(c.attnum for name in names if (c := relation.column(name)) is not None)
+
+
+def check_updatable(
+    target: Target, remote: RemoteRelation, relation: Relation, family: dict[int, Relation]
+) -> None:
     """Check whether UPDATE and DELETE can find their rows in a target (check_relation_updatable in
     worker.c).
 
     Raises:
+        FeatureNotSupported: its partitions identify rows by different columns (0A000).
         ObjectNotInPrerequisiteState: its key is not sent, or it has none and the whole row is not
             the publisher's identity (55000).
     """
@@ -430,7 +458,13 @@ def check_updatable(target: Target, remote: RemoteRelation, relation: Relation) 
         if remote.replica_identity is None
         else set(remote.replica_identity)
     )
-    key = target_key(relation)
+    key = _identity(relation, family)
+    if key is None:
+        raise FeatureNotSupported(
+            f'UPDATE and DELETE of the logical replication target relation "{target.name}" are not'
+            " supported: its partitions identify rows by different columns, or not by those of the"
+            " partition key"
+        )
     if key and {relation.column_at(attnum).name for attnum in key} <= sent_identity:
         return
     if not key and remote.replica_identity is None:

@@ -16,6 +16,7 @@ from replctl.catalog.pg_publication import (
     Memberships,
     Publication,
     PublishedTable,
+    is_publishable,
     list_publications,
 )
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter
@@ -81,6 +82,8 @@ class PublicationSet:
         Raises:
             FeatureNotSupported: the publications list different columns of it.
         """
+        if not is_publishable(relation):  # FOR ALL TABLES and IN SCHEMA name no tables
+            return None
         ancestors = list(
             load_relations(self._catalog, ancestors_of(self._catalog, relation.oid)).values()
         )

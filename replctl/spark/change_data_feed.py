@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
@@ -347,7 +348,7 @@ def _feed(
     condition = f" AND _change_type IN {kinds}" if kinds else ""
     parts = [
         "SELECT _commit_version AS version, _change_type AS"
-        f" kind, {place} AS place{_columns_at(source, run[-1])}"
+        f" kind, {place} AS place{_columns_in(source, run)}"
         f" FROM {feed_of(source.location, run[0], run[-1])}"
         f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition}"
         for run in runs
@@ -356,7 +357,18 @@ def _feed(
     return " UNION ALL ".join(parts)
 
 
-def _columns_at(source: TableSource, version: int) -> str:
-    """Return the columns of a table as a version has them, each after a comma."""
-    columns = [column.at(version) for column in source.columns]
-    return "".join(f", {column_sql(column)} AS c{column.attnum}" for column in columns)
+def _columns_in(source: TableSource, run: Sequence[int]) -> str:
+    """Return the columns of a table as some versions have them, each after a comma.
+
+    A version lacks a column that was added later in the same transaction: its rows have the default
+    that rows got then.
+    """
+    parts = []
+    for column in source.columns:
+        value = column_sql(column.at(run[-1]))
+        since = column.since_version
+        if run[0] < since <= run[-1] and column.missing_value is not None:
+            missing = column_sql(replace(column, storage_name=None))
+            value = f"if(_commit_version < {since}, {missing}, {value})"
+        parts.append(f", {value} AS c{column.attnum}")
+    return "".join(parts)
