@@ -289,7 +289,7 @@ class SequenceValues:
         sequence = get_sequence(catalog, relid)
         assert sequence is not None
         last = sequence.start + sequence.increment * (count - 1)
-        _put_state(catalog.connection, relid, last, is_called=True)
+        put_state(catalog.connection, relid, last, is_called=True)
         self._current[relid] = last
         self._last = relid
 
