@@ -16,6 +16,7 @@ from replctl.query.lake import LakeDialect
 from replctl.query.permission import check_query
 from replctl.query.query_rewrite import rewritten
 from replctl.query.select import is_of_catalogs
+from replctl.query.session_calls import divided
 from replctl.query.sql import QueryWriter, WriteQuery
 from replctl.query.tree import Query, tables_of
 from replctl.result import Result, ResultColumn
@@ -55,7 +56,8 @@ def explain(session: Session, statement: ast.Explain) -> Result:
         query = rewritten(context, query)
         if is_of_catalogs(query, context):
             return _result(_catalog_lines(query))
-        text, in_python = _spark_sql(query, context)
+        parts = divided(query, context.environment)
+        text, in_python = _spark_sql(query if parts is None else parts.rows, context)
     mode = "FORMATTED " if is_verbose else ""
     (plan,) = session.engine().rows(f"EXPLAIN {mode}{text}")
     lines = [line.rstrip() for line in str(plan[0]).strip().splitlines()]
