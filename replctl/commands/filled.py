@@ -12,13 +12,13 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from replctl.adt.fold import simplified
-from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import NumberedCalls, get_sequence
-from replctl.catalog.session_value import session_value
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.enum_order import with_enum_order
+from replctl.functions.function_context import function_context
+from replctl.functions.session_value import session_value
 from replctl.lake.rewrite import ColumnRewrite, NewSequence, TableRewrite, row_number_name
 from replctl.lake.table_read import table_source
 from replctl.query.next_value import check_defaults, check_unconditional

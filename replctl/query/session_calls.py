@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from replctl.adt.fold import simplified
-from replctl.catalog.function_context import FunctionContext
-from replctl.catalog.sql_functions import FUNCTIONS, WITHOUT_SESSION
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
+from replctl.functions.function_context import FunctionContext
+from replctl.functions.sql_functions import FUNCTIONS, WITHOUT_SESSION
 from replctl.query.catalog_part import query_of_rows
 from replctl.query.sqlite import is_answerable, run_query
 from replctl.query.tree import (
