@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from typing import Any
 
 from replctl.catalog import schema, state_schema
@@ -132,6 +133,7 @@ def insert_index(catalog: Catalog, relation: Relation, index: Index) -> None:
     index_relation = Relation(
         index.oid, index.name, relation.schema, relation.schema_oid, kind, relation.owner, "",
         relation.persistence, replica_identity="n", is_partition=index.parent_oid != 0,
+        options=index.options,
     )  # fmt: skip
     insert_relation(catalog, index_relation)
     catalog.insert(
@@ -145,11 +147,22 @@ def insert_index(catalog: Catalog, relation: Relation, index: Index) -> None:
         indnullsnotdistinct=index.nulls_not_distinct,
         indimmediate=not index.is_deferrable,
         indisclustered=index.is_clustered,
+        indam=index.access_method,
+        indkeydetails=json.dumps([astuple(detail) for detail in index.details])
+        if index.details
+        else None,
+        indexprs=_exprs(index),
         indkey=encode_attnums(index.key + index.including),
         indpred=None if index.predicate is None else pg_node_tree.dumps(index.predicate),
     )
     if index.parent_oid:
         insert_parent(catalog, index.oid, index.parent_oid, 1)
+
+
+def _exprs(index: Index) -> str | None:
+    if not index.exprs:
+        return None
+    return json.dumps([pg_node_tree.dumps(expr) for expr in index.exprs])
 
 
 def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constraint) -> None:
@@ -210,6 +223,7 @@ def update_index(catalog: Catalog, index: Index) -> None:
         indisreplident=index.is_replica_identity,
         indimmediate=not index.is_deferrable,
         indisclustered=index.is_clustered,
+        indexprs=_exprs(index),
         indpred=None if index.predicate is None else pg_node_tree.dumps(index.predicate),
     )
     catalog.update(

@@ -67,6 +67,22 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyDetail:
+    """A column of an index, as CREATE INDEX specifies it.
+
+    Attributes:
+        name: what the index calls an expression.
+        collation, opclass: None for those of the column and the type.
+        option: pg_index.indoption: 1 is DESC, 2 is NULLS FIRST.
+    """
+
+    name: str = ""
+    collation: str | None = None
+    opclass: str | None = None
+    option: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Index:
     """A row of pg_index with its name; `key` are the attnums of the key columns, 0 for an
     expression."""
@@ -83,6 +99,10 @@ class Index:
     parent_oid: int = 0  # the partitioned index that it belongs to
     is_deferrable: bool = False  # its constraint is; then it identifies no rows
     is_clustered: bool = False
+    access_method: str = "btree"
+    exprs: tuple[nodes.Expr, ...] = ()  # one for each 0 of the key
+    details: tuple[KeyDetail, ...] = ()  # one for each column of the key; (): nothing is said
+    options: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def is_plain_unique(self) -> bool:
@@ -199,8 +219,8 @@ class Relation:
         raise KeyError(attnum)
 
     def index_columns(self, index: Index) -> tuple[Column, ...]:
-        """Return the columns of an index's key, in its order."""
-        return tuple(self.column_at(attnum) for attnum in index.key)
+        """Return the columns of an index's key, in its order; its expressions are left out."""
+        return tuple(self.column_at(attnum) for attnum in index.key if attnum)
 
     def foreign_keys(self) -> tuple[Constraint, ...]:
         return tuple(constraint for constraint in self.constraints if constraint.kind == "f")
@@ -393,10 +413,10 @@ def _load_indexes(catalog: Catalog, oids: list[int]) -> dict[int, list[Index]]:
     if not rows:
         return {}
     index_oids = [int(row.indexrelid) for row in rows]
-    names = {
-        int(row.oid): str(row.relname)
-        for row in catalog.select(pg_class, pg_class.c.oid.in_(index_oids))
+    classes = {
+        int(row.oid): row for row in catalog.select(pg_class, pg_class.c.oid.in_(index_oids))
     }
+    names = {oid: str(row.relname) for oid, row in classes.items()}
     parents = {
         int(row.inhrelid): int(row.inhparent)
         for row in catalog.select(pg_inherits, pg_inherits.c.inhrelid.in_(index_oids))
@@ -419,6 +439,12 @@ def _load_indexes(catalog: Catalog, oids: list[int]) -> dict[int, list[Index]]:
                 parent_oid=parents.get(oid, 0),
                 is_deferrable=not row.indimmediate,
                 is_clustered=bool(row.indisclustered),
+                access_method=str(row.indam),
+                exprs=tuple(pg_node_tree.loads(text) for text in json.loads(row.indexprs or "[]")),
+                details=tuple(
+                    KeyDetail(*detail) for detail in json.loads(row.indkeydetails or "[]")
+                ),
+                options=json.loads(classes[oid].reloptions or "{}"),
             )
         )
     return result

@@ -17,7 +17,7 @@ from replctl.catalog.pg_class import (
 from replctl.expr import nodes
 from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.deparse_constant import constant
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
 
 #: What pg_constraint.confupdtype and confdeltype say.
 ACTIONS = {"a": "", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
@@ -99,13 +99,78 @@ def index_columns(
     environment: CatalogEnvironment, relation: Relation, index: Index, *, is_pretty: bool = False
 ) -> str:
     """`btree (a, c) INCLUDE (d) WHERE (a > 5)`: an index without its name and table."""
-    text = f"btree ({column_names(relation, index.key)}){_including(relation, index)}"
+    keys = [
+        index_key_column(environment, relation, index, number, is_pretty=is_pretty)
+        + _detail(relation, index, number)
+        for number in range(len(index.key))
+    ]
+    text = f"{index.access_method} ({', '.join(keys)}){_including(relation, index)}"
     if index.nulls_not_distinct:
         text += " NULLS NOT DISTINCT"
+    if index.options:
+        options = (f"{name}={_option_value(value)}" for name, value in index.options.items())
+        text += f" WITH ({', '.join(options)})"
     if index.predicate is not None:
         predicate = get_expr(environment, relation, index.predicate, is_pretty=is_pretty)
         text += f" WHERE {predicate}"
     return text
+
+
+def index_key_column(
+    environment: CatalogEnvironment,
+    relation: Relation,
+    index: Index,
+    number: int,
+    *,
+    is_pretty: bool = False,
+) -> str:
+    """`a`, `lower(a)`, `((a + 1))`: a column of an index, or an expression, counted from 0."""
+    attnum = index.key[number]
+    if attnum:
+        return quote_identifier(relation.column_at(attnum).name)
+    expr = index_key_expression(index, number)
+    text = get_expr(environment, relation, expr, is_pretty=is_pretty)
+    return text if _looks_like_function(expr) else f"({text})"
+
+
+def index_key_expression(index: Index, number: int) -> nodes.Expr:
+    """Return the expression at a place of an index's key."""
+    return index.exprs[index.key[:number].count(0)]
+
+
+def _option_value(value: str) -> str:
+    """As flatten_reloptions() in ruleutils.c."""
+    return value if quote_identifier(value) == value else quote_literal(value)
+
+
+def key_collation(relation: Relation, index: Index, number: int) -> str | None:
+    """Return the collation that a column of an index's key has without COLLATE."""
+    attnum = index.key[number]
+    if attnum:
+        return relation.column_at(attnum).collation
+    return nodes.collation(index_key_expression(index, number))
+
+
+def _looks_like_function(expr: nodes.Expr) -> bool:
+    """As looks_like_function() in ruleutils.c."""
+    if isinstance(expr, nodes.FuncExpr):
+        return expr.form == "call"
+    return isinstance(
+        expr, nodes.CoalesceExpr | nodes.MinMaxExpr | nodes.NullIfExpr | nodes.SqlValueFunction
+    )
+
+
+def _detail(relation: Relation, index: Index, number: int) -> str:
+    """` COLLATE "C" text_pattern_ops DESC NULLS LAST`"""
+    if not index.details:
+        return ""
+    detail, text = index.details[number], ""
+    if detail.collation not in (None, key_collation(relation, index, number)):
+        assert detail.collation is not None
+        text += f" COLLATE {quote_identifier(detail.collation)}"
+    if detail.opclass is not None:
+        text += f" {detail.opclass}"
+    return text + ("", " DESC NULLS LAST", " NULLS FIRST", " DESC")[detail.option]
 
 
 def partition_key(environment: CatalogEnvironment, relation: Relation) -> str:

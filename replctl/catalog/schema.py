@@ -17,7 +17,7 @@ from replctl.catalog.schema_table import boolean, integer, oid, text, versioned
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file or state_schema.py (date, then a letter): programs of another revision then refuse the
 #: catalog.
-REVISION = "20261127h"
+REVISION = "20261127i"
 
 pg_authid = versioned(
     "pg_authid",
@@ -138,6 +138,8 @@ pg_index = versioned(
     boolean("indnullsnotdistinct"),
     boolean("indimmediate", default=True),
     boolean("indisclustered"),
+    text("indam", default="btree"),
+    text("indkeydetails", nullable=True),  # of KeyDetail, in JSON
     text("indkey"),
     text("indexprs", nullable=True),
     text("indpred", nullable=True),

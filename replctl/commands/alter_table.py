@@ -13,7 +13,7 @@ from replctl.catalog.acl import with_owner
 from replctl.catalog.aclchk import privileges_of, put_relation_acl, relation_acl
 from replctl.catalog.heap import update_index, update_relation
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
-from replctl.catalog.pg_sequence import owned_sequences
+from replctl.catalog.pg_sequence import get_sequence, owned_sequences
 from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES
 from replctl.commands import (
     alter_column,
@@ -118,7 +118,7 @@ def find_table(
         raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
     relation = get_relation(ddl.catalog, oid)
     assert relation is not None
-    if relation.kind not in ("r", "p"):
+    if relation.kind not in ("rpvmS" if action == "OWNER TO" else "rp"):
         raise WrongObjectType(
             f'ALTER action {action} cannot be performed on relation "{relation.name}"',
             detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
@@ -237,6 +237,11 @@ def _set_clustered(ddl: Ddl, relation: Relation, name: str | None) -> None:
         index = next((index for index in relation.indexes if index.oid == oid), None)
         if index is None:
             raise WrongObjectType(f'"{name}" is not an index for table "{relation.name}"')
+        if index.access_method != "btree":
+            raise FeatureNotSupported(
+                f'cannot cluster on index "{name}" because access method does not support'
+                " clustering"
+            )
         if index.predicate is not None:
             raise FeatureNotSupported(f'cannot cluster on partial index "{name}"')
         chosen = oid
@@ -273,9 +278,17 @@ def change_owner(ddl: Ddl, relation: Relation, owner: int) -> None:
 
     Raises:
         InsufficientPrivilege: the current role may not, or the new owner may not have it there.
+        FeatureNotSupported: it is a sequence that goes with a table.
     """
     if relation.owner == owner:
         return
+    sequence = get_sequence(ddl.catalog, relation.oid)
+    if sequence is not None and sequence.owner_relid:
+        raise FeatureNotSupported(
+            f'cannot change owner of sequence "{relation.name}"',
+            detail=f'Sequence "{relation.name}" is linked to table'
+            f' "{ddl.relation(sequence.owner_relid).name}".',
+        )
     ddl.privileges.check_relation_owner(relation)
     check_new_owner(ddl, owner, relation.schema_oid)
     give_relation(ddl, relation, owner)

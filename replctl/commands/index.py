@@ -6,7 +6,7 @@ An index is catalog only: Spark needs none, but unique ones are enforced, and id
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Literal
 
 from replctl.catalog.aclchk import Privileges
@@ -22,12 +22,15 @@ from replctl.catalog.pg_class import (
     Column,
     Constraint,
     Index,
+    KeyDetail,
     Relation,
     find_relation_oid,
 )
 from replctl.catalog.pg_inherits import children_of
 from replctl.commands.ddl import Ddl, RowCheck, carry_out
+from replctl.commands.index_key import check_access_method, check_sortable, index_key
 from replctl.commands.naming import relation_name
+from replctl.commands.reloptions import index_options
 from replctl.commands.table_expression import columns_used, index_predicate
 from replctl.errors import (
     DuplicateObject,
@@ -37,13 +40,10 @@ from replctl.errors import (
     NotNullViolation,
     PostgresError,
     UndefinedColumn,
-    UndefinedObject,
     WrongObjectType,
 )
 from replctl.expr import nodes
-from replctl.expr.cast_path import CastPaths
 from replctl.expr.enum_order import with_enum_order
-from replctl.expr.sorting import is_sortable
 from replctl.expr.type_names import check_schema, schema_of_relation
 from replctl.lake.conflict_message import duplicated
 from replctl.lake.row_description import RowReader
@@ -65,6 +65,8 @@ class IndexDraft:
         predicate: over the table's columns.
         is_enforced: rows that are there have to satisfy it.
         is_deferrable: it is for a DEFERRABLE constraint.
+        access_method, exprs, details, options: as Index has them; an expression has '' among the
+            columns.
     """
 
     name: str | None
@@ -76,6 +78,10 @@ class IndexDraft:
     predicate: nodes.Expr | None = None
     is_enforced: bool = True
     is_deferrable: bool = False
+    access_method: str = "btree"
+    exprs: tuple[nodes.Expr, ...] = ()
+    details: tuple[KeyDetail, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
 
 
 def create_index(session: Session, statement: ast.CreateIndex) -> str:
@@ -83,7 +89,7 @@ def create_index(session: Session, statement: ast.CreateIndex) -> str:
 
     Raises:
         PostgresError: what is wrong with it, or the first key that rows have twice.
-        FeatureNotSupported: it is over expressions, or of another kind than btree.
+        FeatureNotSupported: it is of another kind than btree and hash, or unique over expressions.
     """
     return carry_out(session, lambda ddl: _create_index(ddl, statement))
 
@@ -100,44 +106,32 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
         )
     ddl.privileges.check_relation_owner(found)
     relation, tag = found, "CREATE INDEX"
-    _refuse(statement)
+    check_access_method(statement)
     if statement.name is not None and _exists(ddl, relation, statement.name):
         if not statement.if_not_exists:
             raise DuplicateTable(f'relation "{statement.name}" already exists')
         ddl.notice(f'relation "{statement.name}" already exists, skipping', sqlstate="42P07")
         return tag
-    for element in statement.elements:
-        if element.name is not None and relation.column(element.name) is None:
-            raise UndefinedColumn(f'column "{element.name}" does not exist')
     predicate = None
     if statement.where is not None:
         predicate = index_predicate(ddl.environment, relation, statement.where, ddl.now)
+    key = index_key(ddl, relation, statement)
     draft = IndexDraft(
         statement.name,
-        tuple(element.name or "" for element in statement.elements),
+        key.columns,
         "",
         statement.is_unique,
         statement.including,
         statement.nulls_not_distinct,
         predicate,
+        access_method=statement.access_method,
+        exprs=key.exprs,
+        details=key.details,
+        options=index_options(statement.options, statement.access_method),
     )
     recurses = statement.relation.inherit
     define_index(ddl, relation, draft, recurses=recurses)
     return tag
-
-
-def _refuse(statement: ast.CreateIndex) -> None:
-    if statement.access_method != "btree":
-        raise FeatureNotSupported(f'access method "{statement.access_method}" is not supported')
-    for element in statement.elements:
-        if element.expr is not None:
-            raise FeatureNotSupported(
-                "indexes over expressions are not supported", position=element.pos
-            )
-        if element.collation or element.opclass:
-            raise FeatureNotSupported(
-                "COLLATE and operator classes of indexes are not supported", position=element.pos
-            )
 
 
 def _exists(ddl: Ddl, relation: Relation, name: str) -> bool:
@@ -169,10 +163,10 @@ def define_index(
         raise InvalidTableDefinition(
             f'multiple primary keys for table "{relation.name}" are not allowed'
         )
-    key = [_key_column(relation, name) for name in draft.columns]
+    key = [_key_column(relation, name) if name else 0 for name in draft.columns]
     including = tuple(_key_column(relation, name) for name in draft.including)
-    for attnum in key:
-        check_indexable(ddl, relation, attnum)
+    for attnum in filter(None, key):
+        check_sortable(ddl, relation.column_at(attnum).type, draft.access_method)
     if draft.is_unique and relation.is_partitioned:
         _check_partition_key(relation, key, draft)
     name = draft.name or _chosen_name(ddl, relation, draft)
@@ -191,6 +185,10 @@ def define_index(
         predicate=draft.predicate,
         parent_oid=0 if parent is None else parent.oid,
         is_deferrable=draft.is_deferrable,
+        access_method=draft.access_method,
+        exprs=draft.exprs,
+        details=draft.details,
+        options=draft.options,
     )
     insert_index(ddl.catalog, relation, index)
     if draft.kind:
@@ -218,34 +216,50 @@ def index_of_partition(
         if fits and not candidate.parent_oid and is_alike(parent, index, partition, candidate):
             adopt_index(ddl, partition, candidate, index, parent)
             return
-    names = tuple(column.name for column in parent.index_columns(index))
-    including = tuple(parent.column_at(attnum).name for attnum in index.including)
-    predicate = _predicate_of_partition(parent, index, partition)
-    draft = IndexDraft(
-        None, names, kind, index.is_unique, including, index.nulls_not_distinct, predicate,
+    define_index(ddl, partition, draft_like(parent, index, partition, kind), parent=index)
+
+
+def draft_like(
+    source: Relation, index: Index, target: Relation, kind: Literal["p", "u", ""]
+) -> IndexDraft:
+    """Return an index like one of another table, which has columns of the same names."""
+    return IndexDraft(
+        None,
+        tuple(source.column_at(attnum).name if attnum else "" for attnum in index.key),
+        kind,
+        index.is_unique,
+        tuple(source.column_at(attnum).name for attnum in index.including),
+        index.nulls_not_distinct,
+        None if index.predicate is None else _renumbered(source, index.predicate, target),
         is_deferrable=index.is_deferrable,
-    )  # fmt: skip
-    define_index(ddl, partition, draft, parent=index)
+        access_method=index.access_method,
+        exprs=tuple(_renumbered(source, expr, target) for expr in index.exprs),
+        details=index.details,
+        options=index.options,
+    )
 
 
 def is_alike(parent: Relation, index: Index, partition: Relation, candidate: Index) -> bool:
     """Return whether an index of a partition is like that of its parent (CompareIndexInfo)."""
-    columns = [column.name for column in parent.index_columns(index)]
-    including = [parent.column_at(attnum).name for attnum in index.including]
-    return (
-        [column.name for column in partition.index_columns(candidate)] == columns
-        and [partition.column_at(attnum).name for attnum in candidate.including] == including
-        and candidate.is_unique == index.is_unique
-        and candidate.nulls_not_distinct == index.nulls_not_distinct
-        and candidate.predicate == _predicate_of_partition(parent, index, partition)
+    wanted, found = (
+        draft_like(table, item, partition, "")
+        for table, item in ((parent, index), (partition, candidate))
     )
+    return _compared(wanted) == _compared(found)
 
 
-def _predicate_of_partition(
-    parent: Relation, index: Index, partition: Relation
-) -> nodes.Expr | None:
-    attnums = {c.attnum: _key_column(partition, c.name) for c in parent.columns}
-    return None if index.predicate is None else nodes.renumber(index.predicate, attnums)
+def _compared(draft: IndexDraft) -> tuple[object, ...]:
+    sorts = [(detail.collation, detail.opclass) for detail in draft.details]
+    return (
+        draft.columns, draft.exprs, draft.including, draft.is_unique, draft.nulls_not_distinct,
+        draft.predicate, draft.access_method, sorts or [(None, None)] * len(draft.columns),
+    )  # fmt: skip
+
+
+def _renumbered(source: Relation, expr: nodes.Expr, target: Relation) -> nodes.Expr:
+    found = {column.attnum: target.column(column.name) for column in source.columns}
+    attnums = {attnum: column.attnum for attnum, column in found.items() if column is not None}
+    return nodes.renumber(expr, attnums)
 
 
 def adopt_index(
@@ -368,22 +382,6 @@ def _key_column(relation: Relation, name: str) -> int:
     raise UndefinedColumn(f'column "{name}" does not exist')
 
 
-def check_indexable(ddl: Ddl, relation: Relation, attnum: int) -> None:
-    """
-    Raises:
-        UndefinedObject: values of the column's type have no order.
-    """
-    type_ = relation.column_at(attnum).type
-    if not is_sortable(CastPaths(ddl.environment), type_):
-        raise UndefinedObject(
-            f"data type {ddl.environment.format_type(type_)} has no default operator class for"
-            ' access method "btree"',
-            hint="You must specify an operator class for the index or define a default operator"
-            " class"
-            " for the data type.",
-        )
-
-
 def _check_partition_key(relation: Relation, key: Sequence[int], draft: IndexDraft) -> None:
     """A unique index of a partitioned table has to have all columns of the partition key."""
     what = {"p": "PRIMARY KEY", "u": "UNIQUE", "": "UNIQUE"}[draft.kind]
@@ -402,11 +400,15 @@ def _check_partition_key(relation: Relation, key: Sequence[int], draft: IndexDra
 
 def _chosen_name(ddl: Ddl, relation: Relation, draft: IndexDraft) -> str:
     label = {"p": "pkey", "u": "key", "": "idx"}[draft.kind]
-    names = (*draft.columns, *draft.including)
+    keys = draft.columns
+    if draft.details:
+        keys = tuple(detail.name or name for name, detail in zip(keys, draft.details, strict=True))
+    names = (*keys, *draft.including)
     return relation_name(ddl.catalog, relation.name, relation.schema_oid, names, label)
 
 
 def uses_column(index: Index, attnum: int) -> bool:
-    """Return whether an index has a column in its key, next to it, or in its predicate."""
-    in_predicate = set() if index.predicate is None else columns_used(index.predicate)
-    return attnum in index.key or attnum in index.including or attnum in in_predicate
+    """Return whether an index has a column in its key, next to it, or in its expressions."""
+    exprs = index.exprs if index.predicate is None else (*index.exprs, index.predicate)
+    used = {number for expr in exprs for number in columns_used(expr)}
+    return attnum in {*index.key, *index.including, *used}

@@ -82,6 +82,10 @@ _COLUMN: _Known = {
     "n_distinct": _Number(-1, sys.float_info.max, is_integer=False),
     "n_distinct_inherited": _Number(-1, sys.float_info.max, is_integer=False),
 }
+_INDEX: dict[str, _Known] = {
+    "btree": {"fillfactor": _Number(10, 100), "deduplicate_items": None},
+    "hash": {"fillfactor": _Number(10, 100)},
+}
 _VIEW: _Known = {"security_barrier": None, "security_invoker": None}
 
 
@@ -124,6 +128,15 @@ def table_options(
                 f'storage parameter "{name}" is only for adopted tables', detail=_ADOPTED[name]
             )
     return found
+
+
+def index_options(options: Sequence[ast.DefElem], access_method: str) -> dict[str, str]:
+    """Return what WITH says of an index.
+
+    Raises:
+        InvalidParameterValue: as `table_options`.
+    """
+    return _read(options, _INDEX[access_method])
 
 
 def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:

@@ -14,7 +14,8 @@ from replctl.commands.constraint import require_check
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import references_to
 from replctl.commands.foreign_key import check_key_types, require_references
-from replctl.commands.index import check_indexable, require_not_null, require_unique, uses_column
+from replctl.commands.index import require_not_null, require_unique, uses_column
+from replctl.commands.index_key import check_sortable, index_key
 from replctl.commands.table_expression import check_expression, columns_used, index_predicate
 from replctl.parser import ast
 from replctl.parser.parse import parse_expression, parse_statement
@@ -93,8 +94,14 @@ class Retyped:
             predicate = index_predicate(ddl.environment, relation, statement.where, ddl.now)
             index = replace(index, predicate=predicate)
             update_index(ddl.catalog, index)
-        for attnum in index.key:
-            check_indexable(ddl, relation, attnum)
+        if index.exprs or index.details:
+            statement = parse_statement(text)
+            assert isinstance(statement, ast.CreateIndex)
+            key = index_key(ddl, relation, statement)
+            index = replace(index, exprs=key.exprs)
+            update_index(ddl.catalog, index)
+        for attnum in filter(None, index.key):
+            check_sortable(ddl, relation.column_at(attnum).type, index.access_method)
         if index.is_unique and relation.oid in self.rewritten:
             require_unique(ddl, relation, index)
 

@@ -106,7 +106,7 @@ def sequence_of_column(
         owner_attnum=column.attnum,
         ownership=draft.ownership,
     )
-    _insert(ddl, place, name, sequence, state)
+    _insert(ddl, place, name, sequence, state, table.owner)
     literal = ast.Constant("string", quote_qualified_identifier(place.name, name))
     regclass = ast.TypeCast(literal, ast.TypeName(("pg_catalog", "regclass")))
     return ast.FuncCall(("pg_catalog", "nextval"), (regclass,))
@@ -125,7 +125,7 @@ def _create_sequence(ddl: Ddl, statement: ast.CreateSequence) -> str:
     owner = _owner_option(statement.options)
     if owner is not None:
         sequence = _with_owner(ddl, sequence, owner, ddl.session.role_oid, place.oid)
-    _insert(ddl, place, target.name, sequence, state)
+    _insert(ddl, place, target.name, sequence, state, ddl.session.role_oid)
     return "CREATE SEQUENCE"
 
 
@@ -154,7 +154,9 @@ def _owner_option(options: Items[ast.DefElem]) -> ast.DefElem | None:
     return next((option for option in options if option.name == "owned_by"), None)
 
 
-def _insert(ddl: Ddl, place: Schema, name: str, sequence: Sequence, state: State) -> None:
+def _insert(
+    ddl: Ddl, place: Schema, name: str, sequence: Sequence, state: State, owner: int
+) -> None:
     oid = ddl.catalog.new_oid()
     relation = Relation(
         oid,
@@ -162,7 +164,7 @@ def _insert(ddl: Ddl, place: Schema, name: str, sequence: Sequence, state: State
         place.name,
         place.oid,
         "S",
-        ddl.session.role_oid,
+        owner,
         "",
         "t" if place.is_temporary else "p",
         "n",

@@ -89,6 +89,25 @@ def index_predicate(
     return expr
 
 
+def index_expression(
+    environment: CatalogEnvironment, relation: Relation, raw: ast.RawExpr, now: datetime | None
+) -> nodes.Expr:
+    """Return an expression in the key of CREATE INDEX.
+
+    Raises:
+        InvalidObjectDefinition: a function in it is not immutable.
+        PostgresError: the expression is wrong.
+    """
+    analyzer = Analyzer(
+        environment, relation_scope(relation), ExprContext.INDEX_EXPRESSION, now=now
+    )
+    expr = assign_collations(environment, analyzer.expr(raw))
+    if contains_mutable(environment, expr):
+        raise InvalidObjectDefinition("functions in index expression must be marked IMMUTABLE")
+    check_dependencies(expr)
+    return expr
+
+
 def columns_used(expr: nodes.Expr) -> set[int]:
     """Return the attnums of the columns in an expression; 0 stands for the whole row."""
     return {node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var)}

@@ -11,7 +11,7 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.commands.column import ColumnDraft
 from replctl.commands.constraint import add_check, renumbered_check
 from replctl.commands.ddl import Ddl
-from replctl.commands.index import IndexDraft, constraint_of, define_index
+from replctl.commands.index import constraint_of, define_index, draft_like
 from replctl.commands.sequence import SequenceDraft
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
@@ -108,16 +108,5 @@ def like_members(ddl: Ddl, oid: int, likes: Sequence[Like]) -> None:
 def _copy_index(ddl: Ddl, relation: Relation, source: Relation, index_oid: int) -> None:
     index = next(index for index in source.indexes if index.oid == index_oid)
     constraint = constraint_of(source, index)
-    names = {c.attnum: c.name for c in source.columns}
-    attnums = {c.attnum: found.attnum for c in source.columns if (found := relation.column(c.name))}
-    draft = IndexDraft(
-        None,
-        tuple(names[attnum] for attnum in index.key),
-        "" if constraint is None else constraint.kind,  # type: ignore[arg-type]
-        index.is_unique,
-        tuple(names[attnum] for attnum in index.including),
-        index.nulls_not_distinct,
-        None if index.predicate is None else nodes.renumber(index.predicate, attnums),
-        is_deferrable=index.is_deferrable,
-    )
-    define_index(ddl, relation, draft)
+    kind = "" if constraint is None else constraint.kind
+    define_index(ddl, relation, draft_like(source, index, relation, kind))  # type: ignore[arg-type]

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 from replctl.catalog import schema
 from replctl.catalog.pg_class import get_relation, index_table_oid
 from replctl.catalog.pg_proc import UserFunction, list_functions
-from replctl.catalog.ruleutils import constraint_definition, index_definition, partition_key
+from replctl.catalog.ruleutils import (
+    constraint_definition,
+    index_definition,
+    index_key_column,
+    partition_key,
+)
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
@@ -41,6 +46,10 @@ def _index(context: FunctionContext, oid: int, column: int = 0, pretty: int = 0)
         attnums = (*index.key, *index.including)
         if not 0 < column <= len(attnums):
             return ""
+        if column <= len(index.key):
+            return index_key_column(
+                context.environment, table, index, column - 1, is_pretty=bool(pretty)
+            )
         return quote_identifier(table.column_at(attnums[column - 1]).name)
     return index_definition(context.environment, table, index, is_pretty=bool(pretty))
 

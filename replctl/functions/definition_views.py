@@ -9,10 +9,16 @@ from typing import Any
 
 from replctl.catalog import schema
 from replctl.catalog.cluster import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
-from replctl.catalog.pg_class import is_valid_index, load_relations, relation_oids
+from replctl.catalog.pg_class import (
+    KeyDetail,
+    is_valid_index,
+    load_relations,
+    relation_oids,
+)
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_type import type_oid
-from replctl.catalog.ruleutils import index_definition
+from replctl.catalog.ruleutils import index_definition, key_collation
+from replctl.expr import nodes, pg_node_tree
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.view_rows import Row, RowsOf, array_text, stored_rows
 from replctl.types import builtin
@@ -32,6 +38,8 @@ def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
         }  # fmt: skip
 
 
+#: Their OIDs in pg_am.
+_ACCESS_METHODS = {"heap": 2, "btree": 403, "hash": 405}
 _SYSTEM_SCHEMAS = {
     "pg_catalog": PG_CATALOG_NAMESPACE,
     "information_schema": INFORMATION_SCHEMA,
@@ -51,6 +59,7 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
     relations = load_relations(context.catalog, oids)
     parents = {oid for relation in relations.values() for oid in relation.parents}
     triggered = _with_triggers(context)
+    methods = {row["indexrelid"]: row["indam"] for row in stored_rows(context, "pg_index")}
     for row in rows:
         relation_ = relations[int(row["oid"])]
         yield {
@@ -64,7 +73,9 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
             "relhasindex": int(bool(relation_.indexes)),
             "relchecks": len(relation_.checks()),
             "relhassubclass": int(relation_.oid in parents),
-            "relam": 403 if relation_.kind in ("i", "I") else 2 if relation_.kind == "r" else 0,
+            "relam": _ACCESS_METHODS[methods.get(relation_.oid, "heap")]
+            if relation_.kind in "iIr"
+            else 0,
         }
 
 
@@ -92,15 +103,31 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
         columns[int(row["attrelid"]), int(row["attnum"])] = row
         yield row
     for index in stored_rows(context, "pg_index"):
+        exprs = iter(_expression_columns(index))
+        details = json.loads(index["indkeydetails"] or "[]")
         for attnum, key in enumerate(map(int, str(index["indkey"]).split()), start=1):
-            column = columns.get((int(index["indrelid"]), key))
-            if column is not None:  # else an expression
+            column = columns.get((int(index["indrelid"]), key)) if key else next(exprs)
+            if column is not None:
+                called = details[attnum - 1][0] if attnum <= len(details) else ""
+                hashed = {"atttypid": 23, "attlen": 4, "attstorage": "p", "atttypmod": -1}
                 yield {
-                    **column, "attrelid": index["indexrelid"], "attnum": attnum,
+                    **column, "attname": called or column["attname"],
+                    **(hashed if index["indam"] == "hash" else {}),
+                    "attrelid": index["indexrelid"], "attnum": attnum,
                     "attnotnull": 0, "atthasdef": 0, "attidentity": "", "attgenerated": "",
                     "attislocal": 1, "attinhcount": 0, "attacl": None,
                     "attstattarget": None, "attoptions": None,
                 }  # fmt: skip
+
+
+def _expression_columns(index: Row) -> Iterator[Row]:
+    """Yield what pg_attribute has of the expressions in an index."""
+    for stored in json.loads(index["indexprs"] or "[]"):
+        expr = pg_node_tree.loads(stored)
+        yield {
+            "attname": "", "atttypid": type_oid(expr.type), "atttypmod": nodes.typmod(expr),
+            "attcollation": builtin.collations().get(nodes.collation(expr) or "", 0),
+        }  # fmt: skip
 
 
 def _pg_attrdef(context: FunctionContext) -> Iterator[Row]:
@@ -160,26 +187,20 @@ def _pg_operator(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_index(context: FunctionContext) -> Iterator[Row]:
-    collations = {
-        (row["attrelid"], row["attnum"]): row["attcollation"]
-        for row in stored_rows(context, "pg_attribute")
-    }
     relations = load_relations(context.catalog, relation_oids(context.catalog, "rpm"))
-    invalid = {
-        index.oid
-        for table in relations.values()
-        for index in table.indexes
-        if not is_valid_index(relations, table, index)
-    }
+    found = {index.oid: (table, index) for table in relations.values() for index in table.indexes}
     for row in stored_rows(context, "pg_index"):
-        attnums = row["indkey"].split()
-        keys = attnums[: row["indnkeyatts"]]
+        table, index = found[row["indexrelid"]]
+        details = index.details or (KeyDetail(),) * len(index.key)
+        collations = (
+            builtin.collations().get(detail.collation or key_collation(table, index, number) or "")
+            for number, detail in enumerate(details)
+        )
         yield {
-            **row, "indnatts": len(attnums), "indisvalid": int(row["indexrelid"] not in invalid),
-            "indoption": " ".join("0" for _ in keys),
-            "indcollation": " ".join(
-                str(collations.get((row["indrelid"], int(attnum)), 0)) for attnum in keys
-            ),
+            **row, "indnatts": len(index.key) + len(index.including),
+            "indisvalid": int(is_valid_index(relations, table, index)),
+            "indoption": " ".join(str(detail.option) for detail in details),
+            "indcollation": " ".join(str(oid or 0) for oid in collations),
         }  # fmt: skip
 
 

@@ -131,6 +131,7 @@ def _relation_lister(letters: str) -> _Describer:
             columns += ["Persistence", *(["Access method"] if has_method else [])]
             columns += ["Size", "Description"]
         tables = _tables_of_indexes(target) if "i" in letters else {}
+        index_methods = _methods_of_indexes(target) if "i" in letters and verbose else {}
         rows = []
         for relation in sorted(relations, key=lambda relation: (relation.schema, relation.name)):
             row: list[str | None] = [
@@ -143,7 +144,10 @@ def _relation_lister(letters: str) -> _Describer:
                 row.append(tables.get(relation.oid))
             if verbose:
                 row.append(_PERSISTENCE[_persistence(relation)])
-                row += [access_method(target.settings, relation.kind)] if has_method else []
+                method = access_method(target.settings, relation.kind)
+                if method is not None:
+                    method = index_methods.get(relation.oid, method)
+                row += [method] if has_method else []
                 row += [_size(relation), get_comment(target.catalog, "pg_class", relation.oid)]
             rows.append(row)
         target.print(Table(columns, rows, title="List of relations"))
@@ -170,6 +174,10 @@ def _size(relation: pg_class.Relation | SystemRelation) -> str | None:
 
     size = relation_size(relation)
     return None if size is None else pretty_size(size)
+
+
+def _methods_of_indexes(target: Described) -> dict[int, str]:
+    return {int(row.indexrelid): str(row.indam) for row in target.catalog.select(schema.pg_index)}
 
 
 def _tables_of_indexes(target: Described) -> dict[int, str]:

@@ -26,6 +26,8 @@ from replctl.psql.described import (
     find_relations,
     find_system_relations,
     index_words,
+    is_valid,
+    listed,
     policy_roles,
     shows_compression,
 )
@@ -214,15 +216,8 @@ def _index_line(target: Described, relation: Relation, index: Index) -> str:
     line += f" {ruleutils.index_columns(target.environment, relation, index, is_pretty=True)}"
     line += " DEFERRABLE" if index.is_deferrable else ""
     line += " CLUSTER" if index.is_clustered else ""
-    line += "" if _is_valid(target, relation, index) else " INVALID"
+    line += "" if is_valid(target, relation, index) else " INVALID"
     return line + (" REPLICA IDENTITY" if index.is_replica_identity else "")
-
-
-def _is_valid(target: Described, relation: Relation, index: Index) -> bool:
-    if not relation.is_partitioned:
-        return True
-    below = pg_inherits.descendants_of(target.catalog, relation.oid)
-    return pg_class.is_valid_index(pg_class.load_relations(target.catalog, below), relation, index)
 
 
 def _checks(target: Described, relation: Relation) -> list[str]:
@@ -341,7 +336,7 @@ def _parents(target: Described, relation: Relation) -> list[str]:
     if relation.is_partition:
         return []
     names = [target.environment.relation_name(oid) or "" for oid in relation.parents]
-    return _listed("Inherits", names)
+    return listed("Inherits", names)
 
 
 def _children(target: Described, relation: Relation, verbose: bool) -> list[str]:
@@ -365,13 +360,4 @@ def _children(target: Described, relation: Relation, verbose: bool) -> list[str]
             (is_default, name, name + bound + (", PARTITIONED" if child.is_partitioned else ""))
         )
     title = "Partitions" if relation.is_partitioned else "Child tables"
-    return _listed(title, [text for _is_default, _name, text in sorted(items)])
-
-
-def _listed(title: str, items: list[str]) -> list[str]:
-    """`Inherits: a,` and below it the others."""
-    lines = []
-    for number, item in enumerate(items):
-        head = f"{title}: " if number == 0 else " " * (len(title) + 2)
-        lines.append(head + item + ("," if number < len(items) - 1 else ""))
-    return lines
+    return listed(title, [text for _is_default, _name, text in sorted(items)])

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from replctl.catalog import pg_class, pg_namespace, schema
+from replctl.catalog import pg_class, pg_inherits, pg_namespace, schema
 from replctl.catalog.acl import PUBLIC, Acl
 from replctl.catalog.aclchk import acl_items
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_authid import role_names
+from replctl.catalog.pg_class import Index, Relation
 from replctl.catalog.pg_policy import Policy
 from replctl.catalog.transaction import Catalog
 from replctl.psql.pattern import NamePattern
@@ -156,3 +157,20 @@ def policy_roles(target: Described, policy: Policy) -> list[str]:
     """Return the names of the roles that a policy is for; none where it is for everybody."""
     names = role_names(target.catalog)
     return sorted(names[oid] for oid in policy.roles if oid != PUBLIC)
+
+
+def listed(title: str, items: list[str]) -> list[str]:
+    """Return `Inherits: a,` and below it the others."""
+    lines = []
+    for number, item in enumerate(items):
+        head = f"{title}: " if number == 0 else " " * (len(title) + 2)
+        lines.append(head + item + ("," if number < len(items) - 1 else ""))
+    return lines
+
+
+def is_valid(target: Described, relation: Relation, index: Index) -> bool:
+    """Return whether all partitions of a table have an index that belongs to this one."""
+    if not relation.is_partitioned:
+        return True
+    below = pg_inherits.descendants_of(target.catalog, relation.oid)
+    return pg_class.is_valid_index(pg_class.load_relations(target.catalog, below), relation, index)

@@ -9,8 +9,13 @@ _NAMELESS = "?column?"
 
 def column_name(raw: ast.RawExpr) -> str:
     """`a.b`, `max(x)`, `x::text`, `1 + 1` are b, max, x, `?column?`"""
+    return figured_name(raw) or _NAMELESS
+
+
+def figured_name(raw: ast.RawExpr) -> str | None:
+    """Return the name that an expression suggests, if it suggests one (FigureIndexColname)."""
     name, _strength = _figure(raw)
-    return name or _NAMELESS
+    return name
 
 
 def _figure(raw: ast.RawExpr | ast.NamedArg) -> tuple[str | None, int]:

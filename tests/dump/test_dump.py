@@ -44,6 +44,7 @@ QUESTIONS = (
     " array_length(c.conkey, 1), c.conislocal, c.condeferrable, c.confdelsetcols::text"
     " FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid"
     " WHERE r.relkind IN ('r', 'p') AND r.relnamespace <> 11 ORDER BY 1, 2",
+    "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
     "SELECT c.relname, i.indisclustered, i.indimmediate, i.indisvalid"
     " FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
     " WHERE i.indexrelid >= 16384 AND c.relname !~ '^pg_' ORDER BY 1",

@@ -1,0 +1,203 @@
+"""The key of CREATE INDEX: columns and expressions, and how they are sorted (ComputeIndexAttrs in
+indexcmds.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from replctl.catalog.pg_class import KeyDetail, Relation
+from replctl.commands.column import column_collation
+from replctl.commands.ddl import Ddl
+from replctl.commands.table_expression import index_expression
+from replctl.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    UndefinedColumn,
+    UndefinedObject,
+)
+from replctl.expr import nodes
+from replctl.expr.cast_path import CastPaths
+from replctl.expr.sorting import is_hashable, is_sortable
+from replctl.parser import ast
+from replctl.query.column_name import figured_name
+from replctl.record import dataclass
+from replctl.types.builtin import FIRST_USER_OID
+
+#: Access methods of PostgreSQL, and which of them an index here may have.
+_METHODS = {
+    "btree": True,
+    "hash": True,
+    "gist": False,
+    "gin": False,
+    "brin": False,
+    "spgist": False,
+}
+#: Operator classes that are no type's default one, and the types that they take.
+_OPCLASSES = {
+    "text_pattern_ops": ("text", "varchar"),
+    "varchar_pattern_ops": ("text", "varchar"),
+    "bpchar_pattern_ops": ("bpchar",),
+}
+_DESCENDING, _NULLS_FIRST = 1, 2  # INDOPTION_DESC, INDOPTION_NULLS_FIRST
+
+
+@dataclass(frozen=True, slots=True)
+class IndexKey:
+    """The columns and expressions of an index.
+
+    Attributes:
+        columns: names, '' for an expression.
+        exprs: one for each ''.
+        details: one for each column, or () if nothing is said of any.
+    """
+
+    columns: tuple[str, ...]
+    exprs: tuple[nodes.Expr, ...] = ()
+    details: tuple[KeyDetail, ...] = ()
+
+
+def check_access_method(statement: ast.CreateIndex) -> None:
+    """Check that an index of such a kind can be like that (DefineIndex).
+
+    Raises:
+        UndefinedObject: there is no such access method.
+        FeatureNotSupported: it has no such indexes, or replctl does not have it.
+    """
+    method = statement.access_method
+    if method not in _METHODS:
+        raise UndefinedObject(f'access method "{method}" does not exist')
+    if not _METHODS[method]:
+        raise FeatureNotSupported(f'access method "{method}" is not supported')
+    if method == "btree":
+        return
+    lacking = {
+        "unique indexes": statement.is_unique,
+        "included columns": bool(statement.including),
+        "multicolumn indexes": len(statement.elements) > 1,
+    }
+    for what, is_wanted in lacking.items():
+        if is_wanted:
+            raise FeatureNotSupported(f'access method "{method}" does not support {what}')
+
+
+def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> IndexKey:
+    """Return the columns and expressions of an index.
+
+    Raises:
+        UndefinedColumn: a column is missing.
+        PostgresError: an expression is wrong, or cannot be sorted or hashed.
+        FeatureNotSupported: an index here cannot be over it.
+    """
+    columns: list[str] = []
+    exprs: list[nodes.Expr] = []
+    details: list[KeyDetail] = []
+    names: list[str] = []
+    for element in statement.elements:
+        name, expr = element.name or "", None
+        if element.expr is not None:
+            expr = _expression(ddl, relation, element)
+            if isinstance(expr, nodes.Var) and expr.attnum > 0:  # as a column
+                name, expr = relation.column_at(expr.attnum).name, None
+        type_ = _column_type(relation, name) if expr is None else expr.type
+        if expr is not None:
+            check_sortable(ddl, type_, statement.access_method)
+            exprs.append(expr)
+        called = _free_name(name or _suggested_name(element), names)
+        names.append(called)
+        columns.append(name)
+        collation, opclass = _sorting(ddl, element, type_)
+        option = _option(element, statement.access_method)
+        details.append(KeyDetail("" if called == name else called, collation, opclass, option))
+    if exprs and statement.is_unique:
+        raise FeatureNotSupported("unique indexes over expressions are not supported")
+    has_details = any(detail != KeyDetail() for detail in details)
+    return IndexKey(tuple(columns), tuple(exprs), tuple(details) if has_details else ())
+
+
+def check_sortable(ddl: Ddl, type_: str, access_method: str = "btree") -> None:
+    """
+    Raises:
+        UndefinedObject: values of a type have no order, or cannot be hashed.
+    """
+    has_class = is_hashable if access_method == "hash" else is_sortable
+    if not has_class(CastPaths(ddl.environment), type_):
+        raise UndefinedObject(
+            f"data type {ddl.environment.format_type(type_)} has no default operator class for"
+            f' access method "{access_method}"',
+            hint="You must specify an operator class for the index or define a default operator"
+            " class for the data type.",
+        )
+
+
+def _expression(ddl: Ddl, relation: Relation, element: ast.IndexElem) -> nodes.Expr:
+    assert element.expr is not None
+    expr = index_expression(ddl.environment, relation, element.expr, ddl.now)
+    for node in nodes.walk(expr):
+        used = getattr(node, "function_oid", 0) or getattr(node, "operator_oid", 0)
+        if used >= FIRST_USER_OID:
+            raise FeatureNotSupported(
+                "functions and operators of users in index expressions are not supported"
+            )
+    return expr
+
+
+def _column_type(relation: Relation, name: str) -> str:
+    column = relation.column(name)
+    if column is None:
+        raise UndefinedColumn(f'column "{name}" does not exist')
+    return column.type
+
+
+def _sorting(ddl: Ddl, element: ast.IndexElem, type_: str) -> tuple[str | None, str | None]:
+    """Return the collation and the operator class that an element names."""
+    collation = opclass = None
+    if element.collation:
+        found = ddl.environment.type(type_)
+        collation = column_collation(ddl.environment, element.collation, found)
+    if element.opclass:
+        opclass = _operator_class(ddl, element.opclass[-1], type_)
+    return collation, opclass
+
+
+def _option(element: ast.IndexElem, access_method: str) -> int:
+    """Return pg_index.indoption of an element.
+
+    Raises:
+        FeatureNotSupported: the access method does not sort.
+    """
+    if access_method != "btree":
+        for what, is_wanted in (
+            ("ASC/DESC", element.direction != "default"),
+            ("NULLS FIRST/LAST", element.nulls != "default"),
+        ):
+            if is_wanted:
+                raise FeatureNotSupported(
+                    f'access method "{access_method}" does not support {what} options'
+                )
+    is_descending = element.direction == "desc"
+    nulls_first = element.nulls == "first" or (is_descending and element.nulls == "default")
+    return _DESCENDING * is_descending + _NULLS_FIRST * nulls_first
+
+
+def _operator_class(ddl: Ddl, name: str, type_: str) -> str:
+    if name not in _OPCLASSES:
+        raise FeatureNotSupported(f'operator class "{name}" is not supported')
+    if type_ not in _OPCLASSES[name]:
+        shown = ddl.environment.format_type(type_)
+        raise DatatypeMismatch(f'operator class "{name}" does not accept data type {shown}')
+    return name
+
+
+def _suggested_name(element: ast.IndexElem) -> str:
+    """Return what an index calls an expression: `lower`, `expr`."""
+    assert element.expr is not None
+    return figured_name(element.expr) or "expr"
+
+
+def _free_name(first: str, taken: Collection[str]) -> str:
+    """Return a name that no other column of the index has: `a1` (ChooseIndexColumnNames)."""
+    name, number = first, 0
+    while name in taken:
+        number += 1
+        name = f"{first}{number}"
+    return name

@@ -1,0 +1,10 @@
+SELECT * FROM shop.customer ORDER BY id;
+SELECT id, title, price, picture, weight, available, size FROM shop.product ORDER BY id;
+SELECT tableoid::regclass, * FROM shop.orders ORDER BY id;
+SELECT tableoid::regclass, * FROM shop.shipment ORDER BY id;
+SELECT * FROM shop.item ORDER BY line;
+SELECT * FROM shop.event ORDER BY id;
+SELECT * FROM archive.base ORDER BY a;
+SELECT * FROM archive.child;
+SELECT id, title FROM shop.cheap ORDER BY id;
+SELECT sequencename, last_value FROM pg_sequences ORDER BY 1;
