@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -220,6 +221,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "statement_timestamp": lambda context: micros(context.session.statement_start),
     "clock_timestamp": lambda context: time.time_ns() // 1000,
     "drandom": _simple(random.random),
+    "gen_random_uuid": _simple(lambda: str(uuid.uuid4())),
     **acl_functions.FUNCTIONS,
     **definition_functions.FUNCTIONS,
     **information_functions.FUNCTIONS,

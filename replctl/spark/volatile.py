@@ -18,6 +18,7 @@ from replctl.spark.sql_value import SqlValue, check_lambda
 #: prosrc -> Spark SQL
 CALLS = {
     "drandom": "rand()",
+    "gen_random_uuid": "uuid()",
     "clock_timestamp": "CAST(java_method('java.time.Instant', 'now') AS TIMESTAMP)",
 }
 _NAME = re.compile(r"\bvolatile_\.v(\d+)\b")

@@ -59,3 +59,12 @@ update twins set a = random() where b = 'x';
 select b, count(*), count(distinct a) from twins group by b order by b;
 update twins set a = random(), b = 'y';
 select tableoid::regclass, count(*), count(distinct a) > 38 from twins group by 1;
+-- random UUIDs
+select gen_random_uuid() <> gen_random_uuid(), gen_random_uuid()::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$', pg_typeof(gen_random_uuid());
+create table random_ids (id uuid primary key default gen_random_uuid(), b int);
+insert into random_ids (b) values (1), (2);
+insert into random_ids (b) select b + 10 from random_ids;
+select count(distinct id), count(*), bool_and(id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$') from random_ids;
+update random_ids set id = gen_random_uuid();
+select count(distinct id) from random_ids;
+select count(distinct u) from (select gen_random_uuid() as u from random_ids) s;
