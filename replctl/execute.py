@@ -179,7 +179,7 @@ def _command_name(statement: ast.Statement) -> str:
             return f"DROP {statement.object_type.upper()}"
         case ast.Rename() | ast.AlterOwner() | ast.AlterObjectSchema():
             return f"ALTER {statement.object_type.upper()}"
-        case ast.AddEnumValue():
+        case ast.AddEnumValue() | ast.RenameEnumValue():
             return "ALTER TYPE"
         case ast.CreateEnum():
             return "CREATE TYPE"
@@ -362,6 +362,18 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import type
 
             return type.create_enum(session, statement)
+        case ast.CreateDomain():
+            from replctl.commands import domain
+
+            return domain.create_domain(session, statement)
+        case ast.AlterDomain():
+            from replctl.commands import domain
+
+            return domain.alter_domain(session, statement)
+        case ast.RenameEnumValue():
+            from replctl.commands import type
+
+            return type.rename_enum_value(session, statement)
         case ast.AddEnumValue():
             from replctl.commands import type
 

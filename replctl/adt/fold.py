@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from replctl.adt import interpret
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.types import builtin
 from replctl.types import text as type_text
@@ -57,7 +57,8 @@ def _simplified(expr: Any, operand: nodes.Const | None) -> Any:
             return _coalesce(expr, operand)
         case nodes.NullTest(is_row=True, arg=nodes.RowExpr()):
             return _row_null_test(expr, operand)
-        case nodes.ArrayCoerceExpr():  # Param(0) is an element there
+        # Param(0) is an element there, and the value that is checked
+        case nodes.ArrayCoerceExpr() | nodes.CoerceToDomain():
             whole: nodes.Expr = dataclasses.replace(expr, arg=_simplified(expr.arg, operand))
         case _:
             whole = _with_simplified_children(expr, operand)
@@ -109,7 +110,18 @@ def _known(expr: nodes.Expr) -> nodes.Expr:
             return _value(expr, (arg,)) if is_immutable else expr
         case nodes.ArrayCoerceExpr(arg=arg):
             return _value(expr, (arg,)) if _is_immutable_element(expr.element) else expr
+        case nodes.CoerceToDomain(arg=arg) if expr.domain:
+            return _checked(expr, arg)
     return expr
+
+
+def _checked(expr: nodes.CoerceToDomain, arg: nodes.Expr) -> nodes.Expr:
+    """A value that a domain does not have fails later, only if a row comes to it: PostgreSQL does
+    not compute these casts beforehand."""
+    try:
+        return _value(expr, (arg,))
+    except PostgresError:
+        return expr
 
 
 def _inlined(expr: nodes.FuncExpr) -> nodes.FuncExpr:

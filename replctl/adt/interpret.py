@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from replctl.adt import arrayfuncs, comparison, functions, jsonpath, network
-from replctl.errors import FeatureNotSupported, PostgresError
+from replctl.errors import CheckViolation, FeatureNotSupported, NotNullViolation, PostgresError
 from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
 from replctl.types import builtin
@@ -54,6 +54,8 @@ def _compile(expr: nodes.Expr) -> Step:
     match expr:
         case nodes.Param(number=0):
             return lambda row, operand: operand
+        case nodes.Param(number=nodes.VALUE):
+            return lambda row, operand: row[0]
         case nodes.Param(number=number):
             return lambda row, operand: row[number - 1]
         case nodes.Const():
@@ -94,6 +96,8 @@ def _compile(expr: nodes.Expr) -> Step:
             return _via_text(expr)
         case nodes.ArrayCoerceExpr():
             return _array_coercion(expr)
+        case nodes.CoerceToDomain() if expr.domain:
+            return _domain(expr)
         case nodes.ArrayExpr():
             return _array(expr)
         case nodes.CollateExpr(arg=arg) | nodes.NamedArgExpr(arg=arg):
@@ -292,6 +296,34 @@ def _boolean_test(expr: nodes.BooleanTest) -> Step:
     step, negated = _compile(expr.arg), expr.test.startswith("not ")
     wanted = {"true": True, "false": False, "unknown": None}[expr.test.removeprefix("not ")]
     return lambda row, operand: (step(row, operand) is wanted) is not negated
+
+
+def _domain(expr: nodes.CoerceToDomain) -> Step:
+    """Return a value that is checked as a domain's (ExecEvalConstraintCheck)."""
+    step, not_null, domain = _compile(expr.arg), expr.not_null, expr.domain
+    checks = [(check.name, _compile(check.condition)) for check in expr.checks]
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        value = step(row, operand)
+        if value is None and not_null:
+            raise null_in_domain(domain)
+        for name, condition in checks:
+            if condition((value,), None) is False:
+                raise violated_domain(domain, name)
+        return value
+
+    return evaluate
+
+
+def null_in_domain(domain: str) -> NotNullViolation:
+    """Return the error of NULL for a domain that does not allow it."""
+    return NotNullViolation(f"domain {domain} does not allow null values")
+
+
+def violated_domain(domain: str, constraint: str) -> CheckViolation:
+    """Return the error of a value that a domain's CHECK forbids."""
+    message = f'value for domain {domain} violates check constraint "{constraint}"'
+    return CheckViolation(message, constraint=constraint)
 
 
 def _case(expr: nodes.CaseExpr) -> Step:

@@ -97,8 +97,8 @@ def _column_values(column: Column) -> dict[str, Any]:
     return {
         "attnum": column.attnum,
         "attname": column.name,
-        "atttypid": type_oid(column.type),
-        "atttypmod": column.typmod,
+        "atttypid": type_oid(column.declared_type),
+        "atttypmod": column.declared_typmod,
         "attndims": column.dimensions,
         "attcollation": builtin.collations().get(column.collation or "", 0),
         "attnotnull": column.not_null,
@@ -175,6 +175,7 @@ def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constrai
         connamespace=relation.schema_oid,
         contype=constraint.kind,
         conrelid=relation.oid,
+        contypid=0,
         conindid=constraint.index_oid,
         conparentid=constraint.parent_oid,
         confrelid=constraint.ref_relid,

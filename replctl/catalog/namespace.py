@@ -4,22 +4,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
 
+from replctl.adt.interpret import compiled
 from replctl.catalog import schema, schema_table
 from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
 from replctl.catalog.pg_authid import find_role, role_names
 from replctl.catalog.pg_class import find_relation_oid
+from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_namespace import find_schema, schema_names
 from replctl.catalog.pg_type import enum_labels, find_type, get_type, type_name, type_oid
 from replctl.catalog.transaction import Catalog
+from replctl.expr import nodes
 from replctl.expr.builtin_environment import BuiltinEnvironment
-from replctl.expr.environment import SYSTEM_SCHEMA, Column, Routine, user_collation
-from replctl.types import builtin
+from replctl.expr.enum_order import with_enum_order
+from replctl.expr.environment import (
+    SYSTEM_SCHEMA,
+    Column,
+    DomainRules,
+    Routine,
+    user_collation,
+)
+from replctl.expr.user_type import base_type, domain_check
+from replctl.types import builtin, text
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 from replctl.types.quote import quote_qualified_identifier
 from replctl.types.session_form import CANONICAL, SessionForm
@@ -235,6 +246,32 @@ class CatalogEnvironment(BuiltinEnvironment):
         prefix = None if is_visible else self.schema_name(int(row.typnamespace))
         return quote_qualified_identifier(prefix, type_.sql_name)
 
+    def domain_base(self, domain: Type) -> tuple[str, int]:
+        if domain.is_builtin:
+            return super().domain_base(domain)
+        found = get_domain(self.catalog, domain.name)
+        return found.base, found.typmod
+
+    def domain_rules(self, domain: Type) -> DomainRules:
+        if domain.is_builtin:
+            return super().domain_rules(domain)
+        own = get_domain(self.catalog, domain.name)
+        base = self.type(own.base)
+        if base.kind != "d":
+            return DomainRules(own.not_null, own.checks, own.default)
+        below = self.domain_rules(base)
+        return DomainRules(
+            own.not_null or below.not_null,
+            below.checks + own.checks,
+            own.default,
+        )
+
+    def check_domain(self, domain: Type, value: str | None) -> None:
+        base, check = self.catalog.cached(
+            ("domain check", domain.name, self.form), lambda: _domain_check(self, domain)
+        )
+        check([None if value is None else text.parse(base, value)])
+
     def enum_labels(self, enum: Type) -> tuple[str, ...]:
         return enum_labels(self.catalog, enum.name)
 
@@ -279,6 +316,15 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     def role_name(self, oid: int) -> str | None:
         return role_names(self.catalog).get(oid)
+
+
+def _domain_check(
+    environment: CatalogEnvironment, domain: Type
+) -> tuple[str, Callable[[Sequence[Any]], Any]]:
+    """Return the base type of a domain, and what checks a value of it in Python."""
+    base, typmod = base_type(environment, domain.name)
+    expr = domain_check(environment, domain.name, nodes.Param(1, base, typmod))
+    return base, compiled(with_enum_order(environment, expr))
 
 
 def is_relation_visible(environment: CatalogEnvironment, oid: int) -> bool | None:

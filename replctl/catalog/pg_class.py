@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import Row, select, true
 
 from replctl.catalog import schema
+from replctl.catalog.pg_domain import domain_bases
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.storage import Storage, load_storage
@@ -64,6 +65,39 @@ class Column:
     compression: str = ""  # p: pglz, l: lz4
     statistics: int | None = None
     options: dict[str, str] = field(default_factory=dict, hash=False)
+    domain: str = ""  # the type that it is declared with, where `type` is the one under that
+    domain_default: nodes.Expr | None = None
+
+    @property
+    def declared_type(self) -> str:
+        """Its type as statements see it."""
+        return self.domain or self.type
+
+    @property
+    def declared_typmod(self) -> int:
+        """The modifier that it is declared with."""
+        return -1 if self.domain else self.typmod
+
+    @property
+    def has_default(self) -> bool:
+        """Return whether it, or its domain, has a default."""
+        return self.default is not None or self.domain_default is not None
+
+    @property
+    def filled(self) -> nodes.Expr | None:
+        """Return the value of a new row that nothing is said about; None: NULL.  A domain may have
+        a default of its own, or not allow NULL (build_column_default)."""
+        if self.default is not None or not self.domain:
+            return self.default
+        value = self.domain_default
+        if value is None:
+            value = nodes.Const(self.type, None, self.typmod, self.collation)
+        return nodes.CoerceToDomain(value, self.domain)
+
+    @property
+    def filling(self) -> nodes.Expr:
+        """As `filled`, with NULL as a constant."""
+        return self.filled or nodes.Const(self.type, None, self.typmod, self.collation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,14 +414,19 @@ def _load_columns(
         for row in catalog.select(pg_attrdef, pg_attrdef.c.adrelid.in_(oids))
     }
     collation_names = {oid: name for name, oid in builtin.collations().items()}
+    domains = domain_bases(catalog)
     result: dict[int, list[Column]] = defaultdict(list)
     for row in attributes:
+        declared = type_name(int(row.atttypid))
+        found = domains.get(declared)
         result[int(row.attrelid)].append(
             Column(
                 attnum=int(row.attnum),
                 name=str(row.attname),
-                type=type_name(int(row.atttypid)),
-                typmod=int(row.atttypmod),
+                type=declared if found is None else found.base,
+                typmod=int(row.atttypmod) if found is None else found.typmod,
+                domain="" if found is None else declared,
+                domain_default=None if found is None else found.default,
                 collation=collation_names.get(int(row.attcollation)),
                 not_null=bool(row.attnotnull),
                 default=defaults.get((int(row.attrelid), int(row.attnum))),

@@ -1,6 +1,9 @@
-"""Types that users made: enums and the row types of tables; and the names of all types."""
+"""Types that users made: enums, domains and the row types of tables; and the names of all types."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
 
 from replctl.catalog import schema
 from replctl.catalog.pg_default_acl import new_object_acl
@@ -35,14 +38,14 @@ def get_type(catalog: Catalog, name: str) -> builtin.Type:
     row = catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
     if row is None:
         raise KeyError(name)
-    return _type(row)
+    return _type(catalog, row)
 
 
 def find_type(catalog: Catalog, schema_oid: int, name: str) -> builtin.Type | None:
     """Return the type that a user made under that name in a schema."""
     pg_type = schema.pg_type
     row = catalog.first(pg_type, pg_type.c.typname == name, pg_type.c.typnamespace == schema_oid)
-    return None if row is None else _type(row)
+    return None if row is None else _type(catalog, row)
 
 
 def type_schema_oid(catalog: Catalog, name: str) -> int:
@@ -67,28 +70,31 @@ def insert_type(
     schema_oid: int,
     owner: int,
     *,
-    kind: str,
+    kind: Literal["e", "c", "d"],
     relid: int = 0,
+    **facts: object,
 ) -> str:
     """Add a type and the type of arrays of it.
 
     Args:
-        kind: e for an enum, c for the row type of relation `relid`.
+        kind: e for an enum, c for the row type of relation `relid`, d for a domain.
+        facts: further columns of pg_type.
 
     Returns:
         The name of the new type in typed expressions.
     """
     oid, array_oid = catalog.new_oid(), catalog.new_oid()
-    common = {"typnamespace": schema_oid, "typowner": owner, "typbasetype": 0}
-    category = {"e": "E", "c": "C"}[kind]
-    acl = new_object_acl(catalog, "type", owner, schema_oid) if kind == "e" else None
+    common = {"typnamespace": schema_oid, "typowner": owner}
+    own = {"typcategory": {"e": "E"}.get(kind, "C"), "typbasetype": 0, "typcollation": 0, **facts}
+    acl = None if kind == "c" else new_object_acl(catalog, "type", owner, schema_oid)
     catalog.insert(
-        schema.pg_type, oid=oid, typname=name, typtype=kind, typcategory=category, typrelid=relid,
-        typelem=0, typarray=array_oid, typacl=acl, **common,
+        schema.pg_type, oid=oid, typname=name, typtype=kind, typrelid=relid, typelem=0,
+        typarray=array_oid, typacl=acl, **common, **own,
     )  # fmt: skip
     catalog.insert(
         schema.pg_type, oid=array_oid, typname=_array_name(catalog, name, schema_oid), typtype="b",
-        typcategory="A", typrelid=0, typelem=oid, typarray=0, **common,
+        typcategory="A", typrelid=0, typelem=oid, typarray=0, typbasetype=0,
+        typcollation=own["typcollation"], **common,
     )  # fmt: skip
     return type_name(oid)
 
@@ -134,8 +140,9 @@ def insert_enum_label(
 
 
 def delete_type(catalog: Catalog, name: str) -> None:
-    """Remove a type, its array type and its labels."""
+    """Remove a type, its array type, its labels and its constraints."""
     oid = type_oid(name)
+    catalog.delete(schema.pg_constraint, schema.pg_constraint.c.contypid == oid)
     catalog.delete(schema.pg_type, schema.pg_type.c.oid == oid)
     catalog.delete(schema.pg_type, schema.pg_type.c.typelem == oid)
     catalog.delete(schema.pg_enum, schema.pg_enum.c.enumtypid == oid)
@@ -148,8 +155,10 @@ def _array_name(catalog: Catalog, name: str, schema_oid: int) -> str:
     return candidate
 
 
-def _type(row: object) -> builtin.Type:
+def _type(catalog: Catalog, row: object) -> builtin.Type:
     fields = row._mapping  # type: ignore[attr-defined]
+    if fields["typtype"] == "d":
+        return _domain(catalog, fields)
     is_array = fields["typcategory"] == "A"
     is_enum = fields["typtype"] == "e"
     return builtin.Type(
@@ -170,4 +179,23 @@ def _type(row: object) -> builtin.Type:
         has_typmod=False,
         has_btree=True,
         has_hash=True,
+    )
+
+
+def _domain(catalog: Catalog, fields: Any) -> builtin.Type:
+    """Return a domain, which has most of its base type."""
+    base = get_type(catalog, type_name(int(fields["typbasetype"])))
+    collations = {oid: name for name, oid in builtin.collations().items()}
+    return replace(
+        base,
+        oid=int(fields["oid"]),
+        name=type_name(int(fields["oid"])),
+        sql_name=str(fields["typname"]),
+        kind="d",
+        category=str(fields["typcategory"]),
+        is_preferred=False,
+        element=None,
+        array=type_name(int(fields["typarray"])),
+        collation=collations.get(int(fields["typcollation"])),
+        has_typmod=False,
     )

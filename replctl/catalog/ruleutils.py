@@ -14,6 +14,7 @@ from replctl.catalog.pg_class import (
     Relation,
     get_relation,
 )
+from replctl.catalog.pg_domain import DomainConstraint
 from replctl.expr import nodes
 from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.deparse_constant import constant
@@ -59,6 +60,17 @@ def constraint_definition(
             return f"CHECK ({expr}){tail}"
         case "f":
             return _foreign_key(environment, relation, constraint)
+
+
+def domain_constraint_definition(
+    environment: CatalogEnvironment, constraint: DomainConstraint, *, is_pretty: bool = False
+) -> str:
+    """`CHECK ((VALUE > 0))`, as pg_get_constraintdef() prints a constraint of a domain."""
+    if constraint.check is None:
+        return "NOT NULL"
+    context = DeparseContext(environment, "", {}, is_pretty=is_pretty)
+    tail = "" if constraint.is_validated else " NOT VALID"
+    return f"CHECK ({deparse(constraint.check, context)}){tail}"
 
 
 def _foreign_key(
@@ -199,7 +211,7 @@ def partition_key_types(relation: Relation) -> list[tuple[str, int]]:
     for attnum in key.attnums:
         if attnum:
             column = relation.column_at(attnum)
-            types.append((column.type, column.typmod))
+            types.append((column.declared_type, column.declared_typmod))
         else:
             expr = next(exprs)
             types.append((expr.type, nodes.typmod(expr)))

@@ -155,6 +155,7 @@ pg_constraint = versioned(
     oid("connamespace"),
     text("contype"),
     oid("conrelid"),
+    oid("contypid"),
     oid("conindid"),
     oid("conparentid"),
     oid("confrelid"),
@@ -173,6 +174,7 @@ pg_constraint = versioned(
     integer("coninhcount", default=0),
 )
 Index("pg_constraint_conrelid_index", pg_constraint.c.conrelid)
+Index("pg_constraint_contypid_index", pg_constraint.c.contypid)
 Index("pg_constraint_confrelid_index", pg_constraint.c.confrelid)
 
 
@@ -225,7 +227,13 @@ pg_type = versioned(
     oid("typrelid"),
     oid("typelem"),
     oid("typarray"),
+    boolean("typnotnull"),
     oid("typbasetype"),
+    integer("typtypmod", default=-1),
+    integer("typndims", default=0),
+    oid("typcollation"),
+    text("typdefaultbin", nullable=True),
+    text("typdefault", nullable=True),
     text("typacl", nullable=True),
 )
 Index("pg_type_name_index", pg_type.c.typname)

@@ -88,13 +88,13 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
         with without_position():
             default = default_expression(ddl.environment, whole, column, raw, ddl.now)
         column = replace(column, default=default)
-    place = None
-    if ddl.has_rows(relation) and column.default is not None:
-        if column.generated or contains_volatile(ddl.environment, column.default):
-            place = ddl.filled.add(relation, column)
+    place, default = None, column.filled
+    if ddl.has_rows(relation) and default is not None:
+        if column.generated or contains_volatile(ddl.environment, default):
+            place = ddl.filled.add(relation, replace(column, default=default))
         else:
             what = "the default of a column that is added to rows"
-            column = replace(column, missing_value=constant_value(ddl, column.default, what))
+            column = replace(column, missing_value=constant_value(ddl, default, what))
     insert_column(ddl.catalog, relation.oid, column)
     if relation.storage is not None:
         give_storage_column(ddl.catalog, relation.oid, column, place)
@@ -114,7 +114,7 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
 
 
 def _check_alike(child: Relation, existing: Column, column: Column) -> None:
-    if (existing.type, existing.typmod) != (column.type, column.typmod):
+    if (existing.declared_type, existing.typmod) != (column.declared_type, column.typmod):
         raise DatatypeMismatch(
             f'child table "{child.name}" has different type for column "{column.name}"'
         )

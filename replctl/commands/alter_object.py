@@ -29,6 +29,7 @@ from replctl.commands.column import check_column_name
 from replctl.commands.create_schema import check_schema_name
 from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.domain import rename_domain_constraint
 from replctl.commands.find_object import (
     find_database_oid,
     find_function,
@@ -45,6 +46,7 @@ from replctl.commands.subscription_permission import (
     check_password_requirement,
     check_subscription_owner,
 )
+from replctl.commands.type import check_type_owner
 from replctl.conninfo import application_name
 from replctl.errors import (
     DuplicateColumn,
@@ -119,6 +121,9 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
                 ddl.privileges.check_relation_owner(relation)
                 _rename_column(ddl, relation, statement.sub_name or "", new, parents=0)
             return f"ALTER {statement.relation_type.upper()}"
+        case "constraint" if statement.relation_type == "domain":
+            rename_domain_constraint(ddl, statement)
+            return "ALTER DOMAIN"
         case "constraint":
             relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
             if relation is not None:
@@ -149,8 +154,8 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             rename_policy(ddl, statement)
         case "role":
             rename_role(ddl, statement.name[-1], new)
-        case "type":
-            _rename_type(ddl, statement.name, new)
+        case "type" | "domain":
+            _rename_type(ddl, _user_type(ddl, kind, statement.name), new)
         case _:
             raise FeatureNotSupported(f"ALTER {kind.upper()} ... RENAME TO is not supported")
     return f"ALTER {kind.upper()}"
@@ -233,11 +238,16 @@ def _rename_database(ddl: Ddl, old: str, new: str) -> None:
     ddl.catalog.update(schema.pg_database, schema.pg_database.c.oid == oid, datname=new)
 
 
-def _rename_type(ddl: Ddl, name: tuple[str, ...], new: str) -> None:
+def _user_type(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Type:
+    """Return the type that a statement about types, or about domains, names."""
     type_ = find_user_type(ddl, name)
-    ddl.privileges.check_owner(
-        owner_of(ddl.catalog, "pg_type", type_oid(type_.name)), "type", type_.sql_name
-    )
+    if kind == "domain" and type_.kind != "d":
+        raise WrongObjectType(f"{ddl.environment.format_type(type_.name)} is not a domain")
+    return type_
+
+
+def _rename_type(ddl: Ddl, type_: Type, new: str) -> None:
+    check_type_owner(ddl, type_)
     if type_.kind == "c":
         shown = ddl.environment.format_type(type_.name)
         raise WrongObjectType(f"{shown} is a table's row type", hint="Use ALTER TABLE instead.")
@@ -299,8 +309,8 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
                 if not privileges.is_superuser:
                     privileges.check_database(ddl.session.database_name, "C")
             update_subscription(catalog, replace(subscription, owner=owner))
-        case "type":
-            oid = type_oid(find_user_type(ddl, name).name)
+        case "type" | "domain":
+            oid = type_oid(_user_type(ddl, kind, name).name)
             _check_given(ddl, "pg_type", oid, "type", name[-1], owner)
             _give(ddl, "pg_type", oid, owner)
         case "function":
@@ -379,6 +389,9 @@ def _check_renamed(ddl: Ddl, relation: Relation) -> None:
 
 def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     tag = f"ALTER {statement.object_type.upper()}"
+    if statement.object_type in ("type", "domain"):
+        _move_type(ddl, statement)
+        return tag
     relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
     if relation is None:
         return tag
@@ -410,6 +423,35 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
         update_relation(ddl.catalog, replace(member, schema_oid=place))
     ddl.catalog.update(pg_constraint, pg_constraint.c.conrelid == relation.oid, connamespace=place)
     return tag
+
+
+def _move_type(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
+    """Move a type, its array type and its constraints to another schema (AlterTypeNamespace)."""
+    type_ = _user_type(ddl, statement.object_type, statement.name)
+    place = find_schema_oid(ddl, statement.new_schema)
+    check_type_owner(ddl, type_)
+    ddl.privileges.check_schema(place, statement.new_schema, "C")
+    shown = ddl.environment.format_type(type_.name)
+    if type_.kind == "c":
+        raise WrongObjectType(f"{shown} is a table's row type", hint="Use ALTER TABLE instead.")
+    if type_.element is not None:
+        element = ddl.environment.format_type(type_.element)
+        raise WrongObjectType(
+            f"cannot alter array type {shown}",
+            hint=f"You can alter type {element}, which will alter the array type as well.",
+        )
+    if place == type_schema_oid(ddl.catalog, type_.name):
+        return
+    if find_type(ddl.catalog, place, type_.sql_name) is not None:
+        raise DuplicateObject(
+            f'type "{type_.sql_name}" already exists in schema "{statement.new_schema}"'
+        )
+    pg_type, pg_constraint = schema.pg_type, schema.pg_constraint
+    for name in (type_.name, type_.array or ""):
+        ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(name), typnamespace=place)
+    ddl.catalog.update(
+        pg_constraint, pg_constraint.c.contypid == type_oid(type_.name), connamespace=place
+    )
 
 
 def _check_moved(ddl: Ddl, relation: Relation) -> None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from replctl.catalog.heap import update_column
-from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of, descendants_of
 from replctl.catalog.pg_publication import published_tables
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.commands.alter_column import existing_column
-from replctl.commands.column import check_stored_type, column_collation
+from replctl.commands.column import check_stored_type, column_collation, typed
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import Object, describe, is_membership_of_column, relation_object
 from replctl.commands.retyped import Retyped
@@ -35,8 +35,8 @@ from replctl.expr.analyze import Analyzer
 from replctl.expr.coerce import ASSIGNMENT, Coercion, stripped_implicit
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
-from replctl.expr.enum_order import with_enum_order
 from replctl.expr.type_names import type_of
+from replctl.expr.user_type import without_user_types
 from replctl.lake.column_fault import has_type
 from replctl.lake.rewrite import ColumnRewrite, TableRewrite
 from replctl.lake.storage_place import renew_storage_column
@@ -144,7 +144,9 @@ def _change(
         type_, typmod = type_of(environment, command.type_name)
         collation = column_collation(environment, command.collation, type_)
         check_stored_type(environment, column.name, type_)
-    value = using or nodes.Var(column.attnum, column.type, column.typmod, column.collation)
+    value = using or nodes.Var(
+        column.attnum, column.declared_type, column.declared_typmod, column.collation
+    )
     coercion = Coercion(environment, ddl.now)
     coerced = coercion.to_target(value, type_.name, typmod, ASSIGNMENT)
     if coerced is None:
@@ -160,13 +162,8 @@ def _change(
             f'column "{column.name}" cannot be cast automatically to type {shown}',
             hint=None if column.generated else f'You might need to specify "USING {wanted}".',
         )
-    changed = replace(
-        column,
-        type=type_.name,
-        typmod=typmod,
-        collation=collation,
-        dimensions=len(command.type_name.array_bounds),
-    )
+    dimensions = len(command.type_name.array_bounds)
+    changed = typed(environment, column, type_.name, typmod, collation, dimensions)
     return TypeChange(relation.oid, changed, assign_collations(environment, coerced))
 
 
@@ -198,7 +195,7 @@ def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
 def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Retyped) -> None:
     relation, attnum = ddl.relation(change.relid), change.column.attnum
     column, first = relation.column_at(attnum), before.column_at(attnum)
-    if (column.type, column.typmod) != (first.type, first.typmod):
+    if (column.declared_type, column.typmod) != (first.declared_type, first.typmod):
         raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
     if column.identity:
         for sequence in owned_sequences(ddl.catalog, relation.oid, attnum):
@@ -211,6 +208,8 @@ def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Rety
         column,
         type=change.column.type,
         typmod=change.column.typmod,
+        domain=change.column.domain,
+        domain_default=change.column.domain_default,
         collation=change.column.collation,
         dimensions=change.column.dimensions,
         default=default,
@@ -224,12 +223,12 @@ def _default(ddl: Ddl, column: Column, changed: Column) -> nodes.Expr | None:
         return None
     coercion = Coercion(ddl.environment, ddl.now)
     plain = stripped_implicit(column.default)
-    coerced = coercion.to_target(plain, changed.type, changed.typmod, ASSIGNMENT)
+    coerced = coercion.to_target(plain, changed.declared_type, changed.declared_typmod, ASSIGNMENT)
     if coerced is None:
         what = "generation expression" if column.generated else "default"
         raise DatatypeMismatch(
             f'{what} for column "{column.name}" cannot be cast automatically to type'
-            f" {ddl.environment.format_type(changed.type)}"
+            f" {ddl.environment.format_type(changed.declared_type)}"
         )
     return assign_collations(ddl.environment, coerced)
 
@@ -273,6 +272,8 @@ def _check_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
 def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     """Give columns whose values are stored otherwise another place in storage; whether there are
     rows whose values change."""
+    plain = partial(without_user_types, ddl.environment)
+    changes = [replace(change, value=plain(change.value)) for change in changes]
     moved = [c for c in changes if not _is_stored_alike(before, c)]
     if not moved or before.storage is None:
         return False
@@ -291,9 +292,7 @@ def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     if has_rows:
         ddl.retyped.add(before.oid)
         changes = [replace(c, value=in_form(ddl.session, c.value)) for c in moved]
-        made = ddl.rewritten(
-            TableRewrite(before.oid, tuple(_new_values(ddl.environment, before, changes)))
-        )
+        made = ddl.rewritten(TableRewrite(before.oid, tuple(_new_values(before, changes))))
         if made is not None:
             names, version = made.names, made.version
     for change in moved:
@@ -306,15 +305,12 @@ def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     return has_rows
 
 
-def _new_values(
-    environment: CatalogEnvironment, before: Relation, changes: Sequence[TypeChange]
-) -> list[ColumnRewrite]:
+def _new_values(before: Relation, changes: Sequence[TypeChange]) -> list[ColumnRewrite]:
     source = table_source(before)
     result = []
     for change in changes:
         column = change.column
-        ordered = with_enum_order(environment, change.value)
-        value = to_sql(ordered, lambda var: column_sql(source.column(var.attnum)))
+        value = to_sql(change.value, lambda var: column_sql(source.column(var.attnum)))
         sql = stored_sql(value, column.type, column.typmod)
         result.append(ColumnRewrite(column.attnum, column.name, column.type, column.typmod, sql))
     return result

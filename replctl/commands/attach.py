@@ -178,7 +178,7 @@ def _merge_into(ddl: Ddl, child: Relation, parent: Relation) -> None:
         own = child.column(column.name)
         if own is None:
             raise DatatypeMismatch(f'child table is missing column "{column.name}"')
-        if (own.type, own.typmod) != (column.type, column.typmod):
+        if (own.declared_type, own.typmod) != (column.declared_type, column.typmod):
             raise DatatypeMismatch(
                 f'child table "{child.name}" has different type for column "{column.name}"'
             )

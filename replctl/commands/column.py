@@ -20,6 +20,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.expr.type_names import type_of
+from replctl.expr.user_type import base_type
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.types.builtin import Type, system_columns
@@ -74,13 +75,12 @@ def column_draft(
     assert definition.type_name is not None
     type_name, serial = _without_serial(definition.type_name)
     type_, typmod = type_of(environment, type_name)
-    column = Column(
-        0,
-        definition.name,
-        type_.name,
-        typmod,
-        column_collation(environment, definition.collation, type_),
-        dimensions=len(type_name.array_bounds),
+    column = typed(
+        environment, Column(0, definition.name, ""), type_.name, typmod,
+        column_collation(environment, definition.collation, type_), len(type_name.array_bounds),
+    )  # fmt: skip
+    column = replace(
+        column,
         storage=storage_of(environment, type_.name, definition.storage or "default"),
         compression=compression_of(environment, type_.name, definition.compression or "default"),
     )
@@ -90,6 +90,29 @@ def column_draft(
     definition = replace(definition, constraints=definition.constraints + implied)
     draft = ColumnDraft(column, sequence=SequenceDraft(type_.name, "a"))
     return with_options(draft, definition, table)
+
+
+def typed(
+    environment: CatalogEnvironment,
+    column: Column,
+    type_name: str,
+    typmod: int,
+    collation: str | None,
+    dimensions: int = 0,
+) -> Column:
+    """Return a column with another type; that of a domain is stored as the domain's base type."""
+    is_domain = environment.type(type_name).kind == "d"
+    rules = environment.domain_rules(environment.type(type_name)) if is_domain else None
+    base, base_typmod = base_type(environment, type_name, typmod)
+    return replace(
+        column,
+        type=base,
+        typmod=base_typmod,
+        collation=collation,
+        dimensions=dimensions,
+        domain=type_name if is_domain else "",
+        domain_default=None if rules is None else rules.default,
+    )
 
 
 def _without_serial(type_name: ast.TypeName) -> tuple[ast.TypeName, bool]:
@@ -133,8 +156,10 @@ def check_stored_type(
         raise InvalidTableDefinition(
             f'column "{name}" has pseudo-type {environment.format_type(type_.name)}'
         )
-    element = type_ if type_.element is None else environment.type(type_.element)
-    if element.kind == "c" or (type_.element is not None and not type_.is_builtin):
+    stored = environment.type(base_type(environment, type_.name)[0])
+    element = stored if stored.element is None else environment.type(stored.element)
+    is_of_users = not (stored.is_builtin and (type_.is_builtin or type_.element is None))
+    if element.kind == "c" or (stored.element is not None and is_of_users):
         raise FeatureNotSupported(
             f"columns of type {environment.format_type(type_.name)} are not supported",
             position=position,
@@ -175,7 +200,7 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
                     has_null = True
                     identity = "a" if constraint.generated_when == "always" else "d"
                     column = replace(column, not_null=True, identity=identity)
-                    sequence = SequenceDraft(column.type, "i", constraint.sequence)
+                    sequence = SequenceDraft(column.declared_type, "i", constraint.sequence)
             case "check":
                 constraints.append(constraint)
             case _:

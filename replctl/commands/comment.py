@@ -9,6 +9,7 @@ from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_type import type_oid
 from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.domain import named_constraint, owned_domain
 from replctl.commands.find_object import (
     find_function,
     find_operator,
@@ -67,6 +68,8 @@ def _check_permitted(ddl: Ddl, statement: ast.Comment, found: _Commented) -> Non
     privileges, name = ddl.privileges, statement.name[-1]
     if privileges.is_superuser:
         return
+    if statement.sub_type == "domain":
+        return  # who owns it was looked at when it was found
     if found.class_name in ("pg_class", "pg_constraint"):
         parts = statement.name[:-1] if statement.object_type == "column" else statement.name
         relation = find_relation(ddl, parts)
@@ -160,6 +163,10 @@ def _column(ddl: Ddl, name: tuple[str, ...]) -> _Commented:
 
 
 def _constraint(ddl: Ddl, statement: ast.Comment) -> _Commented:
+    if statement.sub_type == "domain":
+        domain = owned_domain(ddl, statement.name)
+        found = named_constraint(ddl, domain.name, statement.sub_name or "")
+        return _Commented("pg_constraint", found.oid)
     relation = find_relation(ddl, statement.name)
     assert relation is not None
     for constraint in relation.constraints:

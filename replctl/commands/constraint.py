@@ -26,7 +26,7 @@ from replctl.errors import (
     UndefinedColumn,
 )
 from replctl.expr import nodes
-from replctl.expr.enum_order import with_enum_order
+from replctl.expr.user_type import without_user_types
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
 from replctl.query.session_form import in_form
@@ -248,7 +248,7 @@ def add_check(ddl: Ddl, relation: Relation, check: Constraint, *, merges: bool) 
 def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
     """Ask that all rows of a table satisfy a CHECK."""
     assert constraint.check is not None
-    check = with_enum_order(ddl.environment, constraint.check)
+    check = without_user_types(ddl.environment, constraint.check)
     require_rows(
         ddl,
         relation,

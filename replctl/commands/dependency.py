@@ -23,6 +23,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_collation import delete_collation, list_collations
 from replctl.catalog.pg_description import set_comment
+from replctl.catalog.pg_domain import domain_bases, get_domain
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_namespace import delete_schema, schema_names
 from replctl.catalog.pg_policy import delete_policies, list_policies
@@ -41,7 +42,7 @@ from replctl.catalog.pg_subscription import (
     subscription_relations,
     subscriptions_of_relation,
 )
-from replctl.catalog.pg_type import delete_type, type_name
+from replctl.catalog.pg_type import delete_type, type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
 from replctl.commands.function import function_signature, operator_signature
@@ -290,7 +291,7 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
     ]
     pg_type = schema.pg_type
     for row in ddl.catalog.select(
-        pg_type, pg_type.c.typnamespace == schema_oid, pg_type.c.typtype == "e"
+        pg_type, pg_type.c.typnamespace == schema_oid, pg_type.c.typtype.in_(["e", "d"])
     ):
         made.append(Object("type", int(row.oid)))
     made += [
@@ -366,9 +367,16 @@ def is_membership_of_column(membership: PublishedTable, attnum: int) -> bool:
 def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
     array = ddl.environment.type(name).array
     names = {name, array}
+    for domain in domain_bases(ddl.catalog):
+        if get_domain(ddl.catalog, domain).base in names:
+            yield Dependent(Object("type", type_oid(domain)), target)
     for relation in _tables(ddl):
         for column in relation.columns:
-            if column.type in names:
+            if column.declared_type not in names or _is_key_above(ddl, relation, column.name):
+                continue
+            if _is_partition_key(relation, column.name):
+                yield Dependent(relation_object(relation), target)
+            else:
                 yield Dependent(Object("column", relation.oid, column.attnum), target)
     for view in views_of_types(ddl.catalog, names):
         yield Dependent(relation_object(ddl.relation(view)), target)
@@ -376,6 +384,22 @@ def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
     for function in list_functions(ddl.catalog):
         if names & {function.result, *function.arguments}:
             yield Dependent(Object("function", function.oid), target)
+
+
+def _is_partition_key(relation: Relation, name: str) -> bool:
+    """Return whether a table is partitioned by a column, so that it goes with the column's type."""
+    key = relation.partition_key
+    return key is not None and any(
+        attnum and relation.column_at(attnum).name == name for attnum in key.attnums
+    )
+
+
+def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
+    """Return whether a partition goes with a table that is partitioned by its column."""
+    parents = map(ddl.relation, relation.parents) if relation.is_partition else ()
+    return any(
+        _is_partition_key(parent, name) or _is_key_above(ddl, parent, name) for parent in parents
+    )
 
 
 def _users_in_expressions(

@@ -121,7 +121,7 @@ def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
             case "schema":
                 return _schema(ddl, name[-1])
             case "type" | "domain":
-                return _type(ddl, name)
+                return _type(ddl, name, statement.object_type)
             case "function":
                 return _function(ddl, name, statement.arguments[number])
             case "collation":
@@ -241,12 +241,14 @@ def _schema(ddl: Ddl, name: str) -> Object:
     return Object("schema", oid)
 
 
-def _type(ddl: Ddl, name: tuple[str, ...]) -> Object:
+def _type(ddl: Ddl, name: tuple[str, ...], kind: str) -> Object:
     schema_name, last = _split(ddl, name)
     type_ = ddl.environment.find_type(schema_name, last)
     if type_ is None:
         shown = f'type "{".".join(name)}"'
         raise _Missing(UndefinedObject(f"{shown} does not exist"), shown)
+    if kind == "domain" and type_.kind != "d":
+        raise WrongObjectType(f'"{".".join(name)}" is not a domain')
     if type_.is_builtin:
         shown = ddl.environment.format_type(type_.name)
         raise _required_by_system(f"type {shown}")

@@ -16,7 +16,7 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import NumberedCalls, get_sequence
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.expr.enum_order import with_enum_order
+from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.functions.session_value import session_value
 from replctl.lake.rewrite import ColumnRewrite, NewSequence, TableRewrite, row_number_name
@@ -75,7 +75,8 @@ class FilledColumns:
     def _value(self, relation: Relation, column: Column, table: _FilledTable) -> str:
         ddl = self._ddl
         assert column.default is not None
-        expr = simplified(in_form(ddl.session, column.default))
+        plain = without_user_types(ddl.environment, column.default)
+        expr = simplified(in_form(ddl.session, plain))
         check_unconditional(expr)
         used = {node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var)}
         if not used.isdisjoint(filled.attnum for filled in table.columns):
@@ -93,7 +94,7 @@ class FilledColumns:
                 return row_number_name(var.attnum - NEXT_VALUE)
             return column_sql(source.column(var.attnum))
 
-        value = to_sql(with_enum_order(ddl.environment, expr), name)
+        value = to_sql(expr, name)
         return stored_sql(value, column.type, column.typmod)
 
     def finish(self) -> None:

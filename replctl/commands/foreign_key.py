@@ -256,7 +256,7 @@ def check_key_types(ddl: Ddl, relation: Relation, constraint: Constraint, other:
         is_comparable = any(types <= family for family in _FAMILIES)
         if is_comparable or coercion.can_coerce_implicitly(column.type, ref_column.type):
             continue
-        shown = [ddl.environment.format_type(c.type) for c in (column, ref_column)]
+        shown = [ddl.environment.format_type(c.declared_type) for c in (column, ref_column)]
         raise DatatypeMismatch(
             f'foreign key constraint "{constraint.name}" cannot be implemented',
             detail=f'Key columns "{column.name}" and "{ref_column.name}" are of incompatible types:'

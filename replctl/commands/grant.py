@@ -142,7 +142,7 @@ def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
                 for function in list_functions(ddl.catalog):
                     if function.schema_oid == schema_oid:
                         yield _on_function(ddl, statement, function.oid)
-        case "type":
+        case "type" | "domain":
             for name in statement.names:
                 yield _on_type(ddl, statement, name)
 
@@ -167,6 +167,8 @@ def _on_type(ddl: Ddl, statement: ast.Grant, name: tuple[str, ...]) -> tuple[_Ta
         )
     if type_.is_builtin:
         raise FeatureNotSupported("privileges on built-in types are not supported")
+    if statement.target == "domain" and type_.kind != "d":
+        raise WrongObjectType(f'"{type_.sql_name}" is not a domain')
     owner = owner_of(ddl.catalog, "pg_type", type_.oid)
     target = _Target("type", type_.oid, owner, "type", type_.sql_name)
     return target, letters_of(statement, "type", "type")

@@ -43,8 +43,8 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr import nodes
-from replctl.expr.enum_order import with_enum_order
 from replctl.expr.type_names import check_schema, schema_of_relation
+from replctl.expr.user_type import without_user_types
 from replctl.lake.conflict_message import duplicated
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import table_source
@@ -315,7 +315,7 @@ def require_unique(
     conditions = [f"c{column.attnum} IS NOT NULL" for column in distinct]
     nulls = [f"c{column.attnum} IS NULL" for column in nullable]
     if index.predicate is not None:
-        predicate = with_enum_order(ddl.environment, index.predicate)
+        predicate = without_user_types(ddl.environment, index.predicate)
         conditions.append(to_sql(predicate, lambda var: f"c{var.attnum}").text)
     rows = (
         f"SELECT * FROM ({scan(table_source(relation))}) WHERE {' AND '.join(conditions) or 'TRUE'}"

@@ -244,8 +244,10 @@ def _check_default(inherited: Column, own: Column) -> None:
 
 
 def _check_alike(ddl: Ddl, one: Column, other: Column, what: str) -> None:
-    if (one.type, one.typmod) != (other.type, other.typmod):
-        shown = [ddl.environment.format_type(c.type, c.typmod) for c in (one, other)]
+    if (one.declared_type, one.typmod) != (other.declared_type, other.typmod):
+        shown = [
+            ddl.environment.format_type(c.declared_type, c.declared_typmod) for c in (one, other)
+        ]
         raise DatatypeMismatch(
             f"{what} has a type conflict", detail=f"{shown[0]} versus {shown[1]}"
         )

@@ -126,11 +126,13 @@ def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
         FromScope(), ExprContext.PARTITION_BOUND
     )
     expr = analyzer.expr(raw)
-    coerced = analyzer.coercion.to_target(expr, column.type, column.typmod, ASSIGNMENT)
+    coerced = analyzer.coercion.to_target(
+        expr, column.declared_type, column.declared_typmod, ASSIGNMENT
+    )
     if coerced is None:
+        shown = ddl.environment.format_type(column.declared_type)
         raise DatatypeMismatch(
-            f"specified value cannot be cast to type {ddl.environment.format_type(column.type)} for"
-            f' column "{column.name}"',
+            f'specified value cannot be cast to type {shown} for column "{column.name}"',
             position=raw_location(raw),
         )
     return constant_value(

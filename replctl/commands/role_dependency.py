@@ -111,7 +111,7 @@ def _goes_with_another(class_name: str, values: Any) -> bool:
     """Return whether an object is only a part of one: an index, a row type, a type of arrays."""
     if class_name == "pg_class":
         return values["relkind"] in ("i", "I")
-    return class_name == "pg_type" and values["typtype"] != "e"
+    return class_name == "pg_type" and values["typtype"] not in ("e", "d")
 
 
 def _granted_memberships(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:

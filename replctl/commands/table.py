@@ -148,7 +148,7 @@ def make_table(ddl: Ddl, statement: ast.CreateTable, columns: Sequence[Column]) 
     check_own_columns(drafts)
     for column in columns:
         check_column_name(column.name)
-        check_stored_type(ddl.environment, column.name, ddl.environment.type(column.type))
+        check_stored_type(ddl.environment, column.name, ddl.environment.type(column.declared_type))
     check_column_count(len(columns))
     check_relation_name(ddl, place, statement.relation.name)
     _insert(ddl, statement, place, merged_columns(ddl, (), drafts), (), ())

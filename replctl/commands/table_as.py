@@ -46,4 +46,4 @@ def _make(ddl: Ddl, statement: ast.CreateTableAs) -> bool:
         on_commit=statement.on_commit,
         options=statement.options,
     )
-    return make_table(ddl, table, named_columns(found, statement.columns))
+    return make_table(ddl, table, named_columns(ddl, found, statement.columns))

@@ -23,7 +23,8 @@ from replctl.parser import ast
 def relation_scope(relation: Relation) -> RelationScope:
     """Return the columns of a relation, as names for its expressions."""
     columns = tuple(
-        ScopeColumn(c.name, c.attnum, c.type, c.typmod, c.collation) for c in relation.columns
+        ScopeColumn(c.name, c.attnum, c.declared_type, c.declared_typmod, c.collation)
+        for c in relation.columns
     )
     return RelationScope(relation.name, columns, relation.row_type, relation.schema)
 
@@ -48,7 +49,12 @@ def default_expression(
     if column.generated:
         _check_generated(environment, relation, expr)
     expr = analyzer.coerce_for_assignment(
-        expr, column.type, column.typmod, column.name, -1, "default expression"
+        expr,
+        column.declared_type,
+        column.declared_typmod,
+        column.name,
+        -1,
+        "default expression",
     )
     expr = assign_collations(environment, expr)
     check_dependencies(expr)

@@ -1,4 +1,4 @@
-"""CREATE TYPE ... AS ENUM, ALTER TYPE ... ADD VALUE (typecmds.c, pg_enum.c)."""
+"""CREATE TYPE ... AS ENUM, ALTER TYPE ... ADD VALUE and RENAME VALUE (typecmds.c, pg_enum.c)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from replctl.catalog.pg_type import (
 )
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import find_type_of_name
-from replctl.commands.naming import creation_schema
+from replctl.commands.naming import Schema, creation_schema
 from replctl.commands.table import move_array_type
 from replctl.errors import (
     DuplicateObject,
+    FeatureNotSupported,
     InvalidName,
     InvalidParameterValue,
     UniqueViolation,
@@ -24,6 +25,7 @@ from replctl.errors import (
 from replctl.expr.type_names import split_name
 from replctl.parser import ast
 from replctl.session import Session
+from replctl.types.builtin import Type
 from replctl.types.identifier import MAX_BYTES
 
 
@@ -40,11 +42,7 @@ def create_enum(session: Session, statement: ast.CreateEnum) -> str:
 def _create_enum(ddl: Ddl, statement: ast.CreateEnum) -> str:
     schema_name, name = split_name(ddl.environment, statement.names)
     place = creation_schema(ddl.environment, schema_name, name)
-    existing = find_type(ddl.catalog, place.oid, name)
-    if existing is not None:
-        if existing.element is None:
-            raise DuplicateObject(f'type "{name}" already exists')
-        move_array_type(ddl, place, existing)
+    take_type_name(ddl, place, name)
     made = insert_type(ddl.catalog, name, place.oid, ddl.session.role_oid, kind="e")
     seen: set[str] = set()
     for label in statement.labels:
@@ -61,6 +59,48 @@ def _create_enum(ddl: Ddl, statement: ast.CreateEnum) -> str:
     return "CREATE TYPE"
 
 
+def take_type_name(ddl: Ddl, place: Schema, name: str) -> None:
+    """Make sure that a name is free for a new type.
+
+    Raises:
+        DuplicateObject: another type has it.
+    """
+    existing = find_type(ddl.catalog, place.oid, name)
+    if existing is not None:
+        if existing.element is None:
+            raise DuplicateObject(f'type "{name}" already exists')
+        move_array_type(ddl, place, existing)
+
+
+def check_type_owner(ddl: Ddl, type_: Type) -> None:
+    """
+    Raises:
+        InsufficientPrivilege: a type that a user made is another's.
+    """
+    owner = owner_of(ddl.catalog, "pg_type", type_oid(type_.name))
+    ddl.privileges.check_owner(owner, "type", type_.sql_name)
+
+
+def _owned_enum(ddl: Ddl, names: tuple[str, ...]) -> Type:
+    type_ = find_type_of_name(ddl, names)
+    if type_.is_builtin or type_.kind != "e":
+        raise WrongObjectType(f"{ddl.environment.format_type(type_.name)} is not an enum")
+    check_type_owner(ddl, type_)
+    return type_
+
+
+def rename_enum_value(session: Session, statement: ast.RenameEnumValue) -> str:
+    """Give a value of an enum another label (RenameEnumLabel).
+
+    Raises:
+        DuplicateObject: the enum has the new label already.
+        InvalidName: the label is too long.
+        InvalidParameterValue: it does not have the value.
+        WrongObjectType: the type is no enum.
+    """
+    return carry_out(session, lambda ddl: _rename_enum_value(ddl, statement))
+
+
 def add_enum_value(session: Session, statement: ast.AddEnumValue) -> str:
     """Give an enum one more value.
 
@@ -74,12 +114,7 @@ def add_enum_value(session: Session, statement: ast.AddEnumValue) -> str:
 
 
 def _add_enum_value(ddl: Ddl, statement: ast.AddEnumValue) -> str:
-    type_, label = find_type_of_name(ddl, statement.names), statement.label
-    if type_.is_builtin or type_.kind != "e":
-        raise WrongObjectType(f"{ddl.environment.format_type(type_.name)} is not an enum")
-    ddl.privileges.check_owner(
-        owner_of(ddl.catalog, "pg_type", type_oid(type_.name)), "type", type_.sql_name
-    )
+    type_, label = _owned_enum(ddl, statement.names), statement.label
     _check_length(label)
     labels = ddl.environment.enum_labels(type_)
     if label in labels:
@@ -101,3 +136,7 @@ def _check_length(label: str) -> None:
         raise InvalidName(
             f'invalid enum label "{label}"', detail=f"Labels must be {MAX_BYTES} bytes or less."
         )
+
+
+def _rename_enum_value(ddl: Ddl, statement: ast.RenameEnumValue) -> str:
+    raise FeatureNotSupported("ALTER TYPE ... RENAME VALUE is not supported")

@@ -6,6 +6,7 @@ from replctl.adt.fold import simplified
 from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.query.session_form import in_form
 from replctl.query.sqlite import is_answerable, run_query
@@ -23,7 +24,8 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
         FeatureNotSupported: Spark would have to compute it.
         PostgresError: it has no value.
     """
-    result = simplified(in_form(ddl.session, expr))
+    plain = without_user_types(ddl.environment, expr)
+    result = simplified(in_form(ddl.session, plain))
     if isinstance(result, nodes.Const):
         return result.value
     query = Query((Output("", result),))
@@ -31,4 +33,4 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
         raise FeatureNotSupported(f"this expression is not supported in {place}", position=pos)
     rows = run_query(query, function_context(ddl.session, ddl.catalog))
     value = rows[0][0]
-    return None if value is None else text.canonical(expr.type, value)
+    return None if value is None else text.canonical(plain.type, value)

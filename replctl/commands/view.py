@@ -15,7 +15,7 @@ from replctl.catalog.pg_class import (
     load_relations,
 )
 from replctl.catalog.pg_rewrite import put_view_rule
-from replctl.commands.column import ColumnDraft, check_column_name, check_stored_type
+from replctl.commands.column import ColumnDraft, check_column_name, check_stored_type, typed
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.inherit import check_own_columns
@@ -59,7 +59,7 @@ def _create_view(ddl: Ddl, statement: ast.CreateView) -> str:
         raise SqlSyntaxError("CREATE VIEW specifies more column names than columns")
     if statement.persistence == "unlogged":
         raise SqlSyntaxError("views cannot be unlogged because they do not have storage")
-    columns = named_columns(query.columns, statement.columns)
+    columns = named_columns(ddl, query.columns, statement.columns)
     place = _view_place(ddl, statement, query)
     oid = find_relation_oid(ddl.catalog, statement.relation.name, place.oid)
     if oid is not None and statement.or_replace:
@@ -90,11 +90,11 @@ def _place(ddl: Ddl, name: ast.RangeVar) -> Schema:
     return creation_schema(ddl.environment, name.schema, name.name, database=name.catalog)
 
 
-def named_columns(found: Sequence[OutputColumn], names: Sequence[str]) -> list[Column]:
+def named_columns(ddl: Ddl, found: Sequence[OutputColumn], names: Sequence[str]) -> list[Column]:
     """Return the columns of a relation that a query gives; the first ones are called as is said."""
     given = [*names, *(column.name for column in found[len(names) :])]
     return [
-        Column(0, name, column.type, column.typmod, column.collation)
+        typed(ddl.environment, Column(0, name, ""), column.type, column.typmod, column.collation)
         for name, column in zip(given, found, strict=True)
     ]
 
@@ -113,7 +113,7 @@ def _make(
     check_own_columns([ColumnDraft(column) for column in columns])
     for column in columns:
         check_column_name(column.name)
-        check_stored_type(ddl.environment, column.name, ddl.environment.type(column.type))
+        check_stored_type(ddl.environment, column.name, ddl.environment.type(column.declared_type))
     numbered = tuple(replace(column, attnum=i) for i, column in enumerate(columns, start=1))
     relation = new_relation(ddl, place, name, kind)
     identity = "n" if kind == "v" else "d"
@@ -133,8 +133,10 @@ def _replace(ddl: Ddl, view: Relation, columns: Sequence[Column], options: dict[
                 f'cannot change name of view column "{old.name}" to "{new.name}"',
                 hint="Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.",
             )
-        if (new.type, new.typmod) != (old.type, old.typmod):
-            types = [ddl.environment.format_type(c.type, c.typmod) for c in (old, new)]
+        if (new.declared_type, new.typmod) != (old.declared_type, old.typmod):
+            types = [
+                ddl.environment.format_type(c.declared_type, c.declared_typmod) for c in (old, new)
+            ]
             raise InvalidTableDefinition(
                 f'cannot change data type of view column "{old.name}" from {types[0]} to {types[1]}'
             )
@@ -180,7 +182,7 @@ def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | N
     query = QueryAnalyzer(ddl.environment, ddl.now).query(statement.query)
     if len(statement.columns) > len(query.columns):
         raise SqlSyntaxError("too many column names were specified")
-    columns = named_columns(query.columns, statement.columns)
+    columns = named_columns(ddl, query.columns, statement.columns)
     options = table_options(statement.options, "m")
     view = _make(ddl, place, name, "m", columns, options=options)
     view = replace(view, is_populated=False)

@@ -10,12 +10,15 @@ from replctl.catalog import schema
 from replctl.catalog.acl import AclItem, decode_acl
 from replctl.catalog.aclchk import function_acl
 from replctl.catalog.pg_description import get_comment
+from replctl.catalog.pg_domain import Domain, get_domain
 from replctl.catalog.pg_proc import UserFunction, UserOperator, list_functions, list_operators
 from replctl.catalog.pg_type import enum_labels, type_name
+from replctl.catalog.ruleutils import domain_constraint_definition
 from replctl.dump.dumped_privilege import acl_entries
 from replctl.dump.entry import Entry
-from replctl.dump.source import Source, type_key
+from replctl.dump.source import Source, expression_keys, type_key
 from replctl.errors import FeatureNotSupported
+from replctl.expr.deparse import DeparseContext, deparse
 from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
 
 _DATABASE_OWNER = 6171
@@ -66,9 +69,9 @@ def types(source: Source) -> Iterator[Entry]:
     for row in source.catalog.select(table, order_by=[table.c.oid]):
         if row.typtype == "c" or row.typelem:
             continue
-        if row.typtype != "e":
+        if row.typtype not in ("e", "d"):
             raise FeatureNotSupported(f'dumping type "{row.typname}" is not supported')
-        entry = _enum(source, row)
+        entry = _enum(source, row) if row.typtype == "e" else _domain(source, row)
         yield entry
         name = quote_qualified_identifier(entry.schema, row.typname)
         acl = decode_acl(row.typacl)
@@ -90,6 +93,55 @@ def _enum(source: Source, row: Any) -> Entry:
         key=("pg_type", oid),
     )
     return source.commented(entry, "pg_type", oid, "TYPE", name)
+
+
+def _domain(source: Source, row: Any) -> Entry:
+    """Return CREATE DOMAIN, with the constraints that are not validated behind it (dumpDomain)."""
+    oid, schema_name = int(row.oid), source.schema_name(int(row.typnamespace))
+    name = quote_qualified_identifier(schema_name, row.typname)
+    domain = get_domain(source.catalog, type_name(oid))
+    text = f"CREATE DOMAIN {name} AS {source.environment.format_type(domain.base, domain.typmod)}"
+    own, base = source.environment.type(domain.name), source.environment.type(domain.base)
+    if own.collation is not None and own.collation != base.collation:
+        text += f" COLLATE pg_catalog.{quote_identifier(own.collation)}"
+    not_null = next((item for item in domain.constraints if item.check is None), None)
+    if not_null is not None:
+        is_usual = not_null.name == f"{row.typname}_not_null"
+        text += "" if is_usual else f" CONSTRAINT {quote_identifier(not_null.name)}"
+        text += " NOT NULL"
+    if domain.default is not None:
+        text += f" DEFAULT {_default_text(source, domain)}"
+    later = ""
+    for item in domain.constraints:
+        if item.check is None:
+            continue
+        definition = domain_constraint_definition(source.environment, item)
+        constraint = f"CONSTRAINT {quote_identifier(item.name)} {definition}"
+        if item.is_validated:
+            text += f"\n\t{constraint}"
+        else:
+            later += f"\nALTER DOMAIN {name}\n    ADD {constraint};\n"
+    checks = [item.check for item in domain.constraints]
+    entry = Entry(
+        "DOMAIN",
+        row.typname,
+        f"{text};\n{later}",
+        schema_name,
+        source.role_name(int(row.typowner)),
+        f"DOMAIN {name}",
+        key=("pg_type", oid),
+        needs=frozenset([*type_key(domain.base), *expression_keys([domain.default, *checks])]),
+    )
+    entry = source.commented(entry, "pg_type", oid, "DOMAIN", name)
+    for item in domain.constraints:
+        what = f"CONSTRAINT {quote_identifier(item.name)} ON DOMAIN"
+        entry = source.commented(entry, "pg_constraint", item.oid, what, name)
+    return entry
+
+
+def _default_text(source: Source, domain: Domain) -> str:
+    assert domain.default is not None
+    return deparse(domain.default, DeparseContext(source.environment, "", {}))
 
 
 def functions(source: Source) -> Iterator[Entry]:

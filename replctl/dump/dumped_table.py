@@ -120,7 +120,9 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
         () if table.partition_key is None else table.partition_key.exprs,
     )
     needs: set[ObjectKey] = {*expression_keys(exprs)}
-    needs |= {key for column in table.columns for key in type_key(_element(source, column.type))}
+    needs |= {
+        key for column in table.columns for key in type_key(_element(source, column.declared_type))
+    }
     needs |= {("pg_class", parent.oid) for parent in parents}
     entry = Entry(
         "TABLE", table.name, text, table.schema, source.role_name(table.owner),
@@ -167,7 +169,7 @@ def _element(source: Source, name: str) -> str:
 
 def _column(source: Source, table: Relation, column: Column) -> str:
     text = f"{quote_identifier(column.name)} "
-    text += source.environment.format_type(column.type, column.typmod)
+    text += source.environment.format_type(column.declared_type, column.declared_typmod)
     if column.default is not None and not _is_apart(source, table, column):
         expr = get_expr(source.environment, table, column.default)
         is_generated = bool(column.generated)
@@ -176,7 +178,7 @@ def _column(source: Source, table: Relation, column: Column) -> str:
         text += _identity(source, table, column)
     if column.not_null:
         text += " NOT NULL"
-    usual = types()[column.type].collation if column.type in types() else None
+    usual = source.environment.type(column.declared_type).collation
     if column.collation is not None and column.collation != (usual or "default"):
         text += f" COLLATE pg_catalog.{quote_identifier(column.collation)}"
     return text

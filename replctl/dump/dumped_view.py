@@ -50,6 +50,6 @@ def _needs(source: Source, view: Relation) -> set[ObjectKey]:
     query = view_query(source.catalog, view)
     needs: set[ObjectKey] = {("pg_class", table.relation.oid) for table in tables_of(query)}
     for column in view.columns:
-        needs.update(type_key(column.type))
+        needs.update(type_key(column.declared_type))
     transform(query, lambda part: needs.update(node_keys(part)))
     return needs

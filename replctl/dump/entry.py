@@ -17,7 +17,7 @@ ObjectKey: TypeAlias = tuple[str, int]
 #: Kinds of entries, in the order in which a dump has them; those of one line stand side by side.
 _ORDER = (
     ("SCHEMA",),
-    ("TYPE",),
+    ("TYPE", "DOMAIN"),
     ("FUNCTION",),
     ("OPERATOR",),
     ("TABLE", "SEQUENCE", "VIEW", "MATERIALIZED VIEW"),

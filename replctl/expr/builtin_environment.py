@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from replctl.errors import FeatureNotSupported
-from replctl.expr.environment import SYSTEM_SCHEMA, Column, Routine
+from replctl.expr.environment import SYSTEM_SCHEMA, Column, DomainRules, Routine
 from replctl.types import builtin, text
 from replctl.types.builtin import Cast, Function, Operator, Type
 from replctl.types.session_form import CANONICAL, SessionForm
@@ -29,6 +29,12 @@ class BuiltinEnvironment:
         return builtin.types().get(name) if schema in (None, SYSTEM_SCHEMA) else None
 
     def domain_base(self, domain: Type) -> tuple[str, int]:
+        raise FeatureNotSupported(f"domain {domain.sql_name} is not supported")
+
+    def domain_rules(self, domain: Type) -> DomainRules:
+        raise FeatureNotSupported(f"domain {domain.sql_name} is not supported")
+
+    def check_domain(self, domain: Type, value: str | None) -> None:
         raise FeatureNotSupported(f"domain {domain.sql_name} is not supported")
 
     def columns(self, composite: Type) -> tuple[Column, ...] | None:

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.cast_path import CastPaths
+from replctl.expr.coerce import stripped_implicit
 from replctl.expr.deparse_constant import constant, is_bare_under_cast
 from replctl.expr.deparse_name import NamePrinter
 from replctl.expr.deparse_sql_function import sql_template
@@ -109,7 +110,8 @@ class _Printer:
             case nodes.Const():
                 put(constant(self.environment, expr))
             case nodes.Param():
-                put("CASE_TEST_EXPR" if expr.number == 0 else f"${expr.number}")
+                named = {0: "CASE_TEST_EXPR", nodes.VALUE: "VALUE"}
+                put(named.get(expr.number) or f"${expr.number}")
             case nodes.FuncExpr():
                 self._calls.function(expr, implicit)
             case nodes.NamedArgExpr():
@@ -535,7 +537,7 @@ def _case_value(condition: nodes.Expr) -> nodes.Expr:
     if (
         isinstance(condition, nodes.OpExpr)
         and len(condition.args) == 2
-        and isinstance(nodes.without_implicit_casts(condition.args[0]), nodes.Param)
+        and isinstance(stripped_implicit(condition.args[0]), nodes.Param)
     ):
         return condition.args[1]
     return condition

@@ -25,6 +25,15 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class DomainRules:
+    """The rules for values of a domain, those of the domains under it included, and the default."""
+
+    not_null: bool
+    checks: tuple[nodes.DomainCheck, ...]
+    default: nodes.Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Routine:
     """The function whose body is analysed: its name, and the names of its parameters, each with
     what stands for it."""
@@ -74,6 +83,16 @@ class Environment(Protocol):
 
     def domain_base(self, domain: Type) -> tuple[str, int]:
         """Return the type under a domain, which may be a domain too, and its modifier."""
+
+    def domain_rules(self, domain: Type) -> DomainRules:
+        """Return what is checked of values of a domain, with the rules of the domains under it."""
+
+    def check_domain(self, domain: Type, value: str | None) -> None:
+        """Check a value of a domain's base type, in canonical text (domain_check_input).
+
+        Raises:
+            CheckViolation, NotNullViolation: the domain does not have it.
+        """
 
     def columns(self, composite: Type) -> tuple[Column, ...] | None:
         """Return the fields of a composite type, in order; None if the type is no composite

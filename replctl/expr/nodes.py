@@ -47,9 +47,14 @@ class Const(Node):
     collation: str | None = None
 
 
+#: The number of the Param that VALUE is in the CHECK of a domain.
+VALUE = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Param(Node):
-    """A placeholder: the operand of CASE or an element of a cast array (0), a subquery's column."""
+    """A placeholder: the operand of CASE or an element of a cast array (0), a subquery's column,
+    the VALUE of a domain."""
 
     number: int
     type: str
@@ -258,14 +263,26 @@ class ArrayCoerceExpr(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class DomainCheck(Node):
+    """A CHECK of a domain, whose VALUE is a Param of that number."""
+
+    name: str
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class CoerceToDomain(Node):
-    """A value of the base type, checked and labelled as the domain `type`."""
+    """A value of the base type, checked and labelled as the domain `type`.  For engines
+    (user_type.py) `type` is the base type, and what is checked is filled in."""
 
     arg: Expr
     type: str
     typmod: int = -1
     form: CoercionForm = "implicit"
     collation: str | None = None
+    domain: str = ""  # its name, for messages
+    not_null: bool = False
+    checks: tuple[DomainCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,22 +518,6 @@ def collation(expr: Expr) -> str | None:
 def field_names(node: Node) -> tuple[str, ...]:
     """Return the names of a node's fields."""
     return _FIELD_NAMES[type(node)]
-
-
-def without_implicit_casts(expr: Expr) -> Expr:
-    """Return the expression below casts that were not written (strip_implicit_coercions)."""
-    match expr:
-        case FuncExpr(form="implicit", args=args):
-            return without_implicit_casts(args[0])
-        case (
-            RelabelType(form="implicit", arg=arg)
-            | CoerceViaIO(form="implicit", arg=arg)
-            | ArrayCoerceExpr(form="implicit", arg=arg)
-            | CoerceToDomain(form="implicit", arg=arg)
-        ):
-            return without_implicit_casts(arg)
-        case _:
-            return expr
 
 
 def children(node: Node) -> Iterator[Any]:

@@ -95,12 +95,8 @@ def _own_form(environment: Environment, type_: Type) -> TextForm | None:
                 parse=lambda item, typmod, now: _enum_label(environment, type_, item), render=str
             )
         case "d":
-            base, typmod_ = environment.domain_base(type_)
             return TextForm(
-                parse=lambda item, typmod, now: input_value(
-                    environment, environment.type(base), item, typmod_, now
-                ),
-                render=str,
+                parse=lambda item, typmod, now: _domain(environment, type_, item, now), render=str
             )
         case "c":
             return TextForm(
@@ -115,6 +111,13 @@ def _own_form(environment: Environment, type_: Type) -> TextForm | None:
             return TextForm(parse=lambda item, typmod, now: _refuse(type_), render=str)
         case _:
             return None
+
+
+def _domain(environment: Environment, type_: Type, value: str, now: datetime | None) -> str:
+    base, typmod = environment.domain_base(type_)
+    read = input_value(environment, environment.type(base), value, typmod, now)
+    environment.check_domain(type_, read)
+    return read
 
 
 def _composite(environment: Environment, type_: Type, value: str, now: datetime | None) -> str:

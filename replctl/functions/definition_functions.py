@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from replctl.catalog import schema
 from replctl.catalog.pg_class import get_relation, index_table_oid
+from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_proc import UserFunction, list_functions
+from replctl.catalog.pg_type import type_name
 from replctl.catalog.ruleutils import (
     constraint_definition,
+    domain_constraint_definition,
     index_definition,
     index_key_column,
     partition_key,
@@ -27,11 +30,20 @@ _VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 def _constraint(context: FunctionContext, oid: int, pretty: int = 0) -> str | None:
     table = schema.pg_constraint
     row = context.catalog.first(table, table.c.oid == oid)
+    if row is not None and row.contypid:
+        return _domain_constraint(context, row, is_pretty=bool(pretty))
     relation = None if row is None else get_relation(context.catalog, int(row.conrelid))
     if relation is None:
         return None
     constraint = next(item for item in relation.constraints if item.oid == oid)
     return constraint_definition(context.environment, relation, constraint, is_pretty=bool(pretty))
+
+
+def _domain_constraint(context: FunctionContext, row: Any, *, is_pretty: bool) -> str:
+    """`CHECK ((VALUE > 0)) NOT VALID`, or NOT NULL."""
+    domain = get_domain(context.catalog, type_name(int(row.contypid)))
+    constraint = next(item for item in domain.constraints if item.oid == int(row.oid))
+    return domain_constraint_definition(context.environment, constraint, is_pretty=is_pretty)
 
 
 def _index(context: FunctionContext, oid: int, column: int = 0, pretty: int = 0) -> str | None:

@@ -16,7 +16,7 @@ from replctl.catalog.pg_class import (
     relation_oids,
 )
 from replctl.catalog.pg_sequence import get_sequence, last_value
-from replctl.catalog.pg_type import type_oid
+from replctl.catalog.pg_type import get_type, type_name, type_oid
 from replctl.catalog.ruleutils import index_definition, key_collation
 from replctl.expr import nodes, pg_node_tree
 from replctl.functions.function_context import FunctionContext
@@ -81,8 +81,8 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
     for relation in builtin.system_relations_by_oid().values():
-        for attnum, (name, type_name) in enumerate(relation.columns, start=1):
-            type_ = builtin.types().get(type_name)  # arrays of catalogs' rows are not among them
+        for attnum, (name, kind) in enumerate(relation.columns, start=1):
+            type_ = builtin.types().get(kind)  # arrays of catalogs' rows are not among them
             yield {
                 "attrelid": relation.oid, "attname": name, "attnum": attnum,
                 "atttypid": 0 if type_ is None else type_.oid,
@@ -154,7 +154,12 @@ def _pg_type(context: FunctionContext) -> Iterator[Row]:
             "typarray": types[type_.array].oid if type_.array else 0,
             "typcollation": builtin.collations()[type_.collation] if type_.collation else 0,
         }  # fmt: skip
-    yield from stored_rows(context, "pg_type")
+    for row in stored_rows(context, "pg_type"):
+        made = get_type(context.catalog, type_name(int(row["oid"])))
+        yield {
+            "typlen": made.length, "typbyval": int(made.is_by_value), "typalign": made.align,
+            "typstorage": made.storage, "typdelim": made.delimiter, **row,
+        }  # fmt: skip
 
 
 def _pg_proc(context: FunctionContext) -> Iterator[Row]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from replctl.adt.interpret import null_in_domain, violated_domain
 from replctl.catalog.pg_class import Constraint, Index, Relation
 from replctl.catalog.ruleutils import ACTIONS
 from replctl.errors import (
@@ -48,8 +49,13 @@ def violation(
                 detail=failing,
                 table=leaf.name,
             )
+        case "check" if problem.number < len(target.domain_tests):
+            test = target.domain_tests[problem.number]
+            if test.constraint is None:
+                return null_in_domain(test.domain)
+            return violated_domain(test.domain, test.constraint)
         case "check":
-            name, check = _checks(target)[problem.number]
+            name, check = _checks(target)[problem.number - len(target.domain_tests)]
             if isinstance(check, StoredExpr) and check.partition is not None:
                 return _empty_partition(leaf, check.partition, failing)
             return CheckViolation(
@@ -215,7 +221,7 @@ def _key(shown: str | None) -> str:
 
 
 def _checks(target: Target) -> list[tuple[str, Expr | StoredExpr]]:
-    """As spark.outcome.checks_of numbers them."""
+    """As spark.outcome.checks_of numbers them, after those of domains."""
     own = [check for leaf in target.leaves for check in leaf.checks]
     return [*target.checks, *own]
 

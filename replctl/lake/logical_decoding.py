@@ -278,9 +278,10 @@ def _decoded_relation(environment: Environment, published: PublishedRelation) ->
         DecodedColumn(
             column.name,
             column.type,
-            environment.format_type(column.type),
-            type_oid(column.type),
+            environment.format_type(column.declared_type),
+            type_oid(column.declared_type),
             column.typmod,
+            bool(column.domain),
         )
         for column in listed
     )

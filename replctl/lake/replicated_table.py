@@ -26,10 +26,11 @@ from replctl.lake.row_description import RowReader
 from replctl.lake.table_state import table_state
 from replctl.lake.target import (
     check_updatable,
+    domain_tests,
     enums_of,
     pinned,
     replication_target,
-    with_enum_checks,
+    without_user_types_in,
 )
 from replctl.record import dataclass
 from replctl.replication.apply_error import ReplicationConflict
@@ -88,7 +89,9 @@ class ReplicatedTable:
         with self.session.read() as catalog:
             enums = enums_of(catalog, self.relation)
             target = replication_target(self.relation, self.remote, self.family, read, enums)
-            self.target = with_enum_checks(self.session.environment(catalog), target)
+            environment = self.session.environment(catalog)
+            target = replace(target, domain_tests=domain_tests(environment, self.relation, target))
+            self.target = without_user_types_in(environment, target)
         self.sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)
 
     @property
@@ -301,8 +304,16 @@ class ReplicatedTable:
                 error,
                 self.relation.qualified_name,
                 action.name,
+                self._failing_column(problem),
                 type=_conflict_type(problem, action),
             )
+
+    def _failing_column(self, problem: Problem) -> str:
+        """Return the column whose value its domain does not have, or ''."""
+        tests = self.target.domain_tests
+        if problem.kind != "check" or problem.number >= len(tests):
+            return ""
+        return self.target.column(tests[problem.number].attnum).name
 
     def _check_identity(self, outcome: Outcome, position: int) -> None:
         """Check that rows that are changed can keep their values of Delta's identity columns.

@@ -79,7 +79,12 @@ def relation_at(relation: Relation, version: int) -> Relation:
     if not former:
         return relation
     columns = tuple(
-        replace(column, type=former[column.attnum].type, typmod=former[column.attnum].typmod)
+        replace(
+            column,
+            type=former[column.attnum].type,
+            typmod=former[column.attnum].typmod,
+            domain="",
+        )
         if column.attnum in former
         else column
         for column in relation.columns

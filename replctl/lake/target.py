@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_namespace import schema_names
@@ -15,14 +16,15 @@ from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
-from replctl.expr.enum_order import with_enum_order
 from replctl.expr.environment import Environment
+from replctl.expr.user_type import about_value, domain_check, without_user_types
 from replctl.lake.delta_rules import DeltaRules, delta_rules
 from replctl.lake.partition_tree import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
 from replctl.replication.node import RemoteRelation
 from replctl.replication.replica_identity import target_key
 from replctl.spark import (
+    DomainTest,
     EnumType,
     Leaf,
     PartitionRule,
@@ -129,6 +131,28 @@ def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:
     }
 
 
+def domain_tests(
+    environment: CatalogEnvironment, relation: Relation, target: Target
+) -> tuple[DomainTest, ...]:
+    """Return what values that are received have to be, in columns of domains."""
+    found = []
+    for column in relation.columns:
+        if not column.domain or target.column(column.attnum).sent is None:
+            continue
+        value = nodes.Var(column.attnum, column.type, column.typmod, column.collation)
+        checked = domain_check(environment, column.domain, value)
+        if not isinstance(checked, nodes.CoerceToDomain):
+            continue
+        name = _qualified_name(environment.catalog, environment.type(column.domain))
+        if checked.not_null:
+            not_null = nodes.NullTest(value, is_null=False, is_row=False)
+            found.append(DomainTest(column.attnum, name, None, not_null))
+        for check in checked.checks:
+            condition = about_value(check.condition, value)
+            found.append(DomainTest(column.attnum, name, check.name, condition))
+    return tuple(found)
+
+
 def _qualified_name(catalog: Catalog, type_: Type) -> str:
     """Return the name of a user's type with its schema, for who applies changes has no search
     path."""
@@ -163,7 +187,7 @@ def _target_column(
         column.typmod,
         column.not_null,
         None if is_generated else sent,
-        None if is_generated else column.default,
+        None if is_generated else column.filled,
         column.default if is_generated else None,
     )
 
@@ -191,9 +215,22 @@ def _target(
     )
 
 
-def with_enum_checks(environment: Environment, target: Target) -> Target:
-    """Return a table whose CHECK constraints compare enums by the order of their labels."""
-    return with_checks(target, partial(with_enum_order, environment))
+def without_user_types_in(environment: Environment, target: Target) -> Target:
+    """Return a table whose CHECK constraints, defaults and generated columns are in types that
+    engines have."""
+    plain = partial(without_user_types, environment)
+    columns = tuple(
+        replace(
+            column,
+            default=None if column.default is None else plain(column.default),
+            generated=plain(column.generated)
+            if isinstance(column.generated, nodes.Node)
+            else column.generated,
+        )
+        for column in target.columns
+    )
+    tests = tuple(replace(t, condition=plain(t.condition)) for t in target.domain_tests)
+    return with_checks(replace(target, columns=columns, domain_tests=tests), plain)
 
 
 def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> Target:

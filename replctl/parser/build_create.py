@@ -76,6 +76,11 @@ class CreateBuilder:
     ) -> ast.AddEnumValue:
         return _added_value(name, if_not_exists, label, neighbor, is_after=True)
 
+    def rename_enum_value(self, name: Names, label: Token, new_label: Token) -> ast.RenameEnumValue:
+        return ast.RenameEnumValue(
+            name_texts(name), str(label), str(new_label), pos=start_of(name[0])
+        )
+
     def enum_labels(self, *labels: Token) -> tuple[str, ...]:
         return tuple(map(str, labels))
 

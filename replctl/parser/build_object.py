@@ -184,8 +184,8 @@ class ObjectBuilder:
     def rename_named(self, object_type: str, name: Token, new_name: Token) -> ast.Rename:
         return ast.Rename(str(object_type), (str(name),), str(new_name), pos=start_of(name))  # type: ignore[arg-type]
 
-    def rename_type(self, name: Names, new_name: Token) -> ast.Rename:
-        return ast.Rename("type", name_texts(name), str(new_name), pos=start_of(name[0]))
+    def rename_type(self, word: Token, name: Names, new_name: Token) -> ast.Rename:
+        return ast.Rename(_kind(word), name_texts(name), str(new_name), pos=start_of(name[0]))
 
     def rename_table(
         self, if_exists: bool | None, relation: ast.RangeVar, new_name: Token
@@ -238,8 +238,13 @@ class ObjectBuilder:
     def alter_owner_stmt(self, object_type: Token, name: Token, role: Token) -> ast.AlterOwner:
         return ast.AlterOwner(str(object_type), (str(name),), role_name(role), pos=start_of(name))  # type: ignore[arg-type]
 
-    def owner_type(self, name: Names, role: Token) -> ast.AlterOwner:
-        return ast.AlterOwner("type", name_texts(name), role_name(role), pos=start_of(name[0]))
+    def move_type(self, word: Token, name: Names, schema: Token) -> ast.AlterObjectSchema:
+        return ast.AlterObjectSchema(
+            _kind(word), name_texts(name), str(schema), pos=start_of(name[0])
+        )
+
+    def owner_type(self, word: Token, name: Names, role: Token) -> ast.AlterOwner:
+        return ast.AlterOwner(_kind(word), name_texts(name), role_name(role), pos=start_of(name[0]))
 
     def owner_function(self, function: _DroppedFunction, role: Token) -> ast.AlterOwner:
         return ast.AlterOwner(

@@ -192,8 +192,8 @@ class RoleBuilder:
         names = tuple(_names(function.name) for function in functions)
         return _Target("function", names, tuple(function.arguments for function in functions))
 
-    def target_types(self, names: tuple[Names, ...]) -> _Target:
-        return _Target("type", tuple(map(_names, names)))
+    def target_types(self, word: Token, names: tuple[Names, ...]) -> _Target:
+        return _Target(str(word), tuple(map(_names, names)))
 
     def target_all_tables(self, names: Names) -> _Target:
         return _Target("all tables", _each(names))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from lark import Token
@@ -183,17 +184,7 @@ class TableBuilder:
     def column_options(
         self, name: Token, *constraints: ast.Constraint | Attribute | Collation
     ) -> ast.ColumnDef:
-        """Constraints of a column: COLLATE is the column's own, DEFERRABLE and such belong to
-        the one before.
-        """
-        collations = [item for item in constraints if isinstance(item, Collation)]
-        if len(collations) > 1:
-            raise SqlSyntaxError(
-                "multiple COLLATE clauses not allowed", position=start_of(collations[1].word)
-            )
-        rest = [item for item in constraints if not isinstance(item, Collation)]
-        collation = collations[0].name if collations else ()
-        return ast.ColumnDef(str(name), None, with_attributes(rest), collation, pos=start_of(name))
+        return defined_column(name, constraints)
 
     def collate_clause(self, word: Token, name: Names) -> Collation:
         return Collation(word, name_texts(name))
@@ -260,6 +251,21 @@ class TableBuilder:
 
     def bound_default(self, word: Token) -> ast.PartitionBound:
         return ast.PartitionBound("default", pos=start_of(word))
+
+
+def defined_column(
+    name: Token, constraints: Sequence[ast.Constraint | Attribute | Collation]
+) -> ast.ColumnDef:
+    """Return a column, or a domain, with its constraints: COLLATE is its own, DEFERRABLE and such
+    belong to the one before."""
+    collations = [item for item in constraints if isinstance(item, Collation)]
+    if len(collations) > 1:
+        raise SqlSyntaxError(
+            "multiple COLLATE clauses not allowed", position=start_of(collations[1].word)
+        )
+    rest = [item for item in constraints if not isinstance(item, Collation)]
+    collation = collations[0].name if collations else ()
+    return ast.ColumnDef(str(name), None, with_attributes(rest), collation, pos=start_of(name))
 
 
 def _create_table(head: _TableHead, storage: _Storage, **fields: Any) -> ast.CreateTable:

@@ -15,6 +15,7 @@ from replctl.parser import ast
 
 _KIND_NAMES = {
     "check": "CHECK",
+    "not_null": "NOT NULL",
     "unique": "UNIQUE",
     "primary": "PRIMARY KEY",
     "foreign": "FOREIGN KEY",
@@ -23,6 +24,7 @@ _KIND_NAMES = {
 #: What a table constraint may be marked, by its kind (processCASbits in gram.y).
 _ALLOWED = {
     "check": {"not valid", "no inherit"},
+    "not_null": set(),
     "unique": {"deferrable", "initially deferred"},
     "primary": {"deferrable", "initially deferred", "not enforced"},
     "exclusion": {"deferrable", "initially deferred"},

@@ -33,6 +33,7 @@ from replctl.parser.build_alter_table import AlterTableBuilder
 from replctl.parser.build_constraint import ConstraintBuilder
 from replctl.parser.build_copy import CopyBuilder
 from replctl.parser.build_create import CreateBuilder
+from replctl.parser.build_domain import DomainBuilder
 from replctl.parser.build_expression import ExpressionBuilder
 from replctl.parser.build_index import IndexBuilder
 from replctl.parser.build_object import ObjectBuilder
@@ -81,6 +82,7 @@ class _Builder(
     AlterTableBuilder,
     IndexBuilder,
     CreateBuilder,
+    DomainBuilder,
     ObjectBuilder,
     VariableBuilder,
     UtilityBuilder,

@@ -80,6 +80,10 @@ def _describer(name: str) -> _Describer | None:
             from replctl.psql.describe_settings import list_default_privileges
 
             return list_default_privileges
+        case "dD":
+            from replctl.psql.describe_type import list_domains
+
+            return list_domains
         case "drg":
             from replctl.psql.describe_cluster import list_role_grants
 

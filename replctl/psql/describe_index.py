@@ -31,7 +31,7 @@ def described_index(target: Described, relation: Relation, title: str, verbose: 
         is_key = number < len(index.key)
         if attnum:
             column = table.column_at(attnum)
-            name, type_name, typmod = column.name, column.type, column.typmod
+            name, type_name, typmod = column.name, column.declared_type, column.declared_typmod
             definition = quote_identifier(name)
         else:
             expr = index_key_expression(index, number)

@@ -169,7 +169,11 @@ def _keys(target: Described, parent: Relation) -> list[_Key]:
     for attnum in parent.partition_key.attnums:
         if attnum:
             column = parent.column_at(attnum)
-            bare, type_, typmod = quote_identifier(column.name), column.type, column.typmod
+            bare, type_, typmod = (
+                quote_identifier(column.name),
+                column.declared_type,
+                column.declared_typmod,
+            )
         else:
             expr = next(exprs)
             bare, type_, typmod = (

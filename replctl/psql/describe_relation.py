@@ -91,10 +91,10 @@ def _kind(relation: Relation) -> str:
 def _column_row(
     target: Described, relation: Relation, column: Column, width: int, verbose: bool
 ) -> list[str | None]:
-    type_ = target.environment.type(column.type)
+    type_ = target.environment.type(column.declared_type)
     row: list[str | None] = [
         column.name,
-        target.environment.format_type(column.type, column.typmod),
+        target.environment.format_type(column.declared_type, column.declared_typmod),
     ]
     if relation.kind in WITH_COLUMN_DETAILS:
         is_own_collation = column.collation is not None and column.collation != type_.collation
@@ -197,7 +197,7 @@ def _bound(target: Described, parent: Relation, relation: Relation) -> str:
     for attnum in parent.partition_key.attnums:
         if attnum:
             column = parent.column_at(attnum)
-            types.append((column.type, column.typmod))
+            types.append((column.declared_type, column.declared_typmod))
         else:
             types.append((next(exprs).type, -1))
     return ruleutils.partition_bound(target.environment, relation.partition_bound, types)

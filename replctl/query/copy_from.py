@@ -12,6 +12,7 @@ from replctl import spark
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.errors import SerializationFailure, WrongObjectType
 from replctl.expr import nodes
+from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.retry import repeated
@@ -153,6 +154,7 @@ def _source(plan: CopyPlan, dialect: LakeDialect) -> str:
         default = item.default or nodes.Const(column.type, None, column.typmod, column.collation)
         name = value = f"w{column.attnum}"
         if not item.is_given or plan.has_markers(item):
+            default = without_user_types(dialect.context.environment, default)
             default = in_form(dialect.context.session, default)
             value = dialect.expr(default, writer.write)
         if item.is_given and plan.has_markers(item):

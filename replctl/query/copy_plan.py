@@ -10,7 +10,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, InvalidColumnReference, WrongObjectType
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
-from replctl.expr.enum_order import with_enum_order
+from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
@@ -124,7 +124,8 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
     for column in relation.columns:
         if column.generated:
             continue
-        default = None if column.default is None else simplified(column.default)
+        # A domain that forbids NULL lets it pass where COPY has nothing: PostgreSQL does so.
+        default = simplified(column.filling) if column.has_default else None
         is_given = column.attnum in numbers
         is_used = not is_given or format_.default is not None
         if is_used:
@@ -168,7 +169,7 @@ def _where(analyzer: QueryAnalyzer, relation: Relation, statement: ast.Copy) -> 
                 "generated columns are not supported in COPY FROM WHERE conditions",
                 detail=f'Column "{column.name}" is a generated column.',
             )
-    result: nodes.Expr = with_enum_order(analyzer.environment, condition)
+    result: nodes.Expr = without_user_types(analyzer.environment, condition)
     return result
 
 

@@ -130,8 +130,7 @@ class CopyPlace:
     def context(self) -> str:
         shown = f"COPY {self.relation}, line {self.number}"
         if self.column is not None:
-            value = "null input" if self.value is None else f'"{_shortened(self.value)}"'
-            return f"{shown}, column {self.column}: {value}"
+            return f"{shown}, column {self.column}: {_quoted(self.value)}"
         return shown if self.line is None else f'{shown}: "{_shortened(self.line)}"'
 
     @contextmanager
@@ -205,7 +204,7 @@ class _ValueReader:
         self._plan = plan
         self._place = place
         self.has_nulls: set[int] = set()
-        self._inputs: list[Callable[[str], str]] = [
+        self._inputs: list[Callable[[str | None], str | None]] = [
             partial(_input, environment, item.column, now) for item in plan.given
         ]
 
@@ -241,15 +240,13 @@ class _ValueReader:
             place.column, place.value = item.name, value
             if value is None:
                 self.has_nulls.add(item.column.attnum)
-                row.append(None)
-            else:
-                row.append(self._value(number, value))
+            row.append(self._value(number, value))
             if plan.has_markers(item):
                 row.append("f")
         place.column = None
         return row
 
-    def _value(self, number: int, value: str) -> str:
+    def _value(self, number: int, value: str | None) -> str | None:
         try:
             return self._inputs[number](value)
         except (FeatureNotSupported, InternalError):
@@ -259,12 +256,23 @@ class _ValueReader:
                 raise
             raise _Skipped(
                 f"skipping row due to data type incompatibility at line {self._place.number}"
-                f' for column "{self._place.column}": "{_shortened(value)}"'
+                f' for column "{self._place.column}": {_quoted(value)}'
             ) from None
 
 
-def _input(environment: CatalogEnvironment, column: Column, now: datetime, value: str) -> str:
-    return input_value(environment, environment.type(column.type), value, column.typmod, now)
+def _quoted(value: str | None) -> str:
+    return "null input" if value is None else f'"{_shortened(value)}"'
+
+
+def _input(
+    environment: CatalogEnvironment, column: Column, now: datetime, value: str | None
+) -> str | None:
+    type_ = environment.type(column.declared_type)
+    if value is None:
+        if column.domain:
+            environment.check_domain(type_, None)
+        return None
+    return input_value(environment, type_, value, column.declared_typmod, now)
 
 
 def _take_from_sequences(

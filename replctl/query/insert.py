@@ -23,6 +23,7 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.error_location import expr_location, raw_location
+from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.lake.target import inserted_into
 from replctl.parser import ast
@@ -175,7 +176,11 @@ def _new_rows(
     exprs = [
         analyzer.finished(
             inner.coerce_for_assignment(
-                output.expr, column.type, column.typmod, column.name, expr_location(output.expr)
+                output.expr,
+                column.declared_type,
+                column.declared_typmod,
+                column.name,
+                expr_location(output.expr),
             )
         )
         for output, column in zip(outputs_, columns, strict=False)
@@ -215,7 +220,7 @@ def _query_text(
             environment.privileges.check_sequence(oid, "Uw")
     missing = [c for c in stored if c.attnum not in given]
     check_defaults(environment.privileges, missing)
-    defaults = {c.attnum: calls.with_columns(_value_of(c, {})) for c in missing}
+    defaults = {c.attnum: calls.with_columns(_checked(dialect, _value_of(c, {}))) for c in missing}
     source = writer.write(tree if parts is None else parts.rows)
     order = "monotonically_increasing_id()"
     source = with_call_columns(session, dialect.context, calls, source, order)
@@ -257,7 +262,10 @@ def _listed_rows(
         return None
     by_attnum = [{c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows]
     full = [
-        tuple(with_sequence_values(dialect.context, c, _value_of(c, values)) for c in stored)
+        tuple(
+            with_sequence_values(dialect.context, c, _checked(dialect, _value_of(c, values)))
+            for c in stored
+        )
         for values in by_attnum
     ]
     if not stored:
@@ -322,7 +330,11 @@ def _values_row(
             continue
         _check_given(column, statement)
         expr = inner.coerce_for_assignment(
-            inner.expr(raw), column.type, column.typmod, column.name, raw_location(raw)
+            inner.expr(raw),
+            column.declared_type,
+            column.declared_typmod,
+            column.name,
+            raw_location(raw),
         )
         is_overridden = _is_overridden(column, statement)
         finished = _value_of(column, {}) if is_overridden else analyzer.finished(expr)
@@ -335,9 +347,15 @@ def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
     given = values.get(column.attnum)
     if given is not None:
         return given
-    if column.default is not None and not column.generated:
-        return simplified(column.default)
-    return nodes.Const(column.type, None, column.typmod, column.collation)
+    if column.generated:
+        return nodes.Const(column.type, None, column.typmod, column.collation)
+    return simplified(column.filling)
+
+
+def _checked(dialect: LakeDialect, value: nodes.Expr) -> nodes.Expr:
+    """Return a value that a constant of a domain is already checked in."""
+    plain: nodes.Expr = without_user_types(dialect.context.environment, value)
+    return plain if plain is value else simplified(plain)
 
 
 def _check_width(

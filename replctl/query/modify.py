@@ -241,11 +241,8 @@ def _assignments(
                 raise SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
             check_takes_updates(relation, column.name)
             if isinstance(raw, ast.SetToDefault):
-                default = column.default if not column.generated else None
                 if not column.generated:
-                    values[column.attnum] = default or nodes.Const(
-                        column.type, None, column.typmod, column.collation
-                    )
+                    values[column.attnum] = column.filling
                 continue
             if column.generated or column.identity == "a":
                 what = "a generated column"
@@ -256,7 +253,11 @@ def _assignments(
                     detail=f'Column "{column.name}" is {what}.',
                 )
             expr = inner.coerce_for_assignment(
-                inner.expr(raw), column.type, column.typmod, column.name, raw_location(raw)
+                inner.expr(raw),
+                column.declared_type,
+                column.declared_typmod,
+                column.name,
+                raw_location(raw),
             )
             values[column.attnum] = analyzer.finished(expr)
     return values

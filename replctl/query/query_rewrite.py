@@ -15,7 +15,7 @@ from replctl.catalog.pg_rewrite import view_rule
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InternalError, InvalidObjectDefinition, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
-from replctl.expr.enum_order import with_enum_order
+from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import FunctionContext
 from replctl.query import stored
 from replctl.query.inline_function import check_no_calls, inlined
@@ -81,8 +81,8 @@ def rewritten(
                 hint="Use the REFRESH MATERIALIZED VIEW command.",
             )
     result = inlined(context.environment, context.session.transaction_start, result)
+    result = without_user_types(context.environment, result, transform)
     result = in_form(context.session, result)
-    result = with_enum_order(context.environment, result, transform)
     if not keeps_calls:
         check_no_calls(context.environment, result)
     return result

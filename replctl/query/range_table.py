@@ -250,7 +250,7 @@ def relation_entry(
     if isinstance(relation, Relation):
         schema, row_type = relation.schema, relation.row_type
         columns = tuple(
-            (c.name, nodes.Var(c.attnum, c.type, c.typmod, c.collation, varno))
+            (c.name, nodes.Var(c.attnum, c.declared_type, c.declared_typmod, c.collation, varno))
             for c in relation.columns
         )
     else:

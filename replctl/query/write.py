@@ -27,7 +27,7 @@ from replctl.lake.target import (
     references_of,
     references_to,
     with_checks,
-    with_enum_checks,
+    without_user_types_in,
 )
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
@@ -261,9 +261,9 @@ def _definition(relation: Relation) -> Relation:
 
 def _known_target(session: Session, target: Target) -> Target:
     """Return a table whose CHECK constraints know when the transaction began (now() and its
-    family), the session's zone, and the order of enums."""
+    family), the session's zone, and the types of users."""
     with session.read() as catalog:
-        target = with_enum_checks(session.environment(catalog), target)
+        target = without_user_types_in(session.environment(catalog), target)
     return with_checks(
         target, lambda check: nodes.transform(in_form(session, check), partial(time_value, session))
     )

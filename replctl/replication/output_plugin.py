@@ -16,13 +16,26 @@ Values: TypeAlias = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class DecodedColumn:
-    """A column: its type's own name, and how messages call it (`int4`, `integer`)."""
+    """A column: the type that its values are stored as, and the one that it is declared with.
+
+    Attributes:
+        type, typmod: as they are stored: of a domain, the base type.
+        type_name: how messages call the declared type (`integer`).
+        is_domain: the declared type is a domain, whose values have no type of their own to a
+            plugin.
+    """
 
     name: str
     type: str
     type_name: str
     type_oid: int
     typmod: int
+    is_domain: bool = False
+
+    @property
+    def declared_typmod(self) -> int:
+        """The modifier of the declared type."""
+        return -1 if self.is_domain else self.typmod
 
 
 @dataclass(frozen=True, slots=True)

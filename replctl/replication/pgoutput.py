@@ -156,7 +156,7 @@ def _described(relation: DecodedRelation) -> bytes:
     columns = b"".join(
         bytes([identity is None or i in identity])
         + _string(column.name)
-        + struct.pack(">Ii", column.type_oid, column.typmod)
+        + struct.pack(">Ii", column.type_oid, column.declared_typmod)
         for i, column in enumerate(relation.columns)
     )
     counted = relation.replica_identity.encode() + struct.pack(">H", len(relation.columns))

@@ -141,7 +141,8 @@ def _key(columns: Sequence[DecodedColumn], values: Values) -> str:
 
 
 def _shown(column: DecodedColumn, value: str | None) -> str:
-    return f" {quote_identifier(column.name)}[{column.type_name}]:{_literal(column.type, value)}"
+    type_ = "" if column.is_domain else column.type
+    return f" {quote_identifier(column.name)}[{column.type_name}]:{_literal(type_, value)}"
 
 
 def _literal(type_name: str, value: str | None) -> str:

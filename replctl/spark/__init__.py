@@ -60,6 +60,7 @@ from replctl.spark.values import ChangedFiles as ChangedFiles
 from replctl.spark.values import ChangeSource as ChangeSource
 from replctl.spark.values import CommitNote as CommitNote
 from replctl.spark.values import CopySource as CopySource
+from replctl.spark.values import DomainTest as DomainTest
 from replctl.spark.values import EnumType as EnumType
 from replctl.spark.values import FeedVersion as FeedVersion
 from replctl.spark.values import ForeignChanges as ForeignChanges

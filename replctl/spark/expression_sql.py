@@ -14,6 +14,7 @@ from typing import TypeAlias, assert_never
 
 from replctl.adt import fold
 from replctl.adt import functions as adt_functions
+from replctl.adt.interpret import null_in_domain, violated_domain
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.record import dataclass
@@ -26,7 +27,7 @@ from replctl.spark import (
     text_conversion,
 )
 from replctl.spark.data_type import element_type, literal, storage_type
-from replctl.spark.sql_value import SqlValue, bound, check_lambda
+from replctl.spark.sql_value import SqlValue, bound, check_lambda, raised_sql
 from replctl.spark.volatile import CALLS, VolatileCalls, is_volatile
 from replctl.types import builtin, text
 
@@ -40,6 +41,7 @@ class Translation:
 
     Attributes:
         column: SQL of a column.
+        domain_value: what VALUE stands for, in a CHECK of a domain.
         case_operand: what Param(0) stands for, inside a CASE with an operand or an array cast.
         subquery: SQL of a subquery, where subqueries can be.
         by_value: of a numeric only the number matters, not how many zeros it shows at its end.
@@ -48,6 +50,7 @@ class Translation:
 
     column: ColumnNamer
     case_operand: SqlValue | None = None
+    domain_value: SqlValue | None = None
     subquery: Callable[[nodes.SubLink], SqlValue] | None = None
     by_value: bool = False
     volatile: VolatileCalls = field(default_factory=VolatileCalls)
@@ -136,6 +139,8 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
             return SqlValue(context.column(expr), expr.type, storage_type(expr.type, expr.typmod))
         case nodes.Const():
             return _constant(expr)
+        case nodes.Param(number=nodes.VALUE) if context.domain_value is not None:
+            return context.domain_value
         case nodes.Param():
             if expr.number != 0 or context.case_operand is None:
                 raise FeatureNotSupported("parameters are not supported")
@@ -203,7 +208,7 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
         case nodes.NamedArgExpr():
             return _translate(expr.arg, context)
         case nodes.CoerceToDomain():
-            raise FeatureNotSupported("domains are not supported")
+            return _domain(expr, inner)
         case nodes.JsonValueExpr():
             return _translate(expr.formatted, context)
         case nodes.GroupingFunc():
@@ -211,6 +216,28 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
         case nodes.SetToDefault():
             raise FeatureNotSupported("DEFAULT is not supported here")
     assert_never(expr)
+
+
+def _domain(expr: nodes.CoerceToDomain, context: Translation) -> SqlValue:
+    """Return a value that is checked as a domain's."""
+    if not expr.domain:
+        raise FeatureNotSupported("domains are not supported here")
+    value = _translate(expr.arg, context)
+
+    def build(args: Sequence[SqlValue]) -> str:
+        (checked,) = args
+        inside = replace(context, domain_value=checked, case_operand=None)
+        whens = [
+            f"WHEN NOT {_translate(check.condition, inside).text}"
+            f" THEN {raised_sql(violated_domain(expr.domain, check.name))}"
+            for check in expr.checks
+        ]
+        if expr.not_null:
+            error = raised_sql(null_in_domain(expr.domain))
+            whens.insert(0, f"WHEN {checked.text} IS NULL THEN {error}")
+        return f"(CASE {' '.join(whens)} ELSE {checked.text} END)"
+
+    return replace(value, text=bound([value], build))
 
 
 def _constant(expr: nodes.Const) -> SqlValue:

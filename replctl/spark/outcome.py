@@ -434,7 +434,8 @@ def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]
     own: list[tuple[str, Expr | StoredExpr, Leaf | None]] = [
         (name, check, leaf) for leaf in target.leaves for name, check in leaf.checks
     ]
-    return [*((name, check, None) for name, check in target.checks), *own]
+    tests = [(test.constraint or "", test.condition, None) for test in target.domain_tests]
+    return [*tests, *((name, check, None) for name, check in target.checks), *own]
 
 
 def violation_sql(target: Target, image: str, known: Container[int] | None = None) -> str:
@@ -452,7 +453,14 @@ def violation_sql(target: Target, image: str, known: Container[int] | None = Non
     def is_known(attnums: Iterable[int]) -> bool:
         return known is None or all(attnum in known for attnum in attnums)
 
+    checks = list(enumerate(checks_of(target), start=1))
+    domain_tests = len(target.domain_tests)  # input comes before all constraints of the table
     whens = [
+        f"WHEN NOT {_check_sql(check, column)} THEN -{number}"
+        for number, (_name, check, _only) in checks[:domain_tests]
+        if is_known(_check_attnums(check))
+    ]
+    whens += [
         f"WHEN {column(item.attnum)} IS NULL THEN {item.attnum}"
         for item in target.columns
         if item.not_null and is_known([item.attnum])
@@ -464,7 +472,7 @@ def violation_sql(target: Target, image: str, known: Container[int] | None = Non
             for attnum in leaf.not_null
             if is_known([attnum, *_rule_attnums(leaf)])
         ]
-    for number, (_name, check, only) in enumerate(checks_of(target), start=1):
+    for number, (_name, check, only) in checks[domain_tests:]:
         attnums = _check_attnums(check)
         if not is_known(attnums + ([] if only is None else _rule_attnums(only))):
             continue

@@ -225,6 +225,21 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class DomainTest:
+    """A condition that values of a column have to satisfy when they are received.
+
+    Attributes:
+        domain: the name of the domain, for messages.
+        constraint: that of its CHECK; None: it does not allow NULL.
+    """
+
+    attnum: int
+    domain: str
+    constraint: str | None
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A relation that is written.
 
@@ -234,6 +249,7 @@ class Target:
         leaves: the tables that hold its rows.
         checks: its CHECK constraints, by name.
         unique: its unique indexes.
+        domain_tests: what received values have to be.
     """
 
     name: str
@@ -242,6 +258,7 @@ class Target:
     leaves: tuple[Leaf, ...]
     checks: tuple[tuple[str, Expr], ...] = ()
     unique: tuple[UniqueKey, ...] = ()
+    domain_tests: tuple[DomainTest, ...] = ()
 
     def column(self, attnum: int) -> TargetColumn:
         """Return the column with that attnum."""

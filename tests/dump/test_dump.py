@@ -69,7 +69,13 @@ QUESTIONS = (
     "SELECT defaclrole::regrole::text, defaclnamespace::regnamespace::text, defaclobjtype,"
     " defaclacl::text FROM pg_default_acl ORDER BY 1, 2, 3",
     "SELECT proname, proacl::text FROM pg_proc WHERE proname IN ('plus_one', 'same') ORDER BY 1",
-    "SELECT typname, typacl::text FROM pg_type WHERE typname = 'mood'",
+    "SELECT typname, typacl::text FROM pg_type WHERE typname IN ('mood', 'label') ORDER BY 1",
+    "SELECT typname, typbasetype::regtype::text, typtypmod, typnotnull, typdefault,"
+    " typcollation::regcollation::text, pg_get_userbyid(typowner) FROM pg_type"
+    " WHERE typtype = 'd' AND typname IN"
+    " ('posint', 'small', 'label', 'good') ORDER BY 1",
+    "SELECT conname, contypid::regtype::text, pg_get_constraintdef(oid) FROM pg_constraint"
+    " WHERE contypid::regtype::text IN ('sales.posint', 'small', 'label', 'good') ORDER BY 2, 1",
     "SELECT description FROM pg_description WHERE objoid >= 16384 ORDER BY 1",
 )
 

@@ -34,7 +34,10 @@ UtilityStatement: TypeAlias = (
     | CreateDatabase
     | DropDatabase
     | AddEnumValue
+    | AlterDomain
+    | CreateDomain
     | CreateEnum
+    | RenameEnumValue
     | CreateFunction
     | CreateOperator
     | CreateCollation

@@ -9,6 +9,7 @@ from replctl.parser.ast.expression import RangeVar, RawExpr, TypeName
 from replctl.parser.ast.query import Delete, Insert, SelectStmt, Update
 from replctl.parser.ast.replication import DefElem
 from replctl.parser.ast.syntax_node import Node
+from replctl.parser.ast.table import ColumnDef, Constraint
 from replctl.record import dataclass
 
 
@@ -59,6 +60,36 @@ class AddEnumValue(Node):
     neighbor: str | None = None
     is_after: bool = False
     if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RenameEnumValue(Node):
+    names: tuple[str, ...]
+    label: str
+    new_label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateDomain(Node):
+    """CREATE DOMAIN: type, COLLATE and constraints are as those of a column."""
+
+    names: tuple[str, ...]
+    definition: ColumnDef
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterDomain(Node):
+    """ALTER DOMAIN; `name` is that of a constraint to drop or validate, `expr` a default."""
+
+    names: tuple[str, ...]
+    action: Literal[
+        "set default", "drop default", "set not null", "drop not null", "add constraint",
+        "drop constraint", "validate constraint",
+    ]  # fmt: skip
+    expr: RawExpr | None = None
+    constraint: Constraint | None = None
+    name: str = ""
+    missing_ok: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -119,13 +150,14 @@ class RefreshMaterializedView(Node):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comment(Node):
     """COMMENT ON: `text` None removes it.  Of a constraint, `name` is its table's and `sub_name`
-    its own; of a column, the last part of `name` is its own."""
+    its own, and `sub_type` says what has it; of a column, the last part of `name` is its own."""
 
     object_type: ObjectType
     name: tuple[str, ...]
     text: str | None
     sub_name: str | None = None
     arguments: tuple[TypeName | None, ...] | None = None  # of functions and operators
+    sub_type: Literal["table", "domain"] = "table"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -267,7 +299,7 @@ class Grant(Node):
     is_grant: bool
     privileges: tuple[Privilege, ...]
     target: Literal[
-        "table", "sequence", "database", "schema", "function", "type",
+        "table", "sequence", "database", "schema", "function", "type", "domain",
         "all tables", "all sequences", "all functions",
     ]  # fmt: skip
     names: tuple[tuple[str, ...], ...]

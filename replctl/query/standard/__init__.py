@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 
 from replctl.errors import FeatureNotSupported
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard import column, constraint, privilege, relation, routine
+from replctl.query.standard import column, constraint, domain, privilege, relation, routine
 from replctl.query.standard.common import Row
 
-#: Views of what there cannot be here: triggers, foreign tables, domains, character sets ...
+#: Views of what there cannot be here: triggers, foreign tables, character sets ...
 _EMPTY = frozenset(
     """_pg_foreign_data_wrappers _pg_foreign_servers _pg_foreign_table_columns _pg_foreign_tables
-    _pg_user_mappings attributes check_constraint_routine_usage column_domain_usage column_options
-    domain_constraints domain_udt_usage domains foreign_data_wrapper_options foreign_data_wrappers
+    _pg_user_mappings attributes check_constraint_routine_usage column_options
+    foreign_data_wrapper_options foreign_data_wrappers
     foreign_server_options foreign_servers foreign_table_options foreign_tables
     role_routine_grants role_udt_grants role_usage_grants routine_column_usage
     routine_routine_usage routine_sequence_usage routine_table_usage transforms
@@ -25,6 +25,7 @@ _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
     **relation.VIEWS,
     **column.VIEWS,
     **constraint.VIEWS,
+    **domain.VIEWS,
     **privilege.VIEWS,
     **routine.VIEWS,
 }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_type import type_schema_oid
 from replctl.catalog.ruleutils import get_expr
@@ -28,7 +29,7 @@ def _columns(context: FunctionContext) -> Iterator[Row]:
                 yield _column(context, relation, column, number)
     for system in system_relations_by_oid().values():
         for number, (name, type_) in enumerate(system.columns, start=1):
-            known = _type(context, type_, -1) if type_ in types() else {}
+            known = type_row(context, type_, -1) if type_ in types() else {}
             yield {
                 **place(context, system), "column_name": name, "ordinal_position": number,
                 "is_nullable": "YES", **known,
@@ -51,9 +52,9 @@ def _column(context: FunctionContext, relation: Relation, column: Column, number
         "column_name": column.name,
         "ordinal_position": number,
         "column_default": None if column.generated else default,
-        "is_nullable": yes_or_no(not column.not_null),
-        **_type(context, column.type, column.typmod),
-        **_collation(context, column.collation),
+        "is_nullable": yes_or_no(not (column.not_null or _forbids_null(context, column))),
+        **_declared(context, column),
+        **collation_row(context, column.collation),
         "dtd_identifier": str(number),
         "is_self_referencing": "NO",
         "is_identity": yes_or_no(column.identity),
@@ -64,7 +65,33 @@ def _column(context: FunctionContext, relation: Relation, column: Column, number
     }
 
 
-def _type(context: FunctionContext, name: str, typmod: int) -> Row:
+def _declared(context: FunctionContext, column: Column) -> Row:
+    """Return the type of a column; of a domain the one under it, and the domain's name."""
+    if not column.domain:
+        return type_row(context, column.type, column.typmod)
+    domain = get_domain(context.catalog, column.domain)
+    return {
+        **type_row(context, domain.base, domain.typmod),
+        **domain_place(context, column.domain),
+    }
+
+
+def _forbids_null(context: FunctionContext, column: Column) -> bool:
+    """Return whether the column's domain forbids NULL, not one under that."""
+    return column.domain != "" and get_domain(context.catalog, column.domain).not_null
+
+
+def domain_place(context: FunctionContext, name: str) -> Row:
+    """`domain_catalog`, `domain_schema`, `domain_name`"""
+    environment = context.environment
+    return {
+        "domain_catalog": environment.database,
+        "domain_schema": environment.schema_name(type_schema_oid(context.catalog, name)),
+        "domain_name": environment.type(name).sql_name,
+    }
+
+
+def type_row(context: FunctionContext, name: str, typmod: int) -> Row:
     """data_type, udt_*, and the lengths and precisions that a type has."""
     environment = context.environment
     type_ = environment.type(name)
@@ -118,7 +145,7 @@ def _sizes(shown: str, name: str, typmod: int) -> Row:
     return {}
 
 
-def _collation(context: FunctionContext, collation: str | None) -> Row:
+def collation_row(context: FunctionContext, collation: str | None) -> Row:
     if collation in (None, "default"):
         return {}
     return {

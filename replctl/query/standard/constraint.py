@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Constraint, Relation, get_relation
-from replctl.catalog.ruleutils import get_expr
+from replctl.catalog.ruleutils import domain_constraint_definition, get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
+from replctl.query.standard.column import domain_place
 from replctl.query.standard.common import Row, has_any, place, relations, visible, yes_or_no
+from replctl.query.standard.domain import domains
 
 _KINDS = {"c": "CHECK", "f": "FOREIGN KEY", "p": "PRIMARY KEY", "u": "UNIQUE"}
 _ACTIONS = {
@@ -60,6 +62,7 @@ def _table_constraints(context: FunctionContext) -> Iterator[Row]:
 
 
 def _check_constraints(context: FunctionContext) -> Iterator[Row]:
+    yield from _domain_checks(context)
     privileges = context.environment.privileges
     for relation in relations(context, "rp"):
         if not privileges.acts_for(relation.owner):
@@ -76,6 +79,17 @@ def _check_constraints(context: FunctionContext) -> Iterator[Row]:
                 **_name(context, relation.schema, name),
                 "check_clause": f"{column} IS NOT NULL",
             }
+
+
+def _domain_checks(context: FunctionContext) -> Iterator[Row]:
+    for domain in domains(context, owned=True):
+        place_ = domain_place(context, domain.name)["domain_schema"]
+        for constraint in domain.constraints:
+            clause = "VALUE IS NOT NULL"
+            if constraint.check is not None:
+                definition = domain_constraint_definition(context.environment, constraint)
+                clause = definition.removesuffix(" NOT VALID")[len("CHECK (") : -1]
+            yield {**_name(context, place_, constraint.name), "check_clause": clause}
 
 
 def _referential_constraints(context: FunctionContext) -> Iterator[Row]:

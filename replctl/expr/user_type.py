@@ -1,0 +1,140 @@
+"""Expressions, and queries, without the types that users made: engines have only built-in ones.
+
+A value of a domain is one of its base type, and a cast to it says what is checked:
+
+p + 1           becomes  p + 1, where p is an integer
+x::posint       becomes  CoerceToDomain(x, integer, "posint", VALUE > 0)
+
+Enums become text with the order of their labels (enum_order.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from replctl.expr import nodes
+from replctl.expr.enum_order import Transform, with_enum_order
+from replctl.expr.environment import DomainRules, Environment
+from replctl.expr.type_facts import TypeFacts
+
+
+def without_user_types(
+    environment: Environment, part: Any, transform: Transform = nodes.transform
+) -> Any:
+    """Return an expression, or a query, in types that engines have.
+
+    Raises:
+        FeatureNotSupported: it does something else with an enum's order.
+        ObjectNotInPrerequisiteState: it asks for the first or last value of an enum without values.
+    """
+    plain = without_domains(environment, part, transform)
+    return with_enum_order(environment, plain, transform)
+
+
+def without_domains(
+    environment: Environment, part: Any, transform: Transform = nodes.transform
+) -> Any:
+    """Return an expression, or a query, with base types in the place of domains."""
+
+    def inner(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(inner, part))
+        return transform(part, partial(_replaced, environment, inner))
+
+    return inner(part)
+
+
+def base_type(environment: Environment, name: str, typmod: int = -1) -> tuple[str, int]:
+    """Return the type that values of a type are stored as, and its modifier: of a domain the base
+    type, of an array of a domain the array of its base type."""
+    if not name.startswith("@"):
+        return name, typmod
+    types = TypeFacts(environment)
+    base, base_typmod = types.base_and_typmod(name, typmod)
+    element = types.element(base)
+    if element is None or types.base(element) == element:
+        return base, base_typmod
+    element, element_typmod = types.base_and_typmod(element, -1)
+    array = types.array(element)
+    assert array is not None
+    return array, element_typmod
+
+
+def domain_rules(environment: Environment, name: str) -> DomainRules | None:
+    """Return what is checked of values of a type; None if it is no domain."""
+    type_ = environment.type(name)
+    return environment.domain_rules(type_) if type_.kind == "d" else None
+
+
+def domain_check(environment: Environment, name: str, value: nodes.Expr) -> nodes.Expr:
+    """Return a value of a domain's base type, checked, for engines; the value itself if there is
+    nothing to check."""
+    checked: nodes.Expr = without_domains(environment, nodes.CoerceToDomain(value, name))
+    return checked
+
+
+def about_value(condition: nodes.Expr, value: nodes.Expr) -> nodes.Expr:
+    """Return the condition of a domain's CHECK about a value."""
+
+    def replaced(node: Any) -> Any:
+        match node:
+            case nodes.Param(number=nodes.VALUE):
+                return value
+            case nodes.CoerceToDomain(arg=arg):  # its checks have a VALUE of their own
+                return replace(node, arg=nodes.transform(arg, replaced))
+        return None
+
+    result: nodes.Expr = nodes.transform(condition, replaced)
+    return result
+
+
+def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) -> Any:
+    """Return what takes a node's place, None if it stays; `inner` does the same for what is in
+    it."""
+    match node:
+        case nodes.CoerceToDomain(domain=""):
+            return _checked(environment, inner, node)
+        case nodes.FuncExpr(name="pg_typeof", args=(arg,)) if _has_domain(environment, arg.type):
+            name = nodes.Const("regtype", str(environment.type(arg.type).oid))
+            if isinstance(arg, nodes.Var | nodes.Const):
+                return name
+            if isinstance(arg, nodes.RelabelType):
+                return node  # as this has left it
+            return replace(node, args=(nodes.RelabelType(inner(arg), arg.type),))
+    type_ = getattr(node, "type", None) if isinstance(node, nodes.Node) else None
+    if type_ is None or not _has_domain(environment, type_):
+        return None
+    base, typmod = base_type(environment, type_)
+    changes: dict[str, Any] = {"type": base}
+    if hasattr(node, "typmod"):
+        changes["typmod"] = typmod
+    if isinstance(node, nodes.ArrayExpr):
+        changes["element_type"] = base_type(environment, node.element_type)[0]
+    return inner(replace(node, **changes))
+
+
+def _has_domain(environment: Environment, type_: str) -> bool:
+    return type_.startswith("@") and base_type(environment, type_)[0] != type_
+
+
+def _checked(
+    environment: Environment, inner: Callable[[Any], Any], cast: nodes.CoerceToDomain
+) -> nodes.Expr:
+    arg: nodes.Expr = inner(cast.arg)
+    rules = environment.domain_rules(environment.type(cast.type))
+    if not rules.checks and not rules.not_null:
+        return arg
+    base, typmod = base_type(environment, cast.type)
+    result: nodes.Expr = replace(
+        cast,
+        arg=arg,
+        type=base,
+        typmod=typmod,
+        domain=environment.format_type(cast.type),
+        not_null=rules.not_null,
+        checks=inner(rules.checks),
+    )
+    return result
