@@ -24,6 +24,8 @@ from replctl.errors import (
     TransactionInProgress,
     UnfinishedBatch,
 )
+from replctl.memory_limit import SETTING as MEMORY
+from replctl.memory_limit import memory_limit
 from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.result import Result
@@ -56,11 +58,10 @@ def execute(session: Session, text: str) -> Iterator[Result]:
         PostgresError: what is wrong; nothing of its transaction has happened.
     """
     session.statement_start = datetime.now(UTC)
-    with _failing_block(session):
+    with _bounded(session):
         statements = parse(text, session.report)
     for statement in statements:
-        timeout = int(session.setting("statement_timeout"))
-        with _failing_block(session), time_limit(timeout):
+        with _bounded(session):
             if session.block is None:
                 session.transaction_start = session.statement_start
                 if len(statements) > 1 or isinstance(statement, _IN_STEPS):
@@ -85,7 +86,7 @@ def describe(session: Session, text: str) -> list[tuple[str, str]]:
     from replctl.query import described_columns as query_describe
 
     session.statement_start = datetime.now(UTC)
-    with _failing_block(session):
+    with _bounded(session):
         statements = parse(text, session.report)
         if len(statements) > 1:
             raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
@@ -102,6 +103,15 @@ def _begin_implicitly(session: Session) -> None:
     from replctl.lake import block
 
     block.begin(session, is_implicit=True)
+
+
+@contextmanager
+def _bounded(session: Session) -> Iterator[None]:
+    """Around a statement, or its analysis: an error makes the open block fail, and so does what
+    takes longer, or more memory, than the session's settings let it."""
+    time = time_limit(int(session.setting("statement_timeout")))
+    with _failing_block(session), time, memory_limit(int(session.setting(MEMORY))):
+        yield
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from replctl.errors import (
     Notice,
     UnfinishedBatch,
 )
+from replctl.memory_limit import lift_memory_limit
 from replctl.session_setting import (
     begin_with,
     change_setting,
@@ -51,6 +53,13 @@ _KEPT_BACK = {
     "warning": frozenset({"LOG", "NOTICE"}),
     "error": frozenset({"LOG", "NOTICE", "WARNING"}),
 }
+
+
+def _unlimited(engine: Callable[[], Engine]) -> Engine:
+    """Return Spark, which must not fail where this process has no memory."""
+    lift_memory_limit()
+    return engine()
+
 
 #: Numbers for the sessions of this process.
 _numbers = count(1)
@@ -176,7 +185,7 @@ class Session:
             configured=configured_settings(cluster, on_notice),
             role_settings=role_settings,
             on_notice=on_notice,
-            engine=engine,
+            engine=partial(_unlimited, engine),
         )
         try:
             begin_with(session, asked or {})

@@ -38,7 +38,7 @@ def _pretty(size: Any, halve: Callable[[Any, int], Any]) -> str:
         if abs(size) < _LIMIT or unit == _UNITS[-1]:
             break
         size = halve(size, 10)
-    return f"{halve(size + (1 if size >= 0 else -1), 1)} {unit}"
+    return f"{Decimal(halve(size + (1 if size >= 0 else -1), 1)):f} {unit}"  # as str(), of any length
 
 
 def _halved(size: int, bits: int) -> int:

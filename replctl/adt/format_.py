@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from replctl.errors import InvalidParameterValue, NullValueNotAllowed
+from replctl.errors import InvalidParameterValue, NullValueNotAllowed, NumericValueOutOfRange
+from replctl.types.integer import decimal_int, int4in
 from replctl.types.quote import quote_identifier, quote_literal
 
 _SPECIFIER = re.compile(
@@ -18,6 +19,7 @@ def format_text(template: str, *values: str | None) -> str:
     """`%s`, `%I` and `%L` replaced by values as they are, as identifiers, and as literals.
 
     Raises:
+        NumericValueOutOfRange: a number in a specifier is too large (22003).
         InvalidParameterValue: a specifier is none, or there is no value for it (22023).
         NullValueNotAllowed: an identifier is NULL (22004).
     """
@@ -25,11 +27,11 @@ def format_text(template: str, *values: str | None) -> str:
 
     def argument(position: str | None) -> str | None:
         nonlocal place
-        if position is not None and int(position) == 0:
+        if position is not None and _number(position) == 0:
             raise InvalidParameterValue(
                 "format specifies argument 0, but arguments are numbered from 1"
             )
-        place = place + 1 if position is None else int(position)
+        place = place + 1 if position is None else _number(position)
         if place > len(values):
             raise InvalidParameterValue("too few arguments for format()")
         return values[place - 1]
@@ -46,7 +48,8 @@ def format_text(template: str, *values: str | None) -> str:
         if kind not in "sIL":
             raise _malformed(f'unrecognized format() type specifier "{kind}"')
         value = _converted(kind, argument(match["position"]))
-        size = int(width or 0)
+        is_given = bool(match["width"]) and not match["width"].startswith("*")
+        size = _number(width or "0") if is_given else int4in(width or "0")
         is_left = bool(match["minus"]) or size < 0
         return value.ljust(abs(size)) if is_left else value.rjust(size)
 
@@ -55,6 +58,13 @@ def format_text(template: str, *values: str | None) -> str:
 
 def _malformed(message: str) -> InvalidParameterValue:
     return InvalidParameterValue(message, hint='For a single "%" use "%%".')
+
+
+def _number(digits: str) -> int:
+    number = decimal_int(digits)
+    if number >= 2**31:
+        raise NumericValueOutOfRange("number is out of range")
+    return number
 
 
 def _converted(kind: str, value: str | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from replctl.adt.jsonb import pairs_of, pairs_of_two
 from replctl.errors import InvalidParameterValue
+from replctl.types.integer import decimal_int
 from replctl.types.json_syntax import check_json
 
 _BLANKS = " \t\n\r"
@@ -99,7 +100,7 @@ def _at_path(text: str, path: list[str | None]) -> str | None:
         if _first(value) == "{":
             value = _field(value, step)
         elif _first(value) == "[" and re.fullmatch(r"\s*[+-]?[0-9]+", step, re.ASCII):
-            value = _element(value, int(step))
+            value = _element(value, decimal_int(step.strip()))
         else:
             return None
     return value

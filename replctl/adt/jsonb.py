@@ -22,6 +22,7 @@ from replctl.errors import (
     NullValueNotAllowed,
 )
 from replctl.types.character import byte_difference
+from replctl.types.integer import decimal_int
 from replctl.types.numeric import numeric_in, numeric_out
 
 _decoder = json.JSONDecoder(parse_int=numeric_in, parse_float=numeric_in)
@@ -100,7 +101,7 @@ def _index(step: str) -> int | None:
     number = digits[1:] if digits[:1] in ("-", "+") else digits
     if not (number.isascii() and number.isdigit()):
         return None
-    value = int(digits)
+    value = decimal_int(digits)
     return value if -(2**31) <= value < 2**31 else None
 
 

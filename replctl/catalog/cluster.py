@@ -57,6 +57,7 @@ from replctl.errors import (
     PostgresError,
 )
 from replctl.file_lock import help_with, holder, is_locked, is_stopped
+from replctl.memory_limit import lift_memory_limit
 from replctl.own_command import default_home
 from replctl.types.builtin import FIRST_USER_OID
 
@@ -193,7 +194,11 @@ class Cluster:
                 with immediate.begin():
                     if write:
                         check_writable(immediate, in_recovery=in_recovery)
-                    yield immediate
+                    try:
+                        yield immediate
+                    except MemoryError:  # to roll back takes some, too
+                        lift_memory_limit()
+                        raise
         except exc.DBAPIError as error:
             raise translated(error, self.path) from error
 

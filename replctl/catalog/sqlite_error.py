@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sqlalchemy import exc
@@ -14,6 +15,8 @@ from replctl.errors import (
     IoError,
     LockNotAvailable,
     PostgresError,
+    ProgramLimitExceeded,
+    StatementTooComplex,
 )
 
 
@@ -21,6 +24,21 @@ def is_busy(error: exc.DBAPIError) -> bool:
     """Return whether another process holds what SQLite needs."""
     name = getattr(error.orig, "sqlite_errorname", "")
     return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+#: Limits of SQLite on the depth of a query, and other ones.
+_TOO_DEEP = re.compile(r"parser stack overflow|Expression tree is too large")
+_TOO_MUCH = re.compile(r"too many |at most |too large|too big")
+
+
+def refusal_of_query(error: exc.DBAPIError) -> PostgresError:
+    """Return SQLite's complaint about a query that replctl has written for it."""
+    reason = str(error.orig)
+    if _TOO_DEEP.match(reason):
+        return StatementTooComplex("stack depth limit exceeded")
+    if _TOO_MUCH.search(reason):
+        return ProgramLimitExceeded("query of catalogs is too large", detail=f"{reason}.")
+    return InternalError(f"catalog query failed: {reason}")
 
 
 def translated(error: exc.DBAPIError, home: Path) -> PostgresError:

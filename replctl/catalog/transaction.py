@@ -32,6 +32,7 @@ from sqlalchemy import (
 from replctl.catalog import schema, schema_table, state_schema
 from replctl.catalog.commit_digest import next_digest
 from replctl.catalog.lock import LockMode, ObjectLock, hold_locks, locks_held, locks_of
+from replctl.catalog.sqlite_error import refusal_of_query
 from replctl.errors import InternalError, TransactionInProgress
 from replctl.record import dataclass
 
@@ -161,12 +162,12 @@ class Catalog:
         """Return the rows of a statement in SQLite's own SQL.
 
         Raises:
-            InternalError: SQLite refuses it.
+            StatementTooComplex, ProgramLimitExceeded, InternalError: SQLite refuses it.
         """
         try:
             return [tuple(row) for row in self.connection.exec_driver_sql(statement)]
         except exc.DBAPIError as error:
-            raise InternalError(f"catalog query failed: {error.orig}") from error
+            raise refusal_of_query(error) from error
 
     # -- writing
 

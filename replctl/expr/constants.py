@@ -6,6 +6,7 @@ from replctl.errors import PostgresError
 from replctl.expr import nodes
 from replctl.parser import ast
 from replctl.types import text
+from replctl.types.integer import decimal_int
 
 _INT4 = range(-(2**31), 2**31)
 _INT8 = range(-(2**63), 2**63)
@@ -44,7 +45,7 @@ def _integer(value: str) -> int | None:
     plain = digits.replace("_", "")
     if base == 10 and not plain.isdecimal():
         return None
-    return sign * int(plain if base == 10 else plain[2:], base)
+    return sign * (decimal_int(plain) if base == 10 else int(plain[2:], base))
 
 
 def _converted(type_: str, raw: ast.Constant) -> nodes.Const:

@@ -33,6 +33,7 @@ from replctl.parser.precedence import (
     operation,
 )
 from replctl.parser.syntax_error import ErrorAtNextToken
+from replctl.types.integer import decimal_int
 
 _LIKE_OPERATORS: dict[str, tuple[ast.AExprKind, str, str]] = {
     "LIKE": ("like", "~~", "!~~"),
@@ -347,7 +348,7 @@ class ExpressionBuilder(FunctionBuilder, TypeBuilder):
     def param(
         self, token: Token, indirection: tuple[ast.Subscript | Token, ...] | None
     ) -> ast.RawExpr:
-        param = ast.ParamRef(int(token), pos=start_of(token))
+        param = ast.ParamRef(_parameter_number(token), pos=start_of(token))
         return self.indirect(param, indirection) if indirection else param
 
     def parenthesized(self, expr: ast.RawExpr) -> ast.RawExpr:
@@ -479,3 +480,9 @@ class ExpressionBuilder(FunctionBuilder, TypeBuilder):
 
 def _plain(items: tuple[ast.Subscript | Token, ...]) -> tuple[ast.Subscript | str, ...]:
     return tuple(item if isinstance(item, ast.Subscript) else str(item) for item in items)
+
+
+def _parameter_number(digits: str) -> int:
+    """Return the number after $, cut to int as the server cuts it: 4294967297 -> 1."""
+    number = min(decimal_int(digits), 2**63 - 1)
+    return (number + 2**31) % 2**32 - 2**31

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from lark.common import LexerConf
@@ -21,6 +22,7 @@ from replctl.parser.quoted import quoted_name, quoted_string, unicode_quoted
 from replctl.parser.syntax_error import unterminated
 from replctl.types.builtin import keywords
 from replctl.types.identifier import ascii_lower
+from replctl.types.integer import decimal_int
 
 #: Letters, _ and all that is not ASCII; then digits and $, too.  Said by what it is not, which
 #: compiles fast.
@@ -304,11 +306,13 @@ def _other_number(text: str, start: int, end: int) -> tuple[str, str, int]:
                 position=start,
             )
         number = int(digits, 0)
+        digits = f"{Decimal(number):f}"  # str() refuses thousands of digits
     elif digits.isdecimal():
-        number = int(digits)
+        number = decimal_int(digits)
+        digits = digits.lstrip("0") or "0"
     else:
         return "FCONST", digits, end
-    return "ICONST" if number <= _INT4_MAX else "FCONST", str(number), end
+    return "ICONST" if number <= _INT4_MAX else "FCONST", digits, end
 
 
 def _check_junk(what: str, text: str, start: int, end: int) -> None:

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from replctl.spark import Engine, SparkConf
 
 #: Statements may be nested deeply; the parser and its trees are recursive.
-_RECURSION_LIMIT = 20000
+RECURSION_LIMIT = 20000
 
 
 def run(argv: list[str]) -> int:
     """Do what the command line says; the exit code."""
-    sys.setrecursionlimit(_RECURSION_LIMIT)
+    sys.setrecursionlimit(RECURSION_LIMIT)
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed before this process began
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115

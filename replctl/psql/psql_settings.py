@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TextIO
 
 from replctl.errors import Notice, PostgresError
+from replctl.memory_limit import SETTING as MEMORY
+from replctl.memory_limit import memory_limit
 from replctl.psql.messages import Messages
 from replctl.psql.output import Output, writing
 from replctl.psql.print_content import PrintOptions, Table
@@ -107,12 +110,18 @@ class PsqlSettings:
         chosen = options if options is not None else self.print_options
         if self.is_styled and chosen.columns == 0:
             chosen = replace(chosen, columns=os.get_terminal_size().columns)
-        with writing("could not print result table"):
+        with self._bounded(), writing("could not print result table"):
             print_table(self.output.stream, table, chosen, styled=self.is_styled)
             self.output.stream.flush()
             if self.log_file is not None:
                 print_table(self.log_file, table, chosen)
                 self.log_file.flush()
+
+    def _bounded(self) -> AbstractContextManager[None]:
+        """Around work with the rows of a statement, for which its memory has to suffice."""
+        if self.session is None:
+            return nullcontext()
+        return memory_limit(int(self.session.setting(MEMORY)), goes_on=True)
 
     def bind_session(self, session: Session) -> None:
         """Take a session that was just opened, and set the variables that tell of it."""

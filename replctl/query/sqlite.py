@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 from replctl.adt import arrayfuncs
 from replctl.adt.functions import arguments
 from replctl.errors import (
-    InternalError,
     InvalidRowCountInLimitClause,
     InvalidRowCountInResultOffsetClause,
 )
@@ -80,13 +79,8 @@ def run_query(
     calls = PythonCalls(context, driver)
     writer = QueryWriter(_Dialect(context, driver, calls, query))
     statement = writer.write(query)
-    try:
-        with calls.ended_by_ctrl_c():
-            rows = context.catalog.driver_rows(statement)
-    except InternalError as error:
-        raise calls.error or error from error
-    if calls.error is not None:
-        raise calls.error
+    with calls.raising():
+        rows = context.catalog.driver_rows(statement)
     forms = [form(context.environment, result.type) for result in query.columns]
     return [
         [None if value is None else show(value) for show, value in zip(forms, row, strict=False)]

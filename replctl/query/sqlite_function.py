@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Any
 
 from replctl.ctrl_c import on_ctrl_c
-from replctl.errors import QueryCanceled
+from replctl.errors import InternalError, QueryCanceled
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.sql_functions import FUNCTIONS, FUNCTIONS_BY_NAME
 from replctl.query.size import FUNCTIONS as SIZE_FUNCTIONS
@@ -47,7 +47,24 @@ class PythonCalls:
         self.error: Exception | None = None
 
     @contextmanager
-    def ended_by_ctrl_c(self) -> Iterator[None]:
+    def raising(self) -> Iterator[None]:
+        """Around the query that calls the functions: their errors become its own.
+
+        SQLite keeps the functions, which keep no error: its traceback has the query's memory.
+        """
+        try:
+            with self._ended_by_ctrl_c():
+                yield
+        except InternalError as error:
+            raise self.error or error from error
+        else:
+            if self.error is not None:
+                raise self.error
+        finally:
+            self.error = None
+
+    @contextmanager
+    def _ended_by_ctrl_c(self) -> Iterator[None]:
         """Around a query, which Ctrl-C is to end, not only a function that it happens to call."""
         self._driver.set_progress_handler(lambda: 0, _SIGNAL_INTERVAL)  # signals are seen in Python
         try:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from math import inf, isinf
 
 from replctl.errors import (
     InsufficientPrivilege,
@@ -140,6 +141,18 @@ _OWN = (
         "Replication / Subscribers",
         "Changed rows that a subscription decodes and applies at once, at most.",
         "A transaction that changes more is applied by itself. Zero: no limit.",
+    ),
+    Setting(
+        "replctl.max_query_memory",
+        "integer",
+        "user",
+        str(512 * 1024),
+        "kB",
+        str(16 * 1024),
+        str(_MAX_INT),
+        "Resource Usage / Memory",
+        "Memory that a statement may take in replctl's own process, at most.",
+        "Spark's memory is set by its own properties.",
     ),
     Setting(
         "replctl.vacuum_retention",
@@ -307,7 +320,10 @@ def plain_number(text: str) -> float | None:
 
 
 def _number(digits: str) -> float:
-    return float(int(digits, 16) if "x" in digits.lower() else float(digits))
+    try:
+        return float(int(digits, 16) if "x" in digits.lower() else float(digits))
+    except OverflowError:
+        return inf
 
 
 def _read_bool(setting: Setting, text: str) -> str:
@@ -338,6 +354,8 @@ def _read_number(setting: Setting, text: str) -> str:
     if match is None:
         raise InvalidParameterValue(_invalid(setting, text))
     number, unit = _number(match[1]), match[2].rstrip()
+    if isinf(number):
+        raise InvalidParameterValue(_invalid(setting, text))
     if unit:
         number = _converted(setting, text, number, unit)
     if setting.type == "integer":

@@ -40,7 +40,8 @@ _WORDS = {
 _TABLESPACES = ("", "pg_default", "pg_global")
 _INTERVAL_ZONE = re.compile(r"interval\s*'([^']*)'", re.IGNORECASE)
 _HOURS = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_MAX_ZONE_SECONDS = 168 * 3600
+_MAX_ZONE_HOURS = 168
+_MAX_ZONE_SECONDS = _MAX_ZONE_HOURS * 3600
 
 
 class _Refused(Exception):
@@ -194,7 +195,7 @@ def _time_zone(text: str) -> str:
     if text[:8].lower() == "interval":
         return _offset_zone(_interval_seconds(text))
     if _HOURS.fullmatch(text):
-        return _offset_zone(int(float(text) * 3600))
+        return _offset_zone(int(min(max(float(text), -_MAX_ZONE_HOURS), _MAX_ZONE_HOURS) * 3600))
     return _log_time_zone(text)
 
 

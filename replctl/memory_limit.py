@@ -1,0 +1,111 @@
+"""The memory that a statement may take in this process: `replctl.max_query_memory`.
+
+The system counts it: the statement's allocation fails (RLIMIT_DATA), in Python and in SQLite, before
+the process has grown by more.  Spark's own memory is that of another process.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import threading
+import traceback
+from types import TracebackType
+
+from replctl.errors import OutOfMemory, StatementTooComplex
+
+#: The setting, which the HINT names.
+SETTING = "replctl.max_query_memory"
+_STATM = "/proc/self/statm"
+_PAGE = resource.getpagesize()
+_DATA_FIELD = 5
+
+
+class memory_limit:  # noqa: N801  a context manager, as contextlib's own
+    """Around work for a statement, which fails if it needs more memory or a deeper stack than it
+    may have.
+
+    Only the main thread's statements are limited, one at a time, on systems that have /proc.
+
+    Args:
+        kilobytes: how much.
+        goes_on: the work continues that of the last statement, and shares its memory.
+
+    Raises:
+        OutOfMemory: it needs more (53200).
+        StatementTooComplex: it is nested too deeply (54001).
+    """
+
+    #: Memory of the process at the start of the last statement; None if it was lifted.
+    _base: int | None = None
+    #: The limits of the process outside of statements, while one is limited.
+    _usual: tuple[int, int] | None = None
+
+    def __init__(self, kilobytes: int, *, goes_on: bool = False) -> None:
+        self._kilobytes, self._goes_on = kilobytes, goes_on
+        self._is_outermost = False
+
+    def __enter__(self) -> None:
+        cls = memory_limit
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or cls._usual is not None:
+            return
+        used = _data_bytes()
+        if used is None:
+            return
+        if cls._base is None or not self._goes_on:
+            cls._base = used
+        usual = resource.getrlimit(resource.RLIMIT_DATA)
+        most = cls._base + self._kilobytes * 1024
+        bounds = [most, *(bound for bound in usual if bound != resource.RLIM_INFINITY)]
+        resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), usual[1]))
+        cls._usual = usual
+        self._is_outermost = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._is_outermost:
+            _restore()
+        if not isinstance(error, MemoryError | RecursionError):
+            return
+        _clear_frames(error)
+        if isinstance(error, RecursionError):
+            raise StatementTooComplex("stack depth limit exceeded") from None
+        gc.collect()
+        raise OutOfMemory(
+            "out of memory",
+            detail=f"The statement needs more than {self._kilobytes}kB in this process.",
+            hint=f'Increase the configuration parameter "{SETTING}".',
+        ) from None
+
+
+def lift_memory_limit() -> None:
+    """Let the rest of the statement take what it needs: it begins to use Spark, whose client and
+    Java must not fail, or it has failed and puts things in order."""
+    memory_limit._base = None
+    _restore()
+
+
+def _clear_frames(error: BaseException) -> None:
+    """Let go of a failed statement's memory, which the frames of its tracebacks hold."""
+    link: BaseException | None = error
+    while link is not None:
+        traceback.clear_frames(link.__traceback__)
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
+
+
+def _restore() -> None:
+    if memory_limit._usual is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, memory_limit._usual)
+        memory_limit._usual = None
+
+
+def _data_bytes() -> int | None:
+    """Return how much memory the process has for data; None where the system does not say it."""
+    try:
+        with open(_STATM, "rb") as file:
+            return int(file.read().split()[_DATA_FIELD]) * _PAGE
+    except OSError:
+        return None

@@ -1,0 +1,125 @@
+"""No statement takes the machine: `replctl.max_query_memory`, the depth of a query, its time."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from golden_script import answer_of
+
+from replctl.catalog.cluster import Cluster
+from replctl.errors import ConnectionFailure
+from replctl.psql.main import RECURSION_LIMIT
+from replctl.session import Session
+
+#: What takes more than 16 MB, as one value, as many, in Python and in SQLite.
+LARGE = {
+    "a value": "SELECT length(repeat('x', 1000000000))",
+    "values in a value": "SELECT length(repeat('x', 9000000) || repeat('y', 9000000))",
+    "an array": "SELECT array_length(array_fill(1, ARRAY[100000000]), 1)",
+    "a set": "SELECT count(*) FROM generate_series(1, 100000000)",
+    "rows of a set": "SELECT * FROM generate_series(1, 1000000)",
+    "an aggregate": "SELECT length(string_agg(repeat('x', 100000), ',')) FROM pg_proc",
+    "a replacement": "SELECT length(replace(repeat('x', 100000), 'x', repeat('y', 100000)))",
+    "a recursive query": "WITH RECURSIVE t(a) AS (SELECT 'x' UNION ALL SELECT a || a FROM t)"
+    " SELECT length(a) FROM t LIMIT 40",
+    "rows of catalogs": "SELECT * FROM pg_proc, pg_class",
+}
+LONG = f"SELECT 1 IN ({','.join(['1'] * 40_000)})"
+REFUSED = (
+    "ERROR 53200: out of memory",
+    "DETAIL: The statement needs more than 16384kB in this process.",
+    'HINT: Increase the configuration parameter "replctl.max_query_memory".',
+)
+
+
+def _used() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+
+
+@pytest.mark.parametrize("statement", LARGE.values(), ids=LARGE)
+def test_a_statement_takes_no_more_memory_than_it_may(session: Session, statement: str) -> None:
+    answer_of(session, "SET replctl.max_query_memory = '16MB'")
+    answer_of(session, "SELECT count(*) FROM pg_proc, pg_am")  # what is kept of catalogs
+    limits = resource.getrlimit(resource.RLIMIT_DATA)
+    assert answer_of(session, statement) == REFUSED
+    assert resource.getrlimit(resource.RLIMIT_DATA) == limits
+    assert answer_of(session, "SELECT count(*) FROM pg_am") == ("| 7", "SELECT 1")
+
+
+def test_the_memory_of_a_failed_statement_is_free(session: Session) -> None:
+    used = []
+    for _ in range(4):
+        assert answer_of(session, LARGE["an aggregate"])[0] == REFUSED[0]
+        used.append(_used())
+    assert used[-1] - used[0] < 256 << 20
+
+
+def test_a_block_fails_and_can_be_left(session: Session) -> None:
+    for statement in ("SET replctl.max_query_memory = '16MB'", "BEGIN", "CREATE TABLE t (a int)"):
+        answer_of(session, statement)
+    assert answer_of(session, LARGE["a set"]) == REFUSED
+    assert answer_of(session, "SELECT 1")[0].startswith("ERROR 25P02")
+    assert answer_of(session, "ROLLBACK") == ("ROLLBACK",)
+    assert answer_of(session, "CREATE TABLE t (a int)") == ("CREATE TABLE",)
+
+
+def test_the_hint_helps(session: Session) -> None:
+    statement = "SELECT length(repeat('x', 100000000))"
+    answer_of(session, "SET replctl.max_query_memory = '16MB'")
+    assert answer_of(session, statement) == REFUSED
+    answer_of(session, "SET replctl.max_query_memory = '256MB'")
+    assert answer_of(session, statement) == ("| 100000000", "SELECT 1")
+    assert answer_of(session, "RESET replctl.max_query_memory; SHOW replctl.max_query_memory")[
+        1
+    ] == ("| 512MB")
+
+
+def test_spark_is_not_limited(cluster: Cluster) -> None:
+    usual = resource.getrlimit(resource.RLIMIT_DATA)
+    seen = []
+
+    def engine() -> NoReturn:
+        seen.append(resource.getrlimit(resource.RLIMIT_DATA))
+        raise ConnectionFailure("there is no Spark")
+
+    session = Session.connect(cluster, "postgres", "postgres", engine=engine)
+    assert answer_of(session, "CREATE TABLE t (a int)") == ("CREATE TABLE",)
+    assert answer_of(session, "INSERT INTO t VALUES (1)") == ("ERROR 08006: there is no Spark",)
+    assert seen[:1] == [usual]
+
+
+#: PostgreSQL's answers, or, where SQLite or Python has less room than its stack, 54001.
+DEEP = {
+    "SELECT " + "(" * 3000 + "1" + ")" * 3000: ("| 1", "SELECT 1"),
+    "SELECT " + " AND ".join(["true"] * 3000): ("| t", "SELECT 1"),
+    "SELECT " + "+".join(["1"] * 40_000): ("ERROR 54001: stack depth limit exceeded",),
+    "SELECT " + "NOT " * 20_000 + "true": ("ERROR 54001: stack depth limit exceeded",),
+    " UNION ALL ".join(["SELECT 1"] * 1000): ("ERROR 54001: stack depth limit exceeded",),
+    "SELECT 1 FROM pg_am a"
+    + "".join(f", pg_am a{i}" for i in range(70)): (
+        "ERROR 54000: query of catalogs is too large",
+        "DETAIL: at most 64 tables in a join.",
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", DEEP, ids=lambda statement: statement[:20])
+def test_a_deep_query_ends_in_an_error_of_postgresql(session: Session, statement: str) -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    try:
+        assert answer_of(session, statement) == DEEP[statement]
+    finally:
+        sys.setrecursionlimit(limit)
+    assert answer_of(session, "SELECT 1") == ("| 1", "SELECT 1")
+
+
+def test_the_time_of_a_statement_begins_with_its_text(session: Session) -> None:
+    answer_of(session, "SET statement_timeout = '100ms'")
+    assert answer_of(session, LONG) == (
+        "ERROR 57014: canceling statement due to statement timeout",
+    )
