@@ -1,7 +1,7 @@
 """The memory that a statement may take in this process: `replctl.max_query_memory`.
 
-The system counts it: the statement's allocation fails (RLIMIT_DATA), in Python and in SQLite, before
-the process has grown by more.  Spark's own memory is that of another process.
+The system counts it (RLIMIT_DATA): an allocation of Python or SQLite fails before the process has
+grown by more.  Spark's own memory is that of another process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAGE = resource.getpagesize()
 _DATA_FIELD = 5
 
 
-class memory_limit:  # noqa: N801  a context manager, as contextlib's own
+class memory_limit:
     """Around work for a statement, which fails if it needs more memory or a deeper stack than it
     may have.
 

@@ -38,7 +38,8 @@ def _pretty(size: Any, halve: Callable[[Any, int], Any]) -> str:
         if abs(size) < _LIMIT or unit == _UNITS[-1]:
             break
         size = halve(size, 10)
-    return f"{Decimal(halve(size + (1 if size >= 0 else -1), 1)):f} {unit}"  # as str(), of any length
+    rounded = Decimal(halve(size + (1 if size >= 0 else -1), 1))
+    return f"{rounded:f} {unit}"  # str() refuses thousands of digits
 
 
 def _halved(size: int, bits: int) -> int:

@@ -99,8 +99,7 @@ DEEP = {
     "SELECT " + "+".join(["1"] * 40_000): ("ERROR 54001: stack depth limit exceeded",),
     "SELECT " + "NOT " * 20_000 + "true": ("ERROR 54001: stack depth limit exceeded",),
     " UNION ALL ".join(["SELECT 1"] * 1000): ("ERROR 54001: stack depth limit exceeded",),
-    "SELECT 1 FROM pg_am a"
-    + "".join(f", pg_am a{i}" for i in range(70)): (
+    "SELECT 1 FROM pg_am a" + "".join(f", pg_am a{i}" for i in range(70)): (
         "ERROR 54000: query of catalogs is too large",
         "DETAIL: at most 64 tables in a join.",
     ),
