@@ -73,11 +73,16 @@ class memory_limit:
         if isinstance(error, RecursionError):
             raise StatementTooComplex("stack depth limit exceeded") from None
         gc.collect()
-        raise OutOfMemory(
-            "out of memory",
-            detail=f"The statement needs more than {self._kilobytes}kB in this process.",
-            hint=f'Increase the configuration parameter "{SETTING}".',
-        ) from None
+        raise out_of_memory(self._kilobytes) from None
+
+
+def out_of_memory(kilobytes: int) -> OutOfMemory:
+    """Return the error of a statement that needs more than so much."""
+    return OutOfMemory(
+        "out of memory",
+        detail=f"The statement needs more than {kilobytes}kB in this process.",
+        hint=f'Increase the configuration parameter "{SETTING}".',
+    )
 
 
 def lift_memory_limit() -> None:

@@ -17,6 +17,7 @@ from replctl.errors import (
     FeatureNotSupported,
     InvalidTableDefinition,
     SqlSyntaxError,
+    TooManyColumns,
     UndefinedObject,
 )
 from replctl.expr.type_names import type_of
@@ -225,10 +226,10 @@ def check_column_name(name: str) -> None:
 def check_column_count(count: int) -> None:
     """
     Raises:
-        FeatureNotSupported: a table cannot have so many columns.
+        TooManyColumns: a table cannot have as many columns (54011).
     """
     if count > _MAX_COLUMNS:
-        raise FeatureNotSupported(f"tables can have at most {_MAX_COLUMNS} columns")
+        raise TooManyColumns(f"tables can have at most {_MAX_COLUMNS} columns")
 
 
 def column_collation(

@@ -44,7 +44,7 @@ from replctl.expr.sublinks import OutputColumn as OutputColumn
 from replctl.expr.type_names import check_schema, split_name, type_of
 from replctl.parser import ast
 
-_MAX_ROW_ENTRIES = 1664  # MaxTupleAttributeNumber
+MAX_ROW_ENTRIES = 1664  # MaxTupleAttributeNumber
 _MAX_PRECISION = 6
 _CONVERT_FROM = 1714  # convert_from(bytea, name)
 #: The type of each SQL value function.
@@ -419,9 +419,9 @@ class Analyzer:
 
     def _row(self, raw: ast.RowExpr) -> nodes.RowExpr:
         args = expression_list(self, raw.args)
-        if len(args) > _MAX_ROW_ENTRIES:
+        if len(args) > MAX_ROW_ENTRIES:
             raise TooManyColumns(
-                f"ROW expressions can have at most {_MAX_ROW_ENTRIES} entries", position=raw.pos
+                f"ROW expressions can have at most {MAX_ROW_ENTRIES} entries", position=raw.pos
             )
         return nodes.RowExpr(args, "call" if raw.is_explicit else "implicit", pos=raw.pos)
 

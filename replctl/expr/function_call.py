@@ -13,8 +13,8 @@ from replctl.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
     PostgresError,
-    ProgramLimitExceeded,
     SqlSyntaxError,
+    TooManyArguments,
     UndefinedFunction,
     UndefinedObject,
     WrongObjectType,
@@ -125,7 +125,7 @@ def _find(
     analyzer: Analyzer, raw: ast.FuncCall, args: Sequence[nodes.Expr]
 ) -> FoundFunction | NoFunction:
     if len(args) > _MAX_ARGUMENTS:
-        raise ProgramLimitExceeded(
+        raise TooManyArguments(
             f"cannot pass more than {_MAX_ARGUMENTS} arguments to a function", position=raw.pos
         )
     is_literal = len(args) == 1 and isinstance(args[0], nodes.Const) and args[0].type == UNKNOWN

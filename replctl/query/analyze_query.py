@@ -11,9 +11,14 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.errors import FeatureNotSupported, InvalidColumnReference, SqlSyntaxError
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    SqlSyntaxError,
+    TooManyColumns,
+)
 from replctl.expr import nodes
-from replctl.expr.analyze import Analyzer
+from replctl.expr.analyze import MAX_ROW_ENTRIES, Analyzer
 from replctl.expr.analyze import OutputColumn as SubqueryColumn
 from replctl.expr.collate import assign_collations
 from replctl.expr.column_reference import expand_row, expand_star
@@ -341,6 +346,8 @@ class QueryAnalyzer:
                 result += [Output(name, expr) for name, expr in expand_row(analyzer, value)]
             else:
                 result.append(Output(raw.name or column_name(value), analyzer.expr(value)))
+        if len(result) > MAX_ROW_ENTRIES:
+            raise TooManyColumns(f"target lists can have at most {MAX_ROW_ENTRIES} entries")
         return result
 
     def _condition(

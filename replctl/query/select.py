@@ -7,6 +7,7 @@ from dataclasses import replace
 from replctl.expr import object_identifier
 from replctl.expr.value_text import output_value
 from replctl.functions.function_context import FunctionContext, function_context
+from replctl.memory_limit import SETTING as MEMORY
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.inline_function import check_no_calls
@@ -110,7 +111,7 @@ def _fetched(session: Session, query: Query, part: _SparkPart) -> list[list[str 
         StagedColumn(f"c{i}", column.type, column.typmod)
         for i, column in enumerate((query if parts is None else parts.rows).columns, start=1)
     ]
-    rows = session.engine().fetch(part.text, columns)
+    rows = session.engine().fetch(part.text, columns, int(session.setting(MEMORY)))
     if parts is None:
         return _shown(session, query, rows)
     with session.read() as catalog:

@@ -46,6 +46,8 @@ _WINDOW_FUNCTIONS = frozenset(
     """row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value
     nth_value""".split()
 )
+#: Operands of AND or OR that SQLite gets in a row.
+_CHAIN = 30
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
@@ -193,7 +195,7 @@ class ExpressionWriter:
         if not isinstance(expr, nodes.BoolExpr):
             return self.expr(expr, write)
         args = [self._condition(arg, write) for arg in expr.args]
-        return f"(NOT {args[0]})" if expr.op == "not" else f"({f' {expr.op} '.join(args)})"
+        return f"(NOT {args[0]})" if expr.op == "not" else f"({_chain(expr.op, args)})"
 
     def _operator(
         self, expr: nodes.OpExpr, left: nodes.Expr, right: nodes.Expr, write: WriteQuery
@@ -509,3 +511,11 @@ def _is_member(value: str, array: str) -> int | None:
     if value in items:
         return 1
     return None if None in items else 0
+
+
+def _chain(word: str, operands: list[str]) -> str:
+    """Join operands of AND or OR, many of them in groups: SQLite limits how deep a chain is."""
+    while len(operands) > _CHAIN:
+        groups = [operands[i : i + _CHAIN] for i in range(0, len(operands), _CHAIN)]
+        operands = [f"({f' {word} '.join(group)})" for group in groups]
+    return f" {word} ".join(operands)

@@ -22,6 +22,7 @@ from replctl.errors import (
     SessionEnded,
     UndefinedFile,
 )
+from replctl.memory_limit import out_of_memory
 from replctl.spark import java_start, session_start
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
 from replctl.spark.feed_name import feeds_in
@@ -52,6 +53,8 @@ _REPEATING_LOGGERS = (
     "pyspark",
     "py4j.clientserver",
 )
+#: Bytes of a text and of its place in a row, without its characters.
+_VALUE_BYTES = 70
 #: Seconds.
 _CANCEL_INTERVAL = 0.1
 #: An address of this machine, as far as the name says it.
@@ -282,12 +285,23 @@ class Engine:
         except PostgresError:  # the address leads to another machine
             return False
 
-    def fetch(self, query: str, columns: Sequence[StagedColumn]) -> list[list[str | None]]:
-        """Return the rows of a query, in the text form of their types."""
+    def fetch(
+        self, query: str, columns: Sequence[StagedColumn], max_kilobytes: int | None = None
+    ) -> list[list[str | None]]:
+        """Return the rows of a query, in the text form of their types.
+
+        Args:
+            max_kilobytes: memory that they may take; None: they are known to be few.
+
+        Raises:
+            OutOfMemory: they take more (53200).
+        """
         sent = ", ".join(
             f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
         )
         table = self.arrow(self.sql(f"SELECT {sent or '1 AS nothing'} FROM ({query})"))
+        if max_kilobytes is not None and _size_of_texts(table) > max_kilobytes * 1024:
+            raise out_of_memory(max_kilobytes)
         texts = [
             [text_of_wire(column.type, value) for value in table.column(column.name).to_pylist()]
             for column in columns
@@ -319,3 +333,9 @@ class Engine:
 def _is_not_raised(record: logging.LogRecord) -> bool:
     """py4j writes what it raises into the root's log, too."""
     return record.module != "java_gateway"
+
+
+def _size_of_texts(table: pa.Table) -> int:
+    """Return about how many bytes the rows of a table take with it, as lists of texts."""
+    values = table.num_rows * (table.num_columns + 1)
+    return 2 * int(table.nbytes) + values * _VALUE_BYTES

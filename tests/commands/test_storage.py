@@ -137,7 +137,9 @@ class _Engine:
         self.rows = list(rows)
         self.looked = 0
 
-    def fetch(self, query: str, columns: object) -> list[list[str | None]]:
+    def fetch(
+        self, query: str, columns: object, max_kilobytes: int | None = None
+    ) -> list[list[str | None]]:
         self.looked += 1
         return self.rows
 

@@ -96,6 +96,23 @@ def test_spark_is_not_limited(cluster: Cluster) -> None:
 DEEP = {
     "SELECT " + "(" * 3000 + "1" + ")" * 3000: ("| 1", "SELECT 1"),
     "SELECT " + " AND ".join(["true"] * 3000): ("| t", "SELECT 1"),
+    "SELECT " + " OR ".join(f"relname = 'x{i}'" for i in range(3000)) + " FROM pg_class LIMIT 1": (
+        "| f",
+        "SELECT 1",
+    ),
+    "SELECT count(*) FROM pg_am WHERE " + " OR ".join(f"oid = {i}" for i in range(2000)): (
+        "| 4",
+        "SELECT 1",
+    ),
+    f"SELECT {','.join(['1'] * 1665)}": (
+        "ERROR 54011: target lists can have at most 1664 entries",
+    ),
+    f"SELECT concat({','.join(['1'] * 101)})": (
+        "ERROR 54023 @7: cannot pass more than 100 arguments to a function",
+    ),
+    f"CREATE TABLE t ({','.join(f'c{i} int' for i in range(1601))})": (
+        "ERROR 54011: tables can have at most 1600 columns",
+    ),
     "SELECT " + "+".join(["1"] * 40_000): ("ERROR 54001: stack depth limit exceeded",),
     "SELECT " + "NOT " * 20_000 + "true": ("ERROR 54001: stack depth limit exceeded",),
     " UNION ALL ".join(["SELECT 1"] * 1000): ("ERROR 54001: stack depth limit exceeded",),

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from replctl.errors import ConnectionFailure, UndefinedFile
+from replctl.errors import ConnectionFailure, OutOfMemory, UndefinedFile
 from replctl.spark.data_type import quote
 from replctl.spark.feed_name import feeds_in
+from replctl.spark.staged import StagedColumn
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -34,6 +35,16 @@ def test_a_change_feed_is_found_again_after_its_table_was_away(
                 engine.rows(feed)
         hidden.rename(table)
         assert engine.rows(feed) == [(1,)]
+
+
+@pytest.mark.spark
+def test_rows_take_no_more_memory_than_they_may(engine: Engine) -> None:
+    query = "SELECT CAST(id AS STRING) AS c1 FROM range(300000)"
+    columns = [StagedColumn("c1", "text")]
+    with pytest.raises(OutOfMemory) as caught:
+        engine.fetch(query, columns, max_kilobytes=16 * 1024)
+    assert caught.value.detail == "The statement needs more than 16384kB in this process."
+    assert len(engine.fetch(query, columns, max_kilobytes=512 * 1024)) == 300_000
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ConnectionFailure("no luck")])
