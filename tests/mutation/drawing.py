@@ -13,6 +13,7 @@ _TOKEN = re.compile(
     r"\$\$.*?\$\$|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[A-Za-z_]\w*|\d+(?:\.\d+)?|\s+|::|[<>=!~@#&|*/+-]+|.",
     re.DOTALL,
 )
+_CREATE = re.compile(r"\s*create\b", re.IGNORECASE)
 _COPY = re.compile(r"\bfrom stdin\b", re.IGNORECASE)
 _NUMBERS = (
     "0", "-1", "1", "2147483647", "-2147483648", "2147483648", "9223372036854775807",
@@ -30,7 +31,7 @@ _TYPES = (
     "uuid", "int4range", "name", "pg_lsn", "bit(3)", "xml", "oid", "char(2)", "float8", "date",
 )  # fmt: skip
 _MANY = 300
-_STATEMENTS = 4
+_STATEMENTS, _CREATED = 4, 8
 
 
 @cache
@@ -57,7 +58,8 @@ def _statements(path: Path) -> tuple[str, ...]:
 
 
 def script(seed: int) -> str:
-    """Return a few statements that follow each other in a script, most of them changed."""
+    """Return a few statements that follow each other in a script, most of them changed, after some
+    of those that made their objects."""
     random = Random(seed)
     statements = random.choice(sources())
     start = random.randrange(len(statements))
@@ -66,7 +68,8 @@ def script(seed: int) -> str:
         for _ in range(random.choice((0, 1, 1, 2, 4))):
             statement = _mutated(random, statement)
         chosen[place] = statement
-    return "".join(chosen)
+    made = [statement for statement in statements[:start] if _CREATE.match(statement)]
+    return "".join((*made[-_CREATED:], *chosen))
 
 
 def _mutated(random: Random, statement: str) -> str:
