@@ -337,6 +337,6 @@ def _is_not_raised(record: logging.LogRecord) -> bool:
 
 def _size_of_texts(table: pa.Table) -> int:
     """Return about how many bytes the rows of a table take with it, as lists of texts."""
-    values = table.num_rows * (table.num_columns + 1)
+    values: int = table.num_rows * (table.num_columns + 1)
     characters: int = table.nbytes
     return 2 * characters + values * _VALUE_BYTES
