@@ -54,15 +54,23 @@ def psql(fresh_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         out = io.BytesIO()
         err = out if merge else io.BytesIO()
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(script.encode())))
+            patch.setattr(
+                sys,
+                "stdin",
+                io.TextIOWrapper(io.BytesIO(script.encode("utf-8", "surrogateescape"))),
+            )
             patch.setattr(sys, "stdout", io.TextIOWrapper(out))
             patch.setattr(sys, "stderr", io.TextIOWrapper(err))
             exit_code = run(list(arguments))
             sys.stdout.flush()
             sys.stderr.flush()
-            stdout, stderr = out.getvalue().decode(), err.getvalue().decode()
+            stdout, stderr = _shown(out), _shown(err)
         return Outcome(stdout, "" if merge else stderr, exit_code)
 
     yield call
     sys.setrecursionlimit(recursion_limit)
     os.chdir(folder)
+
+
+def _shown(stream: io.BytesIO) -> str:
+    return stream.getvalue().decode(errors="replace")

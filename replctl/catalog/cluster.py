@@ -60,6 +60,7 @@ from replctl.file_lock import help_with, holder, is_locked, is_stopped
 from replctl.memory_limit import lift_memory_limit
 from replctl.own_command import default_home
 from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.character import invalid_bytes
 
 BOOTSTRAP_SUPERUSER = 10  # as BOOTSTRAP_SUPERUSERID in pg_authid.h
 POSTGRES_DATABASE = 5
@@ -185,6 +186,7 @@ class Cluster:
             ReadOnlySqlTransaction, CannotConnectNow: the cluster is a standby, or was replaced by
                 one.
             CannotConnectNow: catalog.db is another file than the one that was opened.
+            CharacterNotInRepertoire: a text has bytes that are no characters (22021).
         """
         if self.is_replaced:
             raise replaced(self.path)
@@ -201,6 +203,9 @@ class Cluster:
                         raise
         except exc.DBAPIError as error:
             raise translated(error, self.path) from error
+        except UnicodeEncodeError as error:  # what no parser has seen: a name of the command line
+            given = error.object[error.start :].encode("utf-8", "surrogateescape")
+            raise invalid_bytes(given) from error
 
     @contextmanager
     def begin_beside(self, other: Path) -> Iterator[Connection]:

@@ -13,6 +13,7 @@ from replctl.catalog.pg_control import check_connectable
 from replctl.catalog.scram import is_password
 from replctl.errors import (
     ConnectNotPermitted,
+    DatabaseDoesNotExist,
     InvalidAuthorizationSpecification,
     InvalidPassword,
     TooManyConnections,
@@ -64,7 +65,7 @@ def log_in(
     """
     check_connectable(cluster.control())
     with cluster.read(0) as catalog:
-        role = find_role(catalog, role_name)
+        role = find_role(catalog, role_name) if _is_text(role_name) else None
     if password is not None:
         _authenticate(cluster, role_name, role, password)
     if role is None:
@@ -82,6 +83,8 @@ def log_in(
 
 def _database_to_connect(cluster: Cluster, name: str, role: Role) -> int:
     """Return the OID of a database that a role may connect to."""
+    if not _is_text(name):
+        raise DatabaseDoesNotExist(f'database "{name}" does not exist')
     oid = cluster.database_oid(name)
     with cluster.read(oid) as catalog:
         if not Privileges(catalog, role.oid).has_on_database("c"):
@@ -90,6 +93,15 @@ def _database_to_connect(cluster: Cluster, name: str, role: Role) -> int:
                 detail="User does not have CONNECT privilege.",
             )
     return oid
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a name is of characters; bytes that are none are surrogates in it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _authenticate(cluster: Cluster, role_name: str, role: Role | None, password: str) -> None:

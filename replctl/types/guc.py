@@ -295,7 +295,9 @@ def _read_text(setting: Setting, text: str, current: str, reset: str) -> str:
 def clean_ascii(text: str) -> str:
     r""" "é\x07" -> `\xc3\xa9\x07`: what other programs are told (pg_clean_ascii)."""
     return "".join(
-        char if " " <= char <= "~" else "".join(f"\\x{byte:02x}" for byte in char.encode())
+        char
+        if " " <= char <= "~"
+        else "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
         for char in text
     )
 
