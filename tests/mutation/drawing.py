@@ -69,7 +69,8 @@ def script(seed: int) -> str:
             statement = _mutated(random, statement)
         chosen[place] = statement
     made = [statement for statement in statements[:start] if _CREATE.match(statement)]
-    return "".join((*made[-_CREATED:], *chosen))
+    text = "".join((*made[-_CREATED:], *chosen))
+    return text.replace("\\watch", "\\echo")  # which has no end
 
 
 def _mutated(random: Random, statement: str) -> str:
