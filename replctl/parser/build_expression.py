@@ -483,6 +483,6 @@ def _plain(items: tuple[ast.Subscript | Token, ...]) -> tuple[ast.Subscript | st
 
 
 def _parameter_number(digits: str) -> int:
-    """Return the number after $, cut to int as the server cuts it: 4294967297 -> 1."""
+    """Return the number after $, cut to 32 bits as the server does it."""
     number = min(decimal_int(digits), 2**63 - 1)
     return (number + 2**31) % 2**32 - 2**31
