@@ -139,9 +139,14 @@ class Index:
     options: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
+    def is_unique_over_columns(self) -> bool:
+        """Unique over columns, for every row or for those that satisfy the predicate."""
+        return self.is_unique and 0 not in self.key
+
+    @property
     def is_plain_unique(self) -> bool:
         """Unique over columns, for every row: what can identify rows."""
-        return self.is_unique and self.predicate is None and 0 not in self.key
+        return self.is_unique_over_columns and self.predicate is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from replctl.errors import (
 )
 from replctl.expr.nodes import Expr
 from replctl.lake.row_description import RowReader
-from replctl.spark import StoredExpr, Target
+from replctl.spark import StoredExpr, Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark import Problem
@@ -73,10 +73,9 @@ def violation(
                 table=relation.name,
             )
         case "key":
-            return _duplicate(relation, leaf, target.key, problem, reader)
+            return _duplicate(relation, leaf, UniqueKey("", target.key), problem, reader)
         case "unique":
-            attnums = target.unique[problem.number].attnums
-            return _duplicate(relation, leaf, attnums, problem, reader)
+            return _duplicate(relation, leaf, target.unique[problem.number], problem, reader)
         case "reference":
             raise AssertionError("foreign keys are told by orphan() and still_referenced()")
 
@@ -177,24 +176,21 @@ def doubly_published(
 
 
 def _duplicate(
-    relation: Relation,
-    leaf: Relation,
-    attnums: Sequence[int],
-    problem: Problem,
-    reader: RowReader,
+    relation: Relation, leaf: Relation, unique: UniqueKey, problem: Problem, reader: RowReader
 ) -> PostgresError:
     """The index is the leaf's own, over columns of the same names."""
-    names = [relation.column_at(attnum).name for attnum in attnums]
-    index = next(
-        (
-            index
-            for index in leaf.indexes
-            if index.is_plain_unique and [c.name for c in leaf.index_columns(index)] == names
-        ),
-        None,
-    )
-    name = "" if index is None else index.name
-    key = reader.key(leaf, names, [problem.row[attnum] for attnum in attnums])
+    names = [relation.column_at(attnum).name for attnum in unique.attnums]
+    is_partial = unique.condition is not None
+    alike = [
+        index
+        for index in leaf.indexes
+        if index.is_unique_over_columns
+        and (index.predicate is not None) == is_partial
+        and [c.name for c in leaf.index_columns(index)] == names
+    ]
+    # A root's index has another name in a leaf; of several partial ones that is not known
+    name = min(alike, key=lambda index: index.name != unique.name).name if alike else ""
+    key = reader.key(leaf, names, [problem.row[attnum] for attnum in unique.attnums])
     return UniqueViolation(
         f'duplicate key value violates unique constraint "{name}"',
         detail=None if key is None else f"Key {key} already exists.",

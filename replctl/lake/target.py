@@ -201,7 +201,11 @@ def _target(
 ) -> Target:
     leaves = tuple(_at_version(leaf, versions) for leaf in leaves_of(relation, family))
     indexes = sorted(relation.indexes, key=lambda index: index.oid)  # the order of their checks
-    unique = [_unique_key(index, index.key) for index in indexes if index.is_plain_unique]
+    unique = [
+        _unique_key(index, index.key, index.predicate)
+        for index in indexes
+        if index.is_unique_over_columns
+    ]
     for number, leaf in enumerate(leaves):
         if leaf.relid != relation.oid:
             unique += _own_unique_keys(relation, family[leaf.relid], number)
@@ -234,7 +238,8 @@ def without_user_types_in(environment: Environment, target: Target) -> Target:
 
 
 def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> Target:
-    """Return a table with other CHECK constraints; those of Delta stay."""
+    """Return a table with other CHECK constraints, and predicates of its unique indexes; those of
+    Delta stay."""
     checks = tuple((name, changed(check)) for name, check in target.checks)
     leaves = tuple(
         replace(
@@ -246,7 +251,11 @@ def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> 
         )
         for leaf in target.leaves
     )
-    return replace(target, checks=checks, leaves=leaves)
+    unique = tuple(
+        key if key.condition is None else replace(key, condition=changed(key.condition))
+        for key in target.unique
+    )
+    return replace(target, checks=checks, leaves=leaves, unique=unique)
 
 
 def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ...]:
@@ -372,17 +381,25 @@ def _renumbered(constraint: Constraint, attnums: dict[int, int]) -> nodes.Expr:
     return nodes.renumber(constraint.check, attnums)
 
 
-def _unique_key(index: Index, attnums: tuple[int, ...], leaf: int | None = None) -> UniqueKey:
-    return UniqueKey(index.name, attnums, index.nulls_not_distinct, leaf)
+def _unique_key(
+    index: Index, attnums: tuple[int, ...], condition: nodes.Expr | None, leaf: int | None = None
+) -> UniqueKey:
+    return UniqueKey(index.name, attnums, index.nulls_not_distinct, leaf, condition)
 
 
 def _own_unique_keys(root: Relation, leaf: Relation, number: int) -> list[UniqueKey]:
     """Unique indexes that a leaf does not have from its root."""
     attnums = {column.name: column.attnum for column in root.columns}
+    renumbered = {column.attnum: attnums[column.name] for column in leaf.columns}
     return [
-        _unique_key(index, tuple(attnums[c.name] for c in leaf.index_columns(index)), number)
+        _unique_key(
+            index,
+            tuple(attnums[c.name] for c in leaf.index_columns(index)),
+            None if index.predicate is None else nodes.renumber(index.predicate, renumbered),
+            number,
+        )
         for index in leaf.indexes
-        if index.is_plain_unique and not index.parent_oid
+        if index.is_unique_over_columns and not index.parent_oid
     ]
 
 

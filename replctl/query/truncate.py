@@ -8,9 +8,9 @@ from dataclasses import replace
 from replctl import spark
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
-from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
+from replctl.catalog.pg_sequence import owned_sequences, restart_sequence, sequence_state
 from replctl.catalog.transaction import Catalog
-from replctl.errors import WrongObjectType
+from replctl.errors import FeatureNotSupported, WrongObjectType
 from replctl.lake.delta_rules import append_only_error
 from replctl.lake.table_write import writing
 from replctl.lake.truncation import check_truncatable, referencing
@@ -26,7 +26,8 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
     """Empty tables, with their partitions and the tables that inherit from them (ExecuteTruncate).
 
     Raises:
-        FeatureNotSupported: a table that is not among them refers to one of them.
+        FeatureNotSupported: a table that is not among them refers to one of them; or a sequence is
+            to restart in a block.
     """
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog))
@@ -41,6 +42,8 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
             relations = _with_referencing(session, catalog, relations)
         else:
             check_truncatable(catalog, relations)
+        if statement.restart_identity and session.block is not None:
+            _check_not_begun(catalog, relations)
     empty(session, relations.values(), statement)
     if statement.restart_identity:
         _restart_sequences(session, relations)
@@ -74,6 +77,16 @@ def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
     if isinstance(relation, Relation) and relation.kind not in "rp":
         raise WrongObjectType(f'"{relation.name}" is not a table')
     return modified_relation(analyzer, name)
+
+
+def _check_not_begun(catalog: Catalog, relids: Collection[int]) -> None:
+    """Refuse to restart a sequence that has given values: ROLLBACK could not take that back."""
+    for relid in relids:
+        for sequence in owned_sequences(catalog, relid):
+            if sequence_state(catalog, sequence.relid) != (sequence.start, False):
+                raise FeatureNotSupported(
+                    "TRUNCATE ... RESTART IDENTITY in a transaction block is not supported"
+                )
 
 
 def _restart_sequences(session: Session, relids: Collection[int]) -> None:

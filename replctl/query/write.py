@@ -132,7 +132,7 @@ class WrittenTable:
         return [
             key
             for key in self.target.unique
-            if assigned is None or not set(key.attnums).isdisjoint(assigned)
+            if assigned is None or not key.used.isdisjoint(assigned)
         ]
 
     def check_references(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:

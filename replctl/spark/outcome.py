@@ -366,7 +366,9 @@ def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
     if leaf is None:
         return Problem(position, "partition", 0, None, texts, action)
     if violation is None:
-        keys = [set(key.attnums) for key in outcome.target.unique]
+        keys = [
+            set(key.attnums) if key.condition is None else set() for key in outcome.target.unique
+        ]
         number = keys.index(set(outcome.target.key))
         return Problem(position, "key", number, leaf, texts, action)
     if violation > 0:

@@ -15,6 +15,7 @@ from replctl.spark.outcome import (
     first_problem_of_rows,
     literal_condition,
 )
+from replctl.spark.translation import to_sql
 from replctl.spark.values import Target, TargetColumn, UniqueKey
 
 if TYPE_CHECKING:
@@ -61,17 +62,30 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
         forms = ", ".join(matching_form(column, f"c{column.attnum}") for column in columns)
         values = ", ".join(matching_group(column, f"c{column.attnum}") for column in columns)
         present = " AND ".join(f"c{attnum} IS NOT NULL" for attnum in key.attnums)
-        existing = existing_rows_sql(target, [] if key.nulls_not_distinct else [present])
+        conditions = [*([] if key.nulls_not_distinct else [present]), *_predicate(key, "c")]
+        existing = existing_rows_sql(target, conditions)
         twice = f"SELECT {values} FROM ({existing}) GROUP BY {forms} HAVING count(*) > 1"
         same = " AND ".join(matches(c, f"n.w{c.attnum}", f"e.c{c.attnum}", "<=>") for c in columns)
+        is_new = " AND ".join(["op IN ('I', 'U')", *_predicate(key, "n.w")])
         query = (
             f"SELECT n.* FROM {outcome.rows.view} n LEFT SEMI JOIN ({twice}) e ON {same}"
-            " WHERE op IN ('I', 'U')"
+            f" WHERE {is_new}"
         )
         row = earliest_row(engine, outcome, query)
         if row is not None:
             return _problem(*row, number)
     return None
+
+
+def _predicate(key: UniqueKey, prefix: str) -> list[str]:
+    """Return SQL of the rows that a partial index has, as a list of conditions.
+
+    Args:
+        prefix: what stands before the attnums of columns.
+    """
+    if key.condition is None:
+        return []
+    return [f"({to_sql(key.condition, lambda var: f'{prefix}{var.attnum}').text})"]
 
 
 def _is_distinct(outcome: Outcome, key: UniqueKey) -> bool:
@@ -120,7 +134,7 @@ def _forms(columns: Sequence[TargetColumn]) -> str:
 
 def _entering_sql(outcome: Outcome, key: UniqueKey) -> str:
     """Return the rows of an outcome that get a place in the index."""
-    conditions = ["op IN ('I', 'U', 'C')"]
+    conditions = ["op IN ('I', 'U', 'C')", *_predicate(key, "w")]
     if not key.nulls_not_distinct:
         conditions += [f"w{attnum} IS NOT NULL" for attnum in key.attnums]
     if key.leaf is not None:
@@ -144,9 +158,9 @@ def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -
 def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
     """Return the table's rows that the outcome leaves alone, and that may be equal to new ones."""
     rows, target = outcome.rows, outcome.target
-    conditions = []
+    conditions = _predicate(key, "c")
     if rows.is_small and not key.nulls_not_distinct:
-        conditions = [literal_condition(f"c{a}", rows, [f"w{a}"]) for a in key.attnums]
+        conditions += [literal_condition(f"c{a}", rows, [f"w{a}"]) for a in key.attnums]
     if key.leaf is not None:
         conditions.append(f"leaf = {key.leaf}")
     existing = existing_rows_sql(target, conditions)

@@ -6,7 +6,7 @@ from dataclasses import field, replace
 
 from replctl.catalog.pg_class import PartitionBound
 from replctl.errors import PostgresError
-from replctl.expr.nodes import Expr
+from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 
@@ -197,13 +197,21 @@ class TargetColumn:
 class UniqueKey:
     """A unique index: attnums of its columns; whether NULL equals NULL in it.
 
-    `leaf` is the index of the only leaf that has it, None if all have.
+    `leaf` is the index of the only leaf that has it, None if all have.  A partial index has only
+    the rows that satisfy its `condition`, over the target's columns.
     """
 
     name: str
     attnums: tuple[int, ...]
     nulls_not_distinct: bool = False
     leaf: int | None = None
+    condition: Expr | None = None
+
+    @property
+    def used(self) -> set[int]:
+        """The attnums of the columns on which it depends whether, and where, a row is in it."""
+        nodes = () if self.condition is None else walk(self.condition)
+        return {*self.attnums, *(node.attnum for node in nodes if isinstance(node, Var))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,3 +57,23 @@ def test_the_earliest_of_several_is_reported_and_all_are_counted(
     subscriber.run("DELETE FROM a")
     assert subscriber.sync() == []
     assert subscriber.rows("SELECT * FROM a") == [("1", "1", "1")]
+
+
+def test_a_partial_unique_index_holds_for_its_rows(
+    publisher: Database, subscriber: Database
+) -> None:
+    for database in (publisher, subscriber):
+        database.run("CREATE TABLE t (id int PRIMARY KEY, a int, is_live bool)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t; INSERT INTO t VALUES (1, 1, true)")
+    subscriber.run("CREATE UNIQUE INDEX live_a ON t (a) WHERE is_live")
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    publisher.run("INSERT INTO t VALUES (2, 1, false), (3, 1, NULL)")
+    assert subscriber.sync() == []
+    publisher.run("UPDATE t SET is_live = true WHERE id = 2")
+    (failure,) = subscriber.sync()
+    assert 'unique constraint "live_a"' in failure.error.message
+    publisher.run("UPDATE t SET a = 2 WHERE id = 1")
+    assert subscriber.sync() == []  # a later change of the run has ended the conflict
+    rows = "SELECT id, a, is_live FROM t ORDER BY id"
+    assert subscriber.rows(rows) == publisher.rows(rows)
