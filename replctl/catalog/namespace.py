@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -13,12 +13,14 @@ from replctl.adt.interpret import compiled
 from replctl.catalog import schema, schema_table
 from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
+from replctl.catalog.enum_label import unsafe_labels
 from replctl.catalog.pg_authid import find_role, role_names
 from replctl.catalog.pg_class import find_relation_oid
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_namespace import find_schema, schema_names
 from replctl.catalog.pg_type import enum_labels, find_type, get_type, type_name, type_oid
 from replctl.catalog.transaction import Catalog
+from replctl.errors import UnsafeNewEnumValueUsage
 from replctl.expr import nodes
 from replctl.expr.builtin_environment import BuiltinEnvironment
 from replctl.expr.enum_order import with_enum_order
@@ -271,6 +273,17 @@ class CatalogEnvironment(BuiltinEnvironment):
             ("domain check", domain.name, self.form), lambda: _domain_check(self, domain)
         )
         check([None if value is None else text.parse(base, value)])
+
+    def check_enum_labels(self, enum: Type, labels: Collection[str]) -> None:
+        unsafe = self.catalog.cached(
+            ("unsafe labels", enum.name), lambda: unsafe_labels(self.catalog, enum.name)
+        )
+        for label in labels if unsafe else ():
+            if label in unsafe:
+                raise UnsafeNewEnumValueUsage(
+                    f'unsafe use of new value "{label}" of enum type {self.format_type(enum.name)}',
+                    hint="New enum values must be committed before they can be used.",
+                )
 
     def enum_labels(self, enum: Type) -> tuple[str, ...]:
         return enum_labels(self.catalog, enum.name)

@@ -73,6 +73,11 @@ def domain_constraint_definition(
     return f"CHECK ({deparse(constraint.check, context)}){tail}"
 
 
+def domain_default(environment: CatalogEnvironment, default: nodes.Expr) -> str:
+    """`'a'::text`: the default of a domain, as pg_type.typdefault has it."""
+    return deparse(default, DeparseContext(environment, "", {}))
+
+
 def _foreign_key(
     environment: CatalogEnvironment, relation: Relation, constraint: Constraint
 ) -> str:

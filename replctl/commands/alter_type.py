@@ -187,7 +187,7 @@ def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
         for change in own:
             _change_column(ddl, before[oid], change, retyped)
     for oid, own in by_table.items():
-        if _rewrite(ddl, before[oid], own):
+        if rewrite_columns(ddl, before[oid], own):
             retyped.rewritten.add(oid)
     retyped.make_anew()
 
@@ -269,7 +269,7 @@ def _check_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
 # Rows
 
 
-def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
+def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     """Give columns whose values are stored otherwise another place in storage; whether there are
     rows whose values change."""
     plain = partial(without_user_types, ddl.environment)

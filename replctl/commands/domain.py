@@ -18,6 +18,7 @@ from replctl.catalog.pg_domain import (
     update_domain_constraint,
 )
 from replctl.catalog.pg_type import insert_type, type_oid, type_schema_oid
+from replctl.catalog.ruleutils import domain_default
 from replctl.commands.column import column_collation
 from replctl.commands.constraint import require_rows
 from replctl.commands.ddl import Ddl, carry_out, without_position
@@ -40,7 +41,6 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
-from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.environment import Routine
 from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import RelationScope
@@ -165,7 +165,7 @@ def _default(ddl: Ddl, name: str, base: str, typmod: int, raw: ast.RawExpr) -> n
 
 
 def _set_default(ddl: Ddl, domain: str, default: nodes.Expr | None) -> None:
-    text = None if default is None else deparse(default, DeparseContext(ddl.environment, "", {}))
+    text = None if default is None else domain_default(ddl.environment, default)
     set_default(ddl.catalog, domain, default, text)
 
 

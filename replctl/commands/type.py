@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from replctl.catalog.aclchk import owner_of
+from replctl.catalog.enum_label import rename_label
+from replctl.catalog.pg_class import Column, load_relations, relation_oids
 from replctl.catalog.pg_type import (
     find_type,
     insert_enum_label,
@@ -10,6 +12,7 @@ from replctl.catalog.pg_type import (
     insert_type,
     type_oid,
 )
+from replctl.commands.alter_type import TypeChange, rewrite_columns
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import find_type_of_name
 from replctl.commands.naming import Schema, creation_schema
@@ -22,11 +25,15 @@ from replctl.errors import (
     UniqueViolation,
     WrongObjectType,
 )
+from replctl.expr import nodes
 from replctl.expr.type_names import split_name
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import Type
 from replctl.types.identifier import MAX_BYTES
+
+_TEXTEQ = 98  # the operator text = text
+_ARRAY_REPLACE = 3168
 
 
 def create_enum(session: Session, statement: ast.CreateEnum) -> str:
@@ -139,4 +146,41 @@ def _check_length(label: str) -> None:
 
 
 def _rename_enum_value(ddl: Ddl, statement: ast.RenameEnumValue) -> str:
-    raise FeatureNotSupported("ALTER TYPE ... RENAME VALUE is not supported")
+    type_ = _owned_enum(ddl, statement.names)
+    old, new = statement.label, statement.new_label
+    _check_length(new)
+    labels = ddl.environment.enum_labels(type_)
+    if old not in labels:
+        raise InvalidParameterValue(f'"{old}" is not an existing enum label')
+    if new in labels:
+        raise DuplicateObject(f'enum label "{new}" already exists')
+    for relation in load_relations(ddl.catalog, relation_oids(ddl.catalog, "rm")).values():
+        changes = [
+            TypeChange(relation.oid, column, _renamed(column, column.type == type_.array, old, new))
+            for column in relation.columns
+            if column.type in (type_.name, type_.array)
+        ]
+        if changes and relation.storage is not None and relation.storage.is_adopted:
+            raise FeatureNotSupported(
+                f'renaming a value of an enum is not supported: table "{relation.name}", which'
+                " belongs to others, has a column of it"
+            )
+        if changes:
+            rewrite_columns(ddl, relation, changes)
+    rename_label(ddl.catalog, type_.name, old, new)
+    return "ALTER TYPE"
+
+
+def _renamed(column: Column, is_array: bool, old: str, new: str) -> nodes.Expr:
+    """Return the value of a column, which is stored as text, with a label in the place of
+    another."""
+    labels = [nodes.Const("text", label, collation="default") for label in (old, new)]
+    type_ = "_text" if is_array else "text"
+    value = nodes.RelabelType(
+        nodes.Var(column.attnum, column.type, column.typmod), type_, collation="default"
+    )
+    if is_array:
+        args: tuple[nodes.Expr, ...] = (value, *labels)
+        return nodes.FuncExpr(_ARRAY_REPLACE, "array_replace", "_text", args)
+    is_old = nodes.OpExpr(_TEXTEQ, "=", "texteq", "bool", (value, labels[0]), "default")
+    return nodes.CaseExpr("text", None, (nodes.CaseWhen(is_old, labels[1]),), value)

@@ -10,15 +10,14 @@ from replctl.catalog import schema
 from replctl.catalog.acl import AclItem, decode_acl
 from replctl.catalog.aclchk import function_acl
 from replctl.catalog.pg_description import get_comment
-from replctl.catalog.pg_domain import Domain, get_domain
+from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_proc import UserFunction, UserOperator, list_functions, list_operators
 from replctl.catalog.pg_type import enum_labels, type_name
-from replctl.catalog.ruleutils import domain_constraint_definition
+from replctl.catalog.ruleutils import domain_constraint_definition, domain_default
 from replctl.dump.dumped_privilege import acl_entries
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, expression_keys, type_key
 from replctl.errors import FeatureNotSupported
-from replctl.expr.deparse import DeparseContext, deparse
 from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
 
 _DATABASE_OWNER = 6171
@@ -110,7 +109,7 @@ def _domain(source: Source, row: Any) -> Entry:
         text += "" if is_usual else f" CONSTRAINT {quote_identifier(not_null.name)}"
         text += " NOT NULL"
     if domain.default is not None:
-        text += f" DEFAULT {_default_text(source, domain)}"
+        text += f" DEFAULT {domain_default(source.environment, domain.default)}"
     later = ""
     for item in domain.constraints:
         if item.check is None:
@@ -137,11 +136,6 @@ def _domain(source: Source, row: Any) -> Entry:
         what = f"CONSTRAINT {quote_identifier(item.name)} ON DOMAIN"
         entry = source.commented(entry, "pg_constraint", item.oid, what, name)
     return entry
-
-
-def _default_text(source: Source, domain: Domain) -> str:
-    assert domain.default is not None
-    return deparse(domain.default, DeparseContext(source.environment, "", {}))
 
 
 def functions(source: Source) -> Iterator[Entry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 
 from replctl.errors import FeatureNotSupported
@@ -66,6 +66,9 @@ class BuiltinEnvironment:
     def enum_labels(self, enum: Type) -> tuple[str, ...]:
         """Return the labels of an enum, in order."""
         return ()
+
+    def check_enum_labels(self, enum: Type, labels: Collection[str]) -> None:
+        """Check that values of an enum may be used already."""
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
         """Return the OID of a relation."""

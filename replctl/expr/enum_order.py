@@ -168,6 +168,8 @@ def _support_function(
     if enum is None or len(args) != 1:
         raise FeatureNotSupported(f"{call.name}() with two arguments is not supported")
     labels = environment.enum_labels(environment.type(enum))
+    used = {"enum_first": labels[:1], "enum_last": labels[-1:]}.get(call.name, labels)
+    environment.check_enum_labels(environment.type(enum), used)
     if call.name == "enum_range":
         return nodes.Const(call.type, text.render("_text", list(labels)))
     if not labels:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from replctl.expr import nodes
@@ -77,6 +77,13 @@ class Environment(Protocol):
 
     def enum_labels(self, enum: Type) -> tuple[str, ...]:
         """Return the labels of an enum, in their order."""
+
+    def check_enum_labels(self, enum: Type, labels: Collection[str]) -> None:
+        """Check that values of an enum may be used already.
+
+        Raises:
+            UnsafeNewEnumValueUsage: the open transaction has added one.
+        """
 
     def find_type(self, schema: str | None, name: str) -> Type | None:
         """Return the type that a statement means by `schema.name`."""

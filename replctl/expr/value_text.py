@@ -131,6 +131,7 @@ def _composite(environment: Environment, type_: Type, value: str, now: datetime 
 
 def _enum_label(environment: Environment, type_: Type, value: str) -> str:
     if value in environment.enum_labels(type_):
+        environment.check_enum_labels(type_, [value])
         return value
     raise InvalidTextRepresentation(
         f'invalid input value for enum {environment.format_type(type_.name)}: "{value}"'
