@@ -30,6 +30,7 @@ from replctl.does_not_exist import no_column
 from replctl.errors import (
     InvalidName,
     InvalidParameterValue,
+    NullValueNotAllowed,
     UndefinedObject,
     UndefinedTable,
 )
@@ -167,9 +168,11 @@ def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -
 
 
 def _set_config(
-    context: FunctionContext, name: str, value: str | None, is_local: int | None
+    context: FunctionContext, name: str | None, value: str | None, is_local: int | None
 ) -> str:
     """As SET, or SET LOCAL, which changes nothing without a block; NULL is the default."""
+    if name is None:
+        raise NullValueNotAllowed("SET requires parameter name")
     return change_setting(context.session, name, value, is_local=bool(is_local))
 
 

@@ -349,3 +349,9 @@ def test_the_hint_of_decoding_gives_back_the_canonical_settings(session: Session
     hint = caught.value.hint or ""
     list(execute(session, hint.removeprefix("Use ").removesuffix(".")))
     assert [result.rows for result in execute(session, read)] == [[]]
+
+
+def test_set_config_needs_a_name(session: Session) -> None:
+    for value in ("'8MB'", "NULL"):
+        answer = answer_of(session, f"select set_config(NULL, {value}, false)")
+        assert answer == ("ERROR 22004: SET requires parameter name",)
