@@ -16,8 +16,9 @@ from pathlib import Path
 
 _TESTS = Path(__file__).parent.parent
 #: Internal errors, except for those that PostgreSQL's source raises without another SQLSTATE.
+_POSTGRESQL_S = "invalid target WAL LSN|unrecognized constraint subtype"
 _FAULT = re.compile(
-    r".*(?:XX000: (?!invalid target WAL LSN)|Traceback \(most recent|RecursionError|MemoryError).*"
+    rf".*(?:XX000: (?!{_POSTGRESQL_S})|Traceback \(most recent|RecursionError|MemoryError).*"
 )
 #: Seconds of the processor and MB that a script may take.
 _SECONDS, _MEGABYTES = 10, 1024
