@@ -232,7 +232,9 @@ def _run(session: Session, statement: ast.Statement) -> Result:
 
             return shown_result(session, select(session, statement, _function_runner(session)))
         case ast.Insert() | ast.Update() | ast.Delete() | ast.Truncate():
-            return _change_rows(session, statement)
+            from replctl.query.session_form import shown_result
+
+            return shown_result(session, _change_rows(session, statement))
         case ast.Copy():
             from replctl.query.copy import copy
 

@@ -11,6 +11,7 @@ from replctl.commands.column import ColumnDraft, check_column_name, check_type, 
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import Object, drop_objects
+from replctl.commands.filled import FilledColumns
 from replctl.commands.foreign_key import add_foreign_key
 from replctl.commands.index import define_index, require_not_null
 from replctl.commands.sequence import sequence_of_column
@@ -91,7 +92,8 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
     place, default = None, column.filled
     if ddl.has_rows(relation) and default is not None:
         if column.generated or contains_volatile(ddl.environment, default):
-            place = ddl.filled.add(relation, replace(column, default=default))
+            ddl.filling = ddl.filling or FilledColumns(ddl)
+            place = ddl.filling.add(relation, replace(column, default=default))
         else:
             what = "the default of a column that is added to rows"
             column = replace(column, missing_value=constant_value(ddl, default, what))

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import field
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.pg_class import Relation, get_relation, load_relations
+from replctl.catalog.pg_class import Column, Relation, get_relation, load_relations
 from replctl.catalog.transaction import Catalog
-from replctl.commands.filled import FilledColumns
 from replctl.errors import IoError, Notice, PostgresError, TransactionInProgress
 from replctl.lake.definition import changing_definitions
 from replctl.lake.delta_log import latest_version
@@ -51,6 +50,16 @@ class _RowsFirst(Exception):
     """Not an error: the transaction is to be taken back, to look at rows or to write them."""
 
 
+class Filling(Protocol):
+    """The new columns that each row computes (filled.FilledColumns)."""
+
+    def add(self, relation: Relation, column: Column) -> tuple[str, int] | None:
+        """Fill a new column; its name in storage and the version that has it, if it is made."""
+
+    def finish(self) -> None:
+        """Ask for the rewrites of the tables."""
+
+
 class Ddl:
     """A statement that is being carried out.
 
@@ -58,7 +67,7 @@ class Ddl:
         session, catalog: whose it is, and the catalogs to change.
         environment: the database as it is now.
         made: OIDs of the relations that the statement has made, which have no rows.
-        filled: the new columns that each row computes.
+        filling: of the new columns that each row computes, if there are any.
         rewrites: tables that have to be written before the statement takes effect.
         retyped: OIDs of the tables of which columns change their types.
         last_writes: commits to make, by table, once nothing can refuse the statement any more.
@@ -78,7 +87,7 @@ class Ddl:
         self.notices: list[Notice] = []
         self.row_checks: list[RowCheck] = []
         self.concerned: set[int] = set()
-        self.filled = FilledColumns(self)
+        self.filling: Filling | None = None
         self.rewrites: list[TableRewrite] = []
         self.retyped: set[int] = set()
         self.last_writes: list[tuple[int, Callable[[], int | None]]] = []
@@ -187,7 +196,8 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                     with changing_definitions(session) as catalog:
                         ddl = Ddl(session, catalog, rewritten)
                         result = _attempt(ddl, change)
-                        ddl.filled.finish()
+                        if ddl.filling is not None:
+                            ddl.filling.finish()
                         versions = _versions(ddl)
                         failing = [c for c in ddl.row_checks if passed.get(c) != versions]
                         is_checked = not failing and ddl.concerned <= locked

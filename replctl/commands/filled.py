@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
 
 from replctl.adt.fold import simplified
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import NumberedCalls, get_sequence
+from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.user_type import without_user_types
@@ -25,9 +25,6 @@ from replctl.query.next_value import check_defaults, check_unconditional
 from replctl.query.session_form import in_form
 from replctl.record import dataclass
 from replctl.spark import NEXT_VALUE, column_sql, stored_sql, to_sql
-
-if TYPE_CHECKING:
-    from replctl.commands.ddl import Ddl
 
 
 @dataclass

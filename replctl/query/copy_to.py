@@ -95,7 +95,7 @@ def _query(statement: ast.Copy) -> ast.SelectStmt:
         assert query is not None
         if not query.returning:
             raise FeatureNotSupported("COPY query must have a RETURNING clause")
-        raise FeatureNotSupported("RETURNING is not supported")
+        raise FeatureNotSupported("RETURNING in COPY is not supported")
     if query.into is not None:
         raise FeatureNotSupported("COPY (SELECT INTO) is not supported")
     return query

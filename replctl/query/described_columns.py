@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from replctl.expr.nodes import typmod
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
+from replctl.query.returning import returning_of
 from replctl.session import Session
 from replctl.types.guc import find_setting
 
@@ -23,6 +25,14 @@ def describe(session: Session, statement: ast.Statement) -> list[tuple[str, str]
                 return [
                     (column.name, environment.format_type(column.type, column.typmod))
                     for column in query.columns
+                ]
+        case ast.Insert() | ast.Update() | ast.Delete() if statement.returning:
+            with session.read() as catalog:
+                environment = session.environment(catalog)
+                analyzer = QueryAnalyzer(environment, session.transaction_start)
+                return [
+                    (output.name, environment.format_type(output.expr.type, typmod(output.expr)))
+                    for output in returning_of(analyzer, statement)
                 ]
         case ast.Explain():
             return [("QUERY PLAN", "text")]

@@ -36,10 +36,11 @@ from replctl.query.next_value import (
     with_call_columns,
     with_sequence_values,
 )
-from replctl.query.permission import check_change, check_conditions, check_query
+from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope
-from replctl.query.row_policy import changed_rows
+from replctl.query.returning import returned, returned_rows, returning_of
+from replctl.query.row_policy import POLICY_VARNO, changed_rows
 from replctl.query.session_calls import divided
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import Output, Query
@@ -80,12 +81,13 @@ def insert(session: Session, statement: ast.Insert) -> Result:
         plan = plan_of(catalog, relation)
         rows = _new_rows(session, analyzer, relation, statement, LakeDialect(context))
         plan = replace(plan, supplied=rows.supplied)
+        outputs = _returning(analyzer, relation, statement)
         _conditions, checks = changed_rows(
             context.environment.privileges,
             relation,
             "a",
             session.setting("row_security"),
-            reads=False,
+            reads=POLICY_VARNO in used_columns(Query(outputs)),
         )
         check_conditions(context.environment, [check.condition for check in checks])
     engine = session.engine()
@@ -96,8 +98,23 @@ def insert(session: Session, statement: ast.Insert) -> Result:
     ):
         check_new_rows(session, relation, outcome, checks)
         table.check(outcome)
+        shown = returned_rows(session, relation, outcome, outputs)
         count = table.write(outcome)
-    return Result(f"INSERT 0 {count}")
+    return returned(f"INSERT 0 {count}", outputs, shown)
+
+
+def _returning(
+    analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert
+) -> tuple[Output, ...]:
+    """Return the columns of RETURNING, which the current role may read."""
+    if not statement.returning:
+        return ()
+    outputs = returning_of(analyzer, statement)
+    read = used_columns(Query(outputs)).get(POLICY_VARNO)
+    if read is not None:
+        analyzer.environment.privileges.check_relation(relation, "r", read)
+    check_query(analyzer.environment, Query(outputs))
+    return outputs
 
 
 def fill(session: Session, relation: Relation, query: Query, *, reader: int | None = None) -> int:
@@ -139,8 +156,6 @@ def _source(session: Session, rows: _NewRows) -> Iterator[str]:
 def _refuse(statement: ast.Insert) -> None:
     if statement.on_conflict is not None:
         raise FeatureNotSupported("INSERT ... ON CONFLICT is not supported")
-    if statement.returning:
-        raise FeatureNotSupported("RETURNING is not supported")
     if statement.with_clause is not None:
         raise FeatureNotSupported("WITH before INSERT is not supported")
 

@@ -36,7 +36,7 @@ from replctl.spark import (
 from replctl.types.builtin import system_columns
 
 #: The number under which a table's own OID is selected; the system column's is negative.
-_TABLEOID = 0x7FFF
+TABLEOID = 0x7FFF
 _TABLEOID_ATTNUM = system_columns()["tableoid"][0]
 
 
@@ -72,7 +72,7 @@ class LakeDialect:
         assert isinstance(item.relation, Relation)
         leaves = relation_leaves(self.context.catalog, item.relation, inherit=item.inherit)
         parts = [
-            f"SELECT *, {number} AS leaf, {oid}L AS c{_TABLEOID} FROM"
+            f"SELECT *, {number} AS leaf, {oid}L AS c{TABLEOID} FROM"
             f" ({scan(source, with_row_id=is_ordered)})"
             for number, (oid, source) in enumerate(leaves)
         ]
@@ -80,7 +80,7 @@ class LakeDialect:
             nothing = [
                 f"{literal(c.type, c.typmod, None)} AS c{c.attnum}" for c in item.relation.columns
             ]
-            nothing += ["0L AS row_version", "0L AS row_id", "0 AS leaf", f"0L AS c{_TABLEOID}"]
+            nothing += ["0L AS row_version", "0L AS row_id", "0 AS leaf", f"0L AS c{TABLEOID}"]
             return f"SELECT {', '.join(nothing)} WHERE FALSE"
         return " UNION ALL ".join(parts)
 
@@ -183,7 +183,7 @@ class LakeDialect:
 
         def replaced(node: nodes.Node) -> nodes.Node | None:
             if isinstance(node, nodes.Var) and node.attnum == _TABLEOID_ATTNUM:
-                return replace(node, attnum=_TABLEOID)
+                return replace(node, attnum=TABLEOID)
             check_no_calls(self.context.environment, node)
             return session_value(self.context, node)
 
@@ -249,7 +249,7 @@ def target_rows(target: Target) -> str:
     """Return SQL of all rows of a table that is to be changed: leaf, row_version, row_id,
     c<attnum>."""
     return " UNION ALL ".join(
-        f"SELECT {number} AS leaf, {leaf.relid}L AS c{_TABLEOID}, * FROM"
+        f"SELECT {number} AS leaf, {leaf.relid}L AS c{TABLEOID}, * FROM"
         f" ({scan(leaf.source, with_row_id=True)})"
         for number, leaf in enumerate(target.leaves)
     )

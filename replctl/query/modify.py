@@ -28,6 +28,7 @@ from replctl.query.next_value import check_unconditional, check_values, with_cal
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope, relation_entry
+from replctl.query.returning import of_member, returned, returned_rows, returning_outputs
 from replctl.query.row_policy import POLICY_VARNO, RowCheck, changed_rows, numbered_as
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromNode, FromTable, Output, Query, is_volatile
@@ -45,8 +46,8 @@ _TARGET = POLICY_VARNO  # varno of the table that is changed
 @dataclass(frozen=True, slots=True)
 class _Change:
     """The effect of a statement on the rows of one table: which, and for an UPDATE the new values
-    by attnum; what policies say about the rows before and after; and whether the values may differ
-    for equal rows."""
+    by attnum; what policies say about the rows before and after; whether the values may differ for
+    equal rows; and the columns of RETURNING."""
 
     plan: Plan
     from_: tuple[FromNode, ...]
@@ -55,6 +56,7 @@ class _Change:
     conditions: tuple[nodes.Expr, ...] = ()
     checks: tuple[RowCheck, ...] = ()
     is_volatile: bool = False
+    returning: tuple[Output, ...] = ()
 
 
 def update(session: Session, statement: ast.Update) -> Result:
@@ -64,8 +66,7 @@ def update(session: Session, statement: ast.Update) -> Result:
         PostgresError: something is wrong with the statement, a row does not fit, or the table
             cannot be updated because of its publications and replica identity.
     """
-    _refuse(statement.returning, statement.with_clause, "UPDATE")
-    return Result(f"UPDATE {_modify(session, statement)}")
+    return _modify(session, statement, "UPDATE")
 
 
 def delete(session: Session, statement: ast.Delete) -> Result:
@@ -74,26 +75,23 @@ def delete(session: Session, statement: ast.Delete) -> Result:
     Raises:
         PostgresError: as `update`.
     """
-    _refuse(statement.returning, statement.with_clause, "DELETE")
-    return Result(f"DELETE {_modify(session, statement)}")
+    return _modify(session, statement, "DELETE")
 
 
-def _refuse(
-    returning: Sequence[ast.ResTarget], with_clause: ast.WithClause | None, command: str
-) -> None:
-    if returning:
-        raise FeatureNotSupported("RETURNING is not supported")
-    if with_clause is not None:
-        raise FeatureNotSupported(f"WITH before {command} is not supported")
-
-
-def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
+def _modify(session: Session, statement: ast.Update | ast.Delete, word: str) -> Result:
+    if statement.with_clause is not None:
+        raise FeatureNotSupported(f"WITH before {word} is not supported")
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog), session.transaction_start)
         relation = modified_relation(analyzer, statement.relation)
         changes = [
             _change(catalog, analyzer, member, relation, statement)
             for member in _members(catalog, relation, statement.relation.inherit)
+        ]
+        outputs = changes[0].returning if changes else ()
+        changes = [
+            replace(change, returning=of_member(outputs, relation, change.plan.relation))
+            for change in changes
         ]
         command = "update" if isinstance(statement, ast.Update) else "delete"
         for change in changes:
@@ -109,13 +107,14 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
             if error is not None:
                 raise error
     changes = [change for change in changes if change.plan.target.leaves]
-    if not changes:
-        return 0
-    with written(session, [change.plan for change in changes]) as tables:
-        return sum(
-            _carry_out(session, table, change, is_update=command == "update")
-            for table, change in zip(tables, changes, strict=True)
-        )
+    count, rows = 0, list[list[str | None]]()
+    if changes:
+        with written(session, [change.plan for change in changes]) as tables:
+            for table, change in zip(tables, changes, strict=True):
+                done, shown = _carry_out(session, table, change, is_update=command == "update")
+                count += done
+                rows += shown
+    return returned(f"{word} {count}", outputs, rows)
 
 
 def _check_permitted(
@@ -128,8 +127,7 @@ def _check_permitted(
         InsufficientPrivilege: it may not.
     """
     environment = session.environment(catalog)
-    outputs = tuple(Output("", expr) for expr in change.values.values())
-    query = Query(outputs, change.from_, change.where)
+    query = _read_by(change)
     read = used_columns(query).get(_TARGET)
     written = list(change.values) if command == "update" else None
     letter = "w" if command == "update" else "d"
@@ -137,6 +135,12 @@ def _check_permitted(
     check_query(environment, query)
     values = ((relation.column_at(attnum), expr) for attnum, expr in change.values.items())
     check_values(environment.privileges, values)
+
+
+def _read_by(change: _Change) -> Query:
+    """Return a query that reads what a change reads."""
+    values = (Output("", expr) for expr in change.values.values())
+    return Query((*values, *change.returning), change.from_, change.where)
 
 
 def _with_policies(
@@ -147,8 +151,7 @@ def _with_policies(
     environment = session.environment(catalog)
     result = []
     for change in changes:
-        outputs = tuple(Output("", expr) for expr in change.values.values())
-        reads = _TARGET in used_columns(Query(outputs, change.from_, change.where))
+        reads = _TARGET in used_columns(_read_by(change))
         conditions, checks = changed_rows(
             environment.privileges,
             named,
@@ -225,8 +228,11 @@ def _change(
         )
     if from_ and any(map(sequences_of, map(simplified, values.values()))):
         raise FeatureNotSupported("nextval in UPDATE ... FROM is not supported")
+    returning: tuple[Output, ...] = ()
+    if statement.returning and member.oid == named.oid:
+        returning = returning_outputs(analyzer, inner, statement.returning)
     own_values = is_volatile(analyzer.environment, tuple(values.values()))
-    return _Change(plan, from_, where, values, is_volatile=own_values)
+    return _Change(plan, from_, where, values, is_volatile=own_values, returning=returning)
 
 
 def _assignments(
@@ -299,8 +305,10 @@ def _assigned_column(relation: Relation, target: ast.ResTarget) -> Column:
 # Carrying out
 
 
-def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_update: bool) -> int:
-    """Change the rows of one table; how many there were."""
+def _carry_out(
+    session: Session, table: WrittenTable, change: _Change, *, is_update: bool
+) -> tuple[int, list[list[str | None]]]:
+    """Change the rows of one table; how many there were, and what RETURNING shows of them."""
     rows = _rows_sql(session, change, table.target, is_update)
     key = table.target.key
     changed = _changed_columns(table.target, change.values)
@@ -325,7 +333,9 @@ def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_upd
             check_new_rows(session, change.plan.relation, outcome, change.checks)
             table.check(outcome, assigned)
         table.check_references(outcome, assigned)
-        return table.write(outcome, changes_keys=is_update and (moves_keys or not key))
+        shown = returned_rows(session, change.plan.relation, outcome, change.returning)
+        count = table.write(outcome, changes_keys=is_update and (moves_keys or not key))
+        return count, shown
 
 
 def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:

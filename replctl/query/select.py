@@ -113,12 +113,14 @@ def _fetched(session: Session, query: Query, part: _SparkPart) -> list[list[str 
     ]
     rows = session.engine().fetch(part.text, columns, int(session.setting(MEMORY)))
     if parts is None:
-        return _shown(session, query, rows)
+        return with_object_names(session, query, rows)
     with session.read() as catalog:
         return parts.answer(function_context(session, catalog), rows)
 
 
-def _shown(session: Session, query: Query, rows: list[list[str | None]]) -> list[list[str | None]]:
+def with_object_names(
+    session: Session, query: Query, rows: list[list[str | None]]
+) -> list[list[str | None]]:
     """Return OIDs of objects as their names: regclass, regtype, ..."""
     types = [column.type.removeprefix("_") for column in query.columns]
     if not any(type_ in object_identifier.TYPES for type_ in types):

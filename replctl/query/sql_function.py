@@ -218,7 +218,7 @@ def _check(
             raise FeatureNotSupported("functions of users that return rows are not supported")
         last = statements[-1] if statements else None
         if isinstance(last, ast.Insert | ast.Update | ast.Delete) and last.returning:
-            raise FeatureNotSupported("RETURNING is not supported")
+            raise FeatureNotSupported("RETURNING in functions is not supported")
         if not isinstance(last, ast.SelectStmt):
             detail = (
                 "Function's final statement must be SELECT or INSERT/UPDATE/DELETE/MERGE RETURNING."

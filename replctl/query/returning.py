@@ -1,0 +1,139 @@
+"""RETURNING of INSERT, UPDATE and DELETE: columns over the rows that a statement changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from replctl.catalog.pg_class import Relation
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.expr.analyze import Analyzer
+from replctl.expr.context import ExprContext
+from replctl.expr.sorting import known_type
+from replctl.functions.function_context import function_context
+from replctl.memory_limit import SETTING as MEMORY
+from replctl.parser import ast
+from replctl.query.analyze_query import QueryAnalyzer
+from replctl.query.catalog_part import with_answers
+from replctl.query.lake import TABLEOID, LakeDialect
+from replctl.query.query_rewrite import rewritten
+from replctl.query.range_table import FromScope, relation_entry
+from replctl.query.row_policy import POLICY_VARNO, numbered_as
+from replctl.query.select import with_object_names
+from replctl.query.session_calls import divided
+from replctl.query.sql import QueryWriter
+from replctl.query.tree import FromTable, Output, Query
+from replctl.query.write import modified_relation
+from replctl.result import Result, ResultColumn
+from replctl.session import Session
+from replctl.spark import StagedColumn
+
+if TYPE_CHECKING:
+    from replctl.spark import Outcome
+
+
+def returning_of(
+    analyzer: QueryAnalyzer, statement: ast.Insert | ast.Update | ast.Delete
+) -> tuple[Output, ...]:
+    """Return the columns of a statement's RETURNING list."""
+    relation = modified_relation(analyzer, statement.relation)
+    alias = statement.relation.alias or ast.Alias(relation.name)
+    entry = relation_entry(
+        analyzer.environment, relation, POLICY_VARNO, alias, statement.relation.pos
+    )
+    inner = analyzer.analyzer(FromScope((entry,), entry.columns), ExprContext.RETURNING)
+    match statement:
+        case ast.Update():
+            analyzer.from_clause(statement.from_clause, inner)
+        case ast.Delete():
+            analyzer.from_clause(statement.using, inner)
+    return returning_outputs(analyzer, inner, statement.returning)
+
+
+def returning_outputs(
+    analyzer: QueryAnalyzer, inner: Analyzer, items: Sequence[ast.ResTarget]
+) -> tuple[Output, ...]:
+    """Return the columns of a RETURNING list (transformReturningList).
+
+    Args:
+        inner: knows the table that is changed, by the number POLICY_VARNO.
+
+    Raises:
+        FeatureNotSupported: one uses columns of other tables, or calls a function of sequences.
+    """
+    with inner.in_context(ExprContext.RETURNING):
+        found = analyzer.targets(items, inner)
+    outputs = tuple(
+        replace(o, expr=analyzer.finished(known_type(inner.coercion, o.expr))) for o in found
+    )
+    for output in outputs:
+        if any(
+            isinstance(node, nodes.Var) and node.levels_up == 0 and node.varno != POLICY_VARNO
+            for node in nodes.walk(output.expr)
+        ):
+            raise FeatureNotSupported("columns of other tables in RETURNING are not supported")
+    if divided(Query(outputs), analyzer.environment) is not None:
+        raise FeatureNotSupported("functions of sequences in RETURNING are not supported")
+    return outputs
+
+
+def of_member(outputs: Sequence[Output], named: Relation, member: Relation) -> tuple[Output, ...]:
+    """Return the columns for the rows of a table that inherits from the one that is named."""
+    if member.oid == named.oid:
+        return tuple(outputs)
+    return tuple(replace(o, expr=numbered_as(o.expr, named, member)) for o in outputs)
+
+
+def returned_rows(
+    session: Session, relation: Relation, outcome: Outcome, outputs: Sequence[Output]
+) -> list[list[str | None]]:
+    """Return the columns over the rows of an outcome that is not written yet: what is wrong with a
+    value then stops the statement.
+
+    A row that is deleted has its values before, any other one those after.
+    """
+    if not outputs:
+        return []
+    query = Query(tuple(outputs), (FromTable(POLICY_VARNO, relation),))
+    with session.read() as catalog:
+        context = function_context(session, catalog)
+        query = rewritten(context, query, conditions={POLICY_VARNO: ()})
+        query = with_answers(query, context)
+        dialect = LakeDialect(context, {POLICY_VARNO: _changed_rows(outcome)})
+        writer = QueryWriter(dialect)
+        selected = ", ".join(
+            f"{dialect.expr(output.expr, writer.write)} AS c{i}"
+            for i, output in enumerate(query.outputs, start=1)
+        )
+        names = ", ".join(f"c{i}" for i in range(1, len(outputs) + 1))
+        source = f"{writer.source(query)}"
+    text = (
+        f"SELECT {names} FROM (SELECT {selected}, r{POLICY_VARNO}.position AS q_position{source})"
+        " ORDER BY q_position"
+    )
+    columns = [
+        StagedColumn(f"c{i}", column.type, column.typmod)
+        for i, column in enumerate(query.columns, start=1)
+    ]
+    rows = session.engine().fetch(text, columns, int(session.setting(MEMORY)))
+    return with_object_names(session, query, rows)
+
+
+def _changed_rows(outcome: Outcome) -> str:
+    leaves = " ".join(
+        f"WHEN {number} THEN {leaf.relid}L" for number, leaf in enumerate(outcome.target.leaves)
+    )
+    columns = "".join(f", w{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
+    return (
+        f"SELECT position, CASE coalesce(new_leaf, old_leaf) {leaves} END AS c{TABLEOID}{columns}"
+        f" FROM {outcome.rows.view} WHERE op IN ('I', 'U', 'D')"
+    )
+
+
+def returned(tag: str, outputs: Sequence[Output], rows: list[list[str | None]]) -> Result:
+    """Return the result of a statement with RETURNING; without, it has no columns."""
+    if not outputs:
+        return Result(tag)
+    return Result(tag, tuple(ResultColumn(o.name, o.expr.type) for o in outputs), rows)
