@@ -476,36 +476,40 @@ class QueryBuilder:
 
     def on_conflict_update(
         self,
+        on: Token,
         target: Tail | None,
         assignments: tuple[ast.Assignment, ...],
         where: ast.RawExpr | None,
     ) -> ast.OnConflict:
-        return ast.OnConflict("update", assignments=assignments, where=where, **(target or {}))
+        given: Tail = {"pos": start_of(on), **(target or {})}
+        return ast.OnConflict("update", assignments=assignments, where=where, **given)
 
     def on_conflict_nothing(self, target: Tail | None) -> ast.OnConflict:
         return ast.OnConflict("nothing", **(target or {}))
 
-    def conflict_target(self, *items: ast.IndexElem | ast.RawExpr | None) -> Tail:
-        """A bare column is a ColumnRef, so that all of them are expressions."""
+    def conflict_target(self, begin: Token, *items: ast.IndexElem | ast.RawExpr | None) -> Tail:
+        """A bare column is a ColumnRef, so that all of them are expressions.  Errors point at the
+        parenthesis before them."""
         *elements, where = items
+        pos = start_of(begin)
         targets = []
         for element in cast("list[ast.IndexElem]", elements):
             if element.collation or element.opclass:
                 raise FeatureNotSupported(
                     "COLLATE and operator classes in ON CONFLICT are not supported",
-                    position=element.pos,
+                    position=pos,
                 )
             for given, message in (
                 (element.direction, "ASC/DESC is not allowed in ON CONFLICT clause"),
                 (element.nulls, "NULLS FIRST/LAST is not allowed in ON CONFLICT clause"),
             ):
                 if given != "default":
-                    raise InvalidColumnReference(message, position=element.pos)
+                    raise InvalidColumnReference(message, position=pos)
             name = element.name
             targets.append(
                 element.expr if name is None else ast.ColumnRef((name,), pos=element.pos)
             )
-        return {"targets": tuple(targets), "target_where": where}
+        return {"targets": tuple(targets), "target_where": where, "pos": pos}
 
     def conflict_constraint(self, name: Token) -> Tail:
         return {"constraint": str(name)}

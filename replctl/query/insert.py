@@ -36,6 +36,7 @@ from replctl.query.next_value import (
     with_call_columns,
     with_sequence_values,
 )
+from replctl.query.on_conflict import arbiters, without_conflicts
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope
@@ -81,6 +82,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
         plan = plan_of(catalog, relation)
         rows = _new_rows(session, analyzer, relation, statement, LakeDialect(context))
         plan = replace(plan, supplied=rows.supplied)
+        indexes = arbiters(context.environment.privileges, relation, statement.on_conflict)
         outputs = _returning(analyzer, relation, statement)
         _conditions, checks = changed_rows(
             context.environment.privileges,
@@ -94,12 +96,13 @@ def insert(session: Session, statement: ast.Insert) -> Result:
     with (
         written(session, [plan]) as (table,),
         _source(session, rows) as source,
-        spark.jobs.inserted(engine, inserted_into(table.target, rows.supplied), source) as outcome,
+        spark.jobs.inserted(engine, inserted_into(table.target, rows.supplied), source) as proposed,
     ):
-        check_new_rows(session, relation, outcome, checks)
-        table.check(outcome)
-        shown = returned_rows(session, relation, outcome, outputs)
-        count = table.write(outcome)
+        check_new_rows(session, relation, proposed, checks)
+        with without_conflicts(session, table, proposed, indexes) as outcome:
+            table.check(outcome)
+            shown = returned_rows(session, relation, outcome, outputs)
+            count = table.write(outcome)
     return returned(f"INSERT 0 {count}", outputs, shown)
 
 
@@ -154,8 +157,6 @@ def _source(session: Session, rows: _NewRows) -> Iterator[str]:
 
 
 def _refuse(statement: ast.Insert) -> None:
-    if statement.on_conflict is not None:
-        raise FeatureNotSupported("INSERT ... ON CONFLICT is not supported")
     if statement.with_clause is not None:
         raise FeatureNotSupported("WITH before INSERT is not supported")
 

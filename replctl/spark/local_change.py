@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from replctl.spark.outcome import Matching, Outcome, finished_sql, grouped, outcome_columns
 from replctl.spark.staging import staged
-from replctl.spark.values import Target
+from replctl.spark.uniqueness import duplicates_sql
+from replctl.spark.values import Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -32,6 +33,21 @@ def inserted(
     query = finished_sql(target, joined, is_new=True)
     with staged(engine, query, outcome_columns(target)) as finished:
         yield grouped(engine, target, finished)
+
+
+@contextmanager
+def unconflicting(engine: Engine, proposed: Outcome, key: UniqueKey) -> Iterator[Outcome]:
+    """Yield the outcome of an INSERT without the rows whose value of a unique index another row of
+    the table, or an earlier one of the outcome, has."""
+    columns = ", ".join(
+        f"v.w{column.attnum}" for column in proposed.target.columns if column.generated is None
+    )
+    rows = (
+        f"SELECT v.position AS q_position, {columns} FROM {proposed.rows.view} v LEFT ANTI JOIN"
+        f" ({duplicates_sql(proposed, key)}) d ON v.position = d.position"
+    )
+    with inserted(engine, proposed.target, rows, "q_position") as outcome:
+        yield outcome
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def _duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> 
             continue
         if not outcome.rows.is_small and not engine.rows(_any_duplicate_sql(outcome, key)):
             continue
-        row = earliest_row(engine, outcome, _duplicates_sql(outcome, key))
+        row = earliest_row(engine, outcome, duplicates_sql(outcome, key))
         if row is not None:
             values, texts = row
             number = outcome.target.unique.index(key)
@@ -102,7 +102,7 @@ def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) 
 
 
 def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return a row if `_duplicates_sql` has any; the index's columns alone are read for it."""
+    """Return a row if `duplicates_sql` has any; the index's columns alone are read for it."""
     columns = _columns(outcome, key)
     values = ", ".join(matching_group(column, f"w{column.attnum}") for column in columns)
     numbered = (
@@ -112,7 +112,7 @@ def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
     return f"{_repeated_sql(outcome, key, '1', numbered)} LIMIT 1"
 
 
-def _duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
+def duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
     """Return the rows of an outcome that meet another one of it, or a row that stays in the
     table."""
     forms = _forms(_columns(outcome, key))

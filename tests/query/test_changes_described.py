@@ -1,0 +1,54 @@
+"""The columns that RETURNING gives are known before a statement runs, and what it cannot give is
+refused before anything is read."""
+
+from __future__ import annotations
+
+import pytest
+
+from replctl.errors import FeatureNotSupported
+from replctl.execute import describe, execute
+from replctl.session import Session
+
+
+@pytest.fixture
+def tables(session: Session) -> Session:
+    """A session with two tables."""
+    list(execute(session, "CREATE TABLE t (id serial PRIMARY KEY, a numeric(5,2), UNIQUE (a))"))
+    list(execute(session, "CREATE TABLE r (id int)"))
+    return session
+
+
+@pytest.mark.parametrize(
+    ("statement", "columns"),
+    [
+        ("INSERT INTO t (a) VALUES (1) RETURNING *", [("id", "integer"), ("a", "numeric(5,2)")]),
+        (
+            "UPDATE t x SET a = 2 FROM r WHERE r.id = x.id RETURNING x.a + 1",
+            [("?column?", "numeric")],
+        ),
+        (
+            "DELETE FROM t USING r RETURNING t.id AS gone, 'x'",
+            [("gone", "integer"), ("?column?", "text")],
+        ),
+        ("DELETE FROM t", []),
+    ],
+)
+def test_columns_are_described(
+    tables: Session, statement: str, columns: list[tuple[str, str]]
+) -> None:
+    assert describe(tables, statement) == columns
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE t SET a = 1 FROM r RETURNING *", "columns of other tables in RETURNING"),
+        ("DELETE FROM t USING r RETURNING r.id", "columns of other tables in RETURNING"),
+        ("INSERT INTO t DEFAULT VALUES RETURNING nextval('t_id_seq')", "functions of sequences"),
+        ("COPY (DELETE FROM t RETURNING id) TO STDOUT", "RETURNING in COPY is not supported"),
+        ("INSERT INTO t DEFAULT VALUES ON CONFLICT DO NOTHING", "ON CONFLICT of several unique"),
+    ],
+)
+def test_what_it_cannot_give_is_refused(tables: Session, statement: str, message: str) -> None:
+    with pytest.raises(FeatureNotSupported, match=message):
+        list(execute(tables, statement))
