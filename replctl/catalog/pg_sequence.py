@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import field
 from typing import Literal, TypeAlias, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select, update
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
@@ -176,10 +176,16 @@ def taken_by_calls(
 
 
 def delete_sequence(catalog: Catalog, relid: int) -> None:
-    """Remove what makes a relation a sequence."""
+    """Remove what makes a relation a sequence.  Its state, which has no versions, stays for
+    ROLLBACK, until VACUUM (`trim_states`)."""
     catalog.delete(schema.pg_sequence, schema.pg_sequence.c.seqrelid == relid)
-    state = state_schema.sequence_state
-    catalog.connection.execute(delete(state).where(state.c.relid == relid))
+
+
+def trim_states(connection: Connection) -> None:
+    """Remove the states of sequences that nobody can see any more."""
+    state, table = state_schema.sequence_state, schema.pg_sequence
+    is_there = exists().where(table.c.seqrelid == state.c.relid)
+    connection.execute(delete(state).where(~is_there))
 
 
 def restart_sequence(catalog: Catalog, sequence: Sequence) -> None:

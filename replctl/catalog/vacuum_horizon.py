@@ -22,6 +22,7 @@ from replctl.catalog import schema, schema_table, state_schema
 from replctl.catalog.commit_digest import newest_commit_lsn, note_trimmed
 from replctl.catalog.commit_nonce import trim_nonces
 from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_sequence import trim_states
 from replctl.catalog.pg_wal import BREAK, CHANGE, NO_XID, last_logged_version
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog, insert_lsn, next_xid
@@ -234,6 +235,7 @@ def trim(connection: Connection, horizon: Horizon) -> None:
             connection.execute(delete(table).where(table.c.xmax.in_(old)))
             frozen = update(table).where(table.c.xmin.in_(old)).values(xmin=BOOTSTRAP_XID)
             connection.execute(frozen)
+    trim_states(connection)
     is_traced = exists().where(wal.c.xid == xact.c.xid)
     is_newest = xact.c.commit_lsn == newest_commit_lsn(connection, horizon.lsn)
     connection.execute(delete(xact).where(xact.c.xid.in_(old), ~is_traced, ~is_newest))

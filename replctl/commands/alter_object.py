@@ -402,6 +402,9 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     ddl.privileges.check_schema(place, statement.new_schema, "C")
     if place == relation.schema_oid:
         return tag
+    is_temporary = relation.persistence == "t"
+    if is_temporary or statement.new_schema.startswith("pg_temp"):
+        raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
     if find_relation_oid(ddl.catalog, relation.name, place) is not None:
         raise DuplicateTable(
             f'relation "{relation.name}" already exists in schema "{statement.new_schema}"'

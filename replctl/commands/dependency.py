@@ -6,9 +6,9 @@ publications go with it without a word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, cast
 
 from replctl.catalog import schema
 from replctl.catalog.heap import delete_constraint, delete_index, delete_relation, update_column
@@ -45,6 +45,7 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.pg_type import delete_type, type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
+from replctl.commands.expression_dependency import users_in_expressions
 from replctl.commands.function import function_signature, operator_signature
 from replctl.commands.index import uses_column
 from replctl.commands.table_expression import columns_used
@@ -378,6 +379,9 @@ def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
                 yield Dependent(relation_object(relation), target)
             else:
                 yield Dependent(Object("column", relation.oid, column.attnum), target)
+    yield from _users_in_expressions(
+        ddl, target, lambda node: getattr(node, "type", None) in names, names
+    )
     for view in views_of_types(ddl.catalog, names):
         yield Dependent(relation_object(ddl.relation(view)), target)
     yield from _policies(ddl, target, policies_of_types(ddl.catalog, names))
@@ -403,18 +407,13 @@ def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
 
 
 def _users_in_expressions(
-    ddl: Ddl, target: Object, is_use: Callable[[nodes.Node], bool]
+    ddl: Ddl,
+    target: Object,
+    is_use: Callable[[nodes.Node], bool],
+    own_types: Collection[str | None] = (),
 ) -> Iterator[Dependent]:
-    """Defaults, generated columns and CHECKs that call something."""
-    for relation in _tables(ddl):
-        for column in relation.columns:
-            if column.default is not None and any(map(is_use, nodes.walk(column.default))):
-                kind: Kind = "column" if column.generated else "default"
-                yield Dependent(Object(kind, relation.oid, column.attnum), target)
-        for constraint in relation.checks():
-            assert constraint.check is not None
-            if any(map(is_use, nodes.walk(constraint.check))):
-                yield Dependent(Object("constraint", constraint.oid), target)
+    for kind, oid, number in users_in_expressions(ddl, is_use, own_types):
+        yield Dependent(Object(cast("Kind", kind), oid, number), target)
 
 
 def _tables(ddl: Ddl) -> list[Relation]:

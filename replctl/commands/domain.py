@@ -24,6 +24,7 @@ from replctl.commands.constraint import require_rows
 from replctl.commands.ddl import Ddl, carry_out, without_position
 from replctl.commands.find_object import find_type_of_name
 from replctl.commands.naming import constraint_name, creation_schema
+from replctl.commands.table_expression import contains_mutable
 from replctl.commands.type import check_type_owner, take_type_name
 from replctl.errors import (
     CheckViolation,
@@ -201,6 +202,10 @@ def _check(ddl: Ddl, domain: Domain, raw: ast.RawExpr) -> nodes.Expr:
             raise FeatureNotSupported("user-defined functions in domains are not supported")
         if getattr(node, "operator_oid", 0) >= FIRST_USER_OID:
             raise FeatureNotSupported("user-defined operators in domains are not supported")
+    if contains_mutable(environment, expr):  # engines check values outside of the session
+        raise FeatureNotSupported(
+            "functions that are not immutable are not supported in CHECK of domains"
+        )
     return expr
 
 

@@ -37,6 +37,7 @@ from replctl.expr.environment import SYSTEM_SCHEMA, user_collation
 from replctl.expr.type_names import split_name, split_relation_name
 from replctl.parser import ast
 from replctl.session import Session
+from replctl.transaction_block import prevent_in_block
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier
 
@@ -61,6 +62,8 @@ def drop(session: Session, statement: ast.Drop) -> str:
         from replctl.commands.publication import drop_publications
 
         return drop_publications(session, statement)
+    if statement.concurrently:
+        prevent_in_block(session.block, "DROP INDEX CONCURRENTLY")
     return carry_out(session, lambda ddl: _drop(ddl, statement))
 
 

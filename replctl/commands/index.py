@@ -53,6 +53,7 @@ from replctl.query.open_relation import open_relation
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn, scan, to_sql
+from replctl.transaction_block import prevent_in_block
 from replctl.types.builtin import SystemRelation, system_columns
 
 
@@ -91,6 +92,8 @@ def create_index(session: Session, statement: ast.CreateIndex) -> str:
         PostgresError: what is wrong with it, or the first key that rows have twice.
         FeatureNotSupported: it is of another kind than btree and hash, or unique over expressions.
     """
+    if statement.concurrently:
+        prevent_in_block(session.block, "CREATE INDEX CONCURRENTLY")
     return carry_out(session, lambda ddl: _create_index(ddl, statement))
 
 

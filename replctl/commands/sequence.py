@@ -97,6 +97,8 @@ def sequence_of_column(
         schema_name, name = split_name(ddl.environment, named)
         if schema_name is not None:
             place = creation_schema(ddl.environment, schema_name, name)
+        if find_relation_oid(ddl.catalog, name, place.oid) is not None:
+            raise DuplicateTable(f'relation "{name}" already exists')
     options = [option for option in draft.options if option.name != "sequence_name"]
     is_identity = draft.ownership == "i"
     sequence, state = with_options(Sequence(0, draft.type), None, options, is_identity=is_identity)

@@ -10,15 +10,20 @@ Enums become text with the order of their labels (enum_order.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.enum_order import Transform, with_enum_order
 from replctl.expr.environment import DomainRules, Environment
 from replctl.expr.type_facts import TypeFacts
+
+#: NULL as an element in the text form of an array.
+_NULL_ELEMENT = re.compile(r"[{,]NULL[,}]")
 
 
 def without_user_types(
@@ -107,6 +112,7 @@ def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) 
     type_ = getattr(node, "type", None) if isinstance(node, nodes.Node) else None
     if type_ is None or not _has_domain(environment, type_):
         return None
+    _refuse_unchecked(environment, node, type_)
     base, typmod = base_type(environment, type_)
     changes: dict[str, Any] = {"type": base}
     if hasattr(node, "typmod"):
@@ -114,6 +120,22 @@ def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) 
     if isinstance(node, nodes.ArrayExpr):
         changes["element_type"] = base_type(environment, node.element_type)[0]
     return inner(replace(node, **changes))
+
+
+def _refuse_unchecked(environment: Environment, node: nodes.Node, type_: str) -> None:
+    """Refuse arrays of a domain that are made of text, whose elements nobody would check."""
+    is_text = isinstance(node, nodes.CoerceViaIO)
+    has_null = isinstance(node, nodes.Const) and _NULL_ELEMENT.search(node.value or "") is not None
+    element = TypeFacts(environment).element(type_)
+    rules = None if element is None else domain_rules(environment, element)
+    if rules is None:
+        return
+    if is_text and (rules.checks or rules.not_null):
+        raise FeatureNotSupported(
+            "casts of text to arrays of a domain with constraints are not supported"
+        )
+    if has_null and rules.not_null:
+        raise FeatureNotSupported("NULL in an array of a domain with NOT NULL is not supported")
 
 
 def _has_domain(environment: Environment, type_: str) -> bool:

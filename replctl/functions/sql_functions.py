@@ -31,6 +31,7 @@ from replctl.errors import (
     InvalidName,
     InvalidParameterValue,
     NullValueNotAllowed,
+    ReadOnlySqlTransaction,
     UndefinedObject,
     UndefinedTable,
 )
@@ -109,15 +110,21 @@ def _currval(context: FunctionContext, relid: int) -> int:
     return context.sequences.current(context.catalog, relid)
 
 
+def _check_writable(context: FunctionContext, what: str) -> None:
+    check_not_in_recovery(context.catalog.connection, what)
+    if context.session.is_read_only:
+        raise ReadOnlySqlTransaction(f"cannot execute {what} in a read-only transaction")
+
+
 def _nextval(context: FunctionContext, relid: int) -> int:
     context.environment.privileges.check_sequence(relid, "Uw")
-    check_not_in_recovery(context.catalog.connection, "nextval()")
+    _check_writable(context, "nextval()")
     return context.sequences.take(context.catalog, relid)[0]
 
 
 def _setval(context: FunctionContext, relid: int, value: int, is_called: int = 1) -> int:
     context.environment.privileges.check_sequence(relid, "w")
-    check_not_in_recovery(context.catalog.connection, "setval()")
+    _check_writable(context, "setval()")
     return context.sequences.put(context.catalog, relid, value, is_called=bool(is_called))
 
 

@@ -1,0 +1,66 @@
+"""Objects whose expressions use something: defaults, CHECKs, indexes and domains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.catalog.pg_domain import domain_bases, get_domain
+from replctl.catalog.pg_type import type_oid
+from replctl.commands.ddl import Ddl
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+
+#: Kind, OID and number of an object, as dependency.Object has them.
+Found = tuple[str, int, int]
+
+
+def users_in_expressions(
+    ddl: Ddl, is_use: Callable[[nodes.Node], bool], own_types: Collection[str | None] = ()
+) -> Iterator[Found]:
+    """Yield the objects in whose expressions a node is of use.
+
+    Args:
+        own_types: what depends on a column of these types goes with the column.
+
+    Raises:
+        FeatureNotSupported: the CHECK of a domain has one.
+    """
+
+    def uses(expr: nodes.Expr | None) -> bool:
+        return expr is not None and any(map(is_use, nodes.walk(expr)))
+
+    for relation in load_relations(ddl.catalog, relation_oids(ddl.catalog, "rp")).values():
+        own = {c.attnum for c in relation.columns if c.declared_type in own_types}
+        for column in relation.columns:
+            is_own = column.attnum in own or _reads(column.default, own)
+            if not is_own and uses(column.default):
+                kind = "column" if column.generated else "default"
+                yield (kind, relation.oid, column.attnum)
+        for constraint in relation.checks():
+            if uses(constraint.check) and not _reads(constraint.check, own):
+                yield ("constraint", constraint.oid, 0)
+        yield from _indexes(relation, uses, own)
+    for name in domain_bases(ddl.catalog):
+        domain = get_domain(ddl.catalog, name)
+        if domain.base not in own_types and uses(domain.default):
+            yield ("type", type_oid(name), 0)
+        if domain.base not in own_types and any(uses(c.check) for c in domain.constraints):
+            shown = ddl.environment.format_type(name)
+            raise FeatureNotSupported(
+                f"dropping what a CHECK of domain {shown} uses is not supported"
+            )
+
+
+def _indexes(
+    relation: Relation, uses: Callable[[nodes.Expr | None], bool], own: Collection[int]
+) -> Iterator[Found]:
+    for index in relation.indexes:
+        exprs = [*index.exprs, index.predicate]
+        if any(map(uses, exprs)) and not any(_reads(expr, own) for expr in exprs):
+            yield ("index", index.oid, 0)
+
+
+def _reads(expr: nodes.Expr | None, attnums: Collection[int]) -> bool:
+    found = () if expr is None else nodes.walk(expr)
+    return any(isinstance(node, nodes.Var) and node.attnum in attnums for node in found)
