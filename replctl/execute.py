@@ -161,9 +161,9 @@ def _check_block(session: Session, statement: ast.Statement) -> None:
         raise InFailedSqlTransaction(
             "current transaction is aborted, commands ignored until end of transaction block"
         )
-    if isinstance(statement, _READING) or (
-        isinstance(statement, ast.Copy) and not statement.is_from
-    ):
+    is_analyze = isinstance(statement, ast.Vacuum) and statement.is_analyze
+    is_copy_to = isinstance(statement, ast.Copy) and not statement.is_from
+    if isinstance(statement, _READING) or is_analyze or is_copy_to:
         return
     if session.is_read_only or control.is_in_recovery:
         raise ReadOnlySqlTransaction(

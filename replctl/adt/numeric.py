@@ -382,7 +382,7 @@ def _power(base: Decimal, exponent: Decimal) -> Decimal:
     weight = _ln_weight(abs(base))
     estimate = _ln_of_power(abs(base), exponent, max(8 - weight, 0))
     magnitude = float(estimate) * 0.434294481903252
-    if abs(magnitude) > MAX_WHOLE_DIGITS:
+    if abs(float(estimate)) > _MAX_RESULT_SCALE * 3.01:
         if magnitude > 0:
             raise NumericValueOutOfRange("value overflows numeric format")
         return rounded(Decimal(0), MAX_DISPLAY_SCALE)

@@ -92,3 +92,6 @@ select array_agg(distinct x) from (values (jsonb '1'), ('1.0'), ('"a"'), (null))
 select avg(x) from (values ('1e200'::float8), ('-1e200')) v(x);
 select avg(x), sum(x) from (values ('Infinity'::float8), (1), (2)) v(x);
 select '{"a": 1}'::json except all select '{"a": 1}';
+select power(10.5, 3000.5);
+select length(power(10.5, 2500.5)::text), length(power(10.5, -3000.5)::text);
+select power(1.0000001, 1000000000000.5);
