@@ -252,7 +252,7 @@ FUNCTIONS_BY_NAME: dict[str, Implementation] = {
 }
 
 #: Volatile functions that need no session, so that Spark has them, too (spark/volatile.py).
-WITHOUT_SESSION = frozenset({"clock_timestamp", "drandom"})
+WITHOUT_SESSION = frozenset({"clock_timestamp", "drandom", "gen_random_uuid"})
 
 #: Functions that are called with NULL arguments, too.
 NOT_STRICT = frozenset(
