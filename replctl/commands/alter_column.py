@@ -10,10 +10,11 @@ from replctl.catalog.pg_inherits import children_of
 from replctl.commands.column import ColumnDraft, check_column_name, check_type, column_draft
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, without_position
-from replctl.commands.dependency import Object, drop_objects
+from replctl.commands.dependency import drop_objects
 from replctl.commands.filled import FilledColumns
 from replctl.commands.foreign_key import add_foreign_key
 from replctl.commands.index import define_index, require_not_null
+from replctl.commands.object_address import Object
 from replctl.commands.sequence import sequence_of_column
 from replctl.commands.table_expression import contains_volatile, default_expression
 from replctl.commands.value import constant_value

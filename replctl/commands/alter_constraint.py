@@ -10,9 +10,10 @@ from replctl.catalog.pg_class import Constraint, Index, Relation, find_relation_
 from replctl.catalog.pg_inherits import children_of
 from replctl.commands.constraint import add_check, add_checks, renumbered_check, sorted_constraints
 from replctl.commands.ddl import Ddl, without_position
-from replctl.commands.dependency import Object, drop_objects
+from replctl.commands.dependency import drop_objects
 from replctl.commands.foreign_key import add_foreign_key
 from replctl.commands.index import constraint_of, define_index, require_not_null
+from replctl.commands.object_address import Object
 from replctl.errors import (
     DuplicateObject,
     FeatureNotSupported,

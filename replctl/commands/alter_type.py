@@ -19,7 +19,8 @@ from replctl.catalog.pg_sequence import owned_sequences
 from replctl.commands.alter_column import existing_column
 from replctl.commands.column import check_stored_type, column_collation, typed
 from replctl.commands.ddl import Ddl, without_position
-from replctl.commands.dependency import Object, describe, is_membership_of_column, relation_object
+from replctl.commands.dependency import describe, is_membership_of_column
+from replctl.commands.object_address import Object, relation_object
 from replctl.commands.retyped import Retyped
 from replctl.commands.sequence import change_sequence
 from replctl.commands.table_expression import columns_used, relation_scope

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Literal
 
 from replctl.catalog import schema
 from replctl.catalog.heap import delete_constraint, delete_index, delete_relation, update_column
@@ -48,6 +48,7 @@ from replctl.commands.ddl import Ddl
 from replctl.commands.expression_dependency import users_in_expressions
 from replctl.commands.function import function_signature, operator_signature
 from replctl.commands.index import uses_column
+from replctl.commands.object_address import Object, relation_object
 from replctl.commands.table_expression import columns_used
 from replctl.commands.view_dependency import (
     policies_of_column,
@@ -68,37 +69,6 @@ from replctl.record import dataclass
 from replctl.types.quote import quote_qualified_identifier
 
 _MAX_REPORTED = 100  # MAX_REPORTED_DEPS
-
-Kind = Literal[
-    "schema", "table", "view", "materialized view", "column", "default", "constraint", "index",
-    "sequence", "type", "function", "operator", "collation", "membership",
-    "policy",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Object:
-    """Something that can be dropped; `number` is a column's attnum."""
-
-    kind: Kind
-    oid: int
-    number: int = 0
-
-
-_RELATIONS: dict[str, Kind] = {
-    "r": "table",
-    "p": "table",
-    "v": "view",
-    "m": "materialized view",
-    "i": "index",
-    "I": "index",
-    "S": "sequence",
-}
-
-
-def relation_object(relation: Relation) -> Object:
-    """Return a relation as an object that can be dropped."""
-    return Object(_RELATIONS[relation.kind], relation.oid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,8 +382,8 @@ def _users_in_expressions(
     is_use: Callable[[nodes.Node], bool],
     own_types: Collection[str | None] = (),
 ) -> Iterator[Dependent]:
-    for kind, oid, number in users_in_expressions(ddl, is_use, own_types):
-        yield Dependent(Object(cast("Kind", kind), oid, number), target)
+    for user in users_in_expressions(ddl, is_use, own_types):
+        yield Dependent(user, target)
 
 
 def _tables(ddl: Ddl) -> list[Relation]:

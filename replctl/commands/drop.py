@@ -13,15 +13,10 @@ from replctl.catalog.pg_policy import find_policy
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.catalog.pg_type import type_oid
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.dependency import (
-    Object,
-    describe,
-    drop_objects,
-    indexed_relation,
-    relation_object,
-)
+from replctl.commands.dependency import describe, drop_objects, indexed_relation
 from replctl.commands.find_object import find_function, find_operator
 from replctl.commands.index import constraint_of
+from replctl.commands.object_address import Object, relation_object
 from replctl.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,

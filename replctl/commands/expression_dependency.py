@@ -8,16 +8,14 @@ from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_domain import domain_bases, get_domain
 from replctl.catalog.pg_type import type_oid
 from replctl.commands.ddl import Ddl
+from replctl.commands.object_address import Kind, Object
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-
-#: Kind, OID and number of an object, as dependency.Object has them.
-Found = tuple[str, int, int]
 
 
 def users_in_expressions(
     ddl: Ddl, is_use: Callable[[nodes.Node], bool], own_types: Collection[str | None] = ()
-) -> Iterator[Found]:
+) -> Iterator[Object]:
     """Yield the objects in whose expressions a node is of use.
 
     Args:
@@ -35,16 +33,16 @@ def users_in_expressions(
         for column in relation.columns:
             is_own = column.attnum in own or _reads(column.default, own)
             if not is_own and uses(column.default):
-                kind = "column" if column.generated else "default"
-                yield (kind, relation.oid, column.attnum)
+                kind: Kind = "column" if column.generated else "default"
+                yield Object(kind, relation.oid, column.attnum)
         for constraint in relation.checks():
             if uses(constraint.check) and not _reads(constraint.check, own):
-                yield ("constraint", constraint.oid, 0)
+                yield Object("constraint", constraint.oid)
         yield from _indexes(relation, uses, own)
     for name in domain_bases(ddl.catalog):
         domain = get_domain(ddl.catalog, name)
         if domain.base not in own_types and uses(domain.default):
-            yield ("type", type_oid(name), 0)
+            yield Object("type", type_oid(name))
         if domain.base not in own_types and any(uses(c.check) for c in domain.constraints):
             shown = ddl.environment.format_type(name)
             raise FeatureNotSupported(
@@ -54,11 +52,11 @@ def users_in_expressions(
 
 def _indexes(
     relation: Relation, uses: Callable[[nodes.Expr | None], bool], own: Collection[int]
-) -> Iterator[Found]:
+) -> Iterator[Object]:
     for index in relation.indexes:
         exprs = [*index.exprs, index.predicate]
         if any(map(uses, exprs)) and not any(_reads(expr, own) for expr in exprs):
-            yield ("index", index.oid, 0)
+            yield Object("index", index.oid)
 
 
 def _reads(expr: nodes.Expr | None, attnums: Collection[int]) -> bool:

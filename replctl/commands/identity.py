@@ -10,7 +10,8 @@ from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.commands.alter_column import existing_column
 from replctl.commands.ddl import Ddl
-from replctl.commands.dependency import Object, drop_objects
+from replctl.commands.dependency import drop_objects
+from replctl.commands.object_address import Object
 from replctl.commands.sequence import SequenceDraft, change_sequence, sequence_of_column
 from replctl.commands.table_expression import default_expression
 from replctl.errors import InvalidTableDefinition, ObjectNotInPrerequisiteState, SqlSyntaxError

@@ -14,7 +14,8 @@ from replctl.catalog.pg_policy import delete_policies, list_policies, put_policy
 from replctl.catalog.pg_publication import delete_publication
 from replctl.commands.alter_table import give_relation
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.dependency import Object, drop_objects, relation_object
+from replctl.commands.dependency import drop_objects
+from replctl.commands.object_address import Object, relation_object
 from replctl.commands.role import named_role
 from replctl.commands.role_dependency import RoleDependency, role_dependencies
 from replctl.errors import DependentObjectsStillExist, InsufficientPrivilege

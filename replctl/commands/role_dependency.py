@@ -11,7 +11,8 @@ from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_default_acl import OBJECT_TYPES
 from replctl.catalog.pg_policy import list_policies
 from replctl.commands.ddl import Ddl
-from replctl.commands.dependency import Kind, Object, describe, relation_object
+from replctl.commands.dependency import describe
+from replctl.commands.object_address import Kind, Object, relation_object
 from replctl.record import dataclass
 
 

@@ -7,8 +7,9 @@ from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_namespace import find_schema, insert_temporary_schema, temporary_schemas
 from replctl.catalog.pg_replication_slots import is_owner_alive
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.dependency import Object, drop_objects
+from replctl.commands.dependency import drop_objects
 from replctl.commands.naming import Schema
+from replctl.commands.object_address import Object
 from replctl.errors import FeatureNotSupported, InsufficientPrivilege, InvalidTableDefinition
 from replctl.parser import ast
 from replctl.session import Session

@@ -1,0 +1,39 @@
+"""How statements name what they drop, describe or hand over (ObjectAddress)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from replctl.catalog.pg_class import Relation
+from replctl.record import dataclass
+
+Kind = Literal[
+    "schema", "table", "view", "materialized view", "column", "default", "constraint", "index",
+    "sequence", "type", "function", "operator", "collation", "membership",
+    "policy",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """Something that can be dropped; `number` is a column's attnum."""
+
+    kind: Kind
+    oid: int
+    number: int = 0
+
+
+_RELATIONS: dict[str, Kind] = {
+    "r": "table",
+    "p": "table",
+    "v": "view",
+    "m": "materialized view",
+    "i": "index",
+    "I": "index",
+    "S": "sequence",
+}
+
+
+def relation_object(relation: Relation) -> Object:
+    """Return a relation as an object that can be dropped."""
+    return Object(_RELATIONS[relation.kind], relation.oid)
