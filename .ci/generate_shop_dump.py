@@ -3,7 +3,7 @@
 
     .ci/generate_shop_dump.py VERSION PROGRAMS CONNINFO
 
-VERSION is 15, 17 or 18, PROGRAMS the directory with pg_dump (and psql) of that version, CONNINFO a server of
+VERSION is 15, 17 or 18 (17's dump has rows, too), PROGRAMS the directory with pg_dump (and psql) of that version, CONNINFO a server of
 it without a database: the script makes and drops `replctl_shop`.  The roles of shop.sql stay.
 """
 
@@ -25,8 +25,9 @@ def main() -> None:
     try:
         subprocess.run([*psql, database, "-f", str(DATA / "shop.sql")], check=True)
         dump = [f"{programs}/pg_dump", "-d", database]
-        write(f"shop_{version}.sql", [*dump, "--schema-only"])
-        if version == "17":
+        if version != "17":
+            write(f"shop_{version}.sql", [*dump, "--schema-only"])
+        else:
             write("shop_rows.sql", dump)
             for name in ("describe", "rows"):
                 write(f"{name}.out", [*psql, database, "-f", str(DATA / f"{name}.sql")])
