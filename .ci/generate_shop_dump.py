@@ -3,8 +3,9 @@
 
     .ci/generate_shop_dump.py VERSION PROGRAMS CONNINFO
 
-VERSION is 15, 17 or 18 (17's dump has rows, too), PROGRAMS the directory with pg_dump (and psql) of that version, CONNINFO a server of
-it without a database: the script makes and drops `replctl_shop`.  The roles of shop.sql stay.
+VERSION is 15, 17 or 18; the dump of 17 has rows, too.  PROGRAMS is the directory with pg_dump (and psql) of
+that version, CONNINFO a server of it without a database: the script makes and drops `replctl_shop`.  The
+roles of shop.sql stay.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from replctl.expr.nodes import typmod
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.returning import returning_of
+from replctl.query.write import modified_relation
 from replctl.session import Session
 from replctl.types.guc import find_setting
 
@@ -30,9 +31,10 @@ def describe(session: Session, statement: ast.Statement) -> list[tuple[str, str]
             with session.read() as catalog:
                 environment = session.environment(catalog)
                 analyzer = QueryAnalyzer(environment, session.transaction_start)
+                relation = modified_relation(analyzer, statement.relation)
                 return [
                     (output.name, environment.format_type(output.expr.type, typmod(output.expr)))
-                    for output in returning_of(analyzer, statement)
+                    for output in returning_of(analyzer, relation, statement)
                 ]
         case ast.Explain():
             return [("QUERY PLAN", "text")]

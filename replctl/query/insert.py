@@ -112,7 +112,7 @@ def _returning(
     """Return the columns of RETURNING, which the current role may read."""
     if not statement.returning:
         return ()
-    outputs = returning_of(analyzer, statement)
+    outputs = returning_of(analyzer, relation, statement)
     read = used_columns(Query(outputs)).get(POLICY_VARNO)
     if read is not None:
         analyzer.environment.privileges.check_relation(relation, "r", read)

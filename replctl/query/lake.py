@@ -13,6 +13,8 @@ from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
 from replctl.lake.table_read import relation_leaves
 from replctl.query.catalog_part import with_answers
+from replctl.query.query_rewrite import rewritten
+from replctl.query.row_policy import POLICY_VARNO
 from replctl.query.session_calls import check_no_calls
 from replctl.query.sql import QueryWriter, WriteQuery, column
 from replctl.query.sqlite import evaluated_rows
@@ -49,6 +51,19 @@ def spark_sql(query: Query, context: FunctionContext) -> str:
     """
     query = with_answers(query, context)
     return QueryWriter(LakeDialect(context)).write(query, is_outermost=True)
+
+
+def changing_query(
+    context: FunctionContext, query: Query, rows: str, conditions: tuple[nodes.Expr, ...] = ()
+) -> tuple[Query, LakeDialect]:
+    """Return a query of a statement that changes a table, ready to be written, and its dialect.
+
+    Args:
+        rows: SQL that is read in the place of the table, whose number is POLICY_VARNO.
+        conditions: what policies ask of its rows.
+    """
+    query = rewritten(context, query, conditions={POLICY_VARNO: conditions})
+    return with_answers(query, context), LakeDialect(context, {POLICY_VARNO: rows})
 
 
 class LakeDialect:

@@ -22,11 +22,9 @@ from replctl.lake.delta_rules import append_only_error, check_takes_updates, wit
 from replctl.lake.target import generating_columns
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
-from replctl.query.catalog_part import with_answers
-from replctl.query.lake import LakeDialect, target_rows
+from replctl.query.lake import changing_query, target_rows
 from replctl.query.next_value import check_unconditional, check_values, with_call_columns
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
-from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope, relation_entry
 from replctl.query.returning import of_member, returned, returned_rows, returning_outputs
 from replctl.query.row_policy import POLICY_VARNO, RowCheck, changed_rows, numbered_as
@@ -353,16 +351,11 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
     after."""
     with session.read() as catalog:
         context = function_context(session, catalog)
-        dialect = LakeDialect(context, {_TARGET: target_rows(target)})
-        writer = QueryWriter(dialect)
         table = FromTable(_TARGET, change.plan.relation)
         outputs = tuple(_output(target_column, change) for target_column in _new(target, is_update))
-        query = rewritten(
-            context,
-            Query(outputs, (table, *change.from_), change.where),
-            conditions={_TARGET: change.conditions},
-        )
-        query = with_answers(query, context)
+        query = Query(outputs, (table, *change.from_), change.where)
+        query, dialect = changing_query(context, query, target_rows(target), change.conditions)
+        writer = QueryWriter(dialect)
         calls = NumberedCalls(NEXT_VALUE, _TARGET)
         columns = [f"r{_TARGET}.{name}" for name in ("leaf", "row_version", "row_id")]
         columns += [f"r{_TARGET}.c{column.attnum} AS c{column.attnum}" for column in target.columns]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from replctl.catalog.pg_class import Relation
 from replctl.errors import FeatureNotSupported
-from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.sorting import known_type
@@ -16,16 +15,14 @@ from replctl.functions.function_context import function_context
 from replctl.memory_limit import SETTING as MEMORY
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
-from replctl.query.catalog_part import with_answers
-from replctl.query.lake import TABLEOID, LakeDialect
-from replctl.query.query_rewrite import rewritten
+from replctl.query.lake import TABLEOID, changing_query
+from replctl.query.permission import used_columns
 from replctl.query.range_table import FromScope, relation_entry
 from replctl.query.row_policy import POLICY_VARNO, numbered_as
 from replctl.query.select import with_object_names
 from replctl.query.session_calls import divided
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromTable, Output, Query
-from replctl.query.write import modified_relation
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
 from replctl.spark import StagedColumn
@@ -35,10 +32,9 @@ if TYPE_CHECKING:
 
 
 def returning_of(
-    analyzer: QueryAnalyzer, statement: ast.Insert | ast.Update | ast.Delete
+    analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert | ast.Update | ast.Delete
 ) -> tuple[Output, ...]:
-    """Return the columns of a statement's RETURNING list."""
-    relation = modified_relation(analyzer, statement.relation)
+    """Return the columns of the RETURNING list of a statement that changes a relation."""
     alias = statement.relation.alias or ast.Alias(relation.name)
     entry = relation_entry(
         analyzer.environment, relation, POLICY_VARNO, alias, statement.relation.pos
@@ -68,12 +64,10 @@ def returning_outputs(
     outputs = tuple(
         replace(o, expr=analyzer.finished(known_type(inner.coercion, o.expr))) for o in found
     )
-    for output in outputs:
-        if any(
-            isinstance(node, nodes.Var) and node.levels_up == 0 and node.varno != POLICY_VARNO
-            for node in nodes.walk(output.expr)
-        ):
-            raise FeatureNotSupported("columns of other tables in RETURNING are not supported")
+    assert isinstance(inner.scope, FromScope)
+    others = {entry.varno for entry in inner.scope.entries} - {POLICY_VARNO}
+    if not others.isdisjoint(used_columns(Query(outputs))):
+        raise FeatureNotSupported("columns of other tables in RETURNING are not supported")
     if divided(Query(outputs), analyzer.environment) is not None:
         raise FeatureNotSupported("functions of sequences in RETURNING are not supported")
     return outputs
@@ -99,16 +93,14 @@ def returned_rows(
     query = Query(tuple(outputs), (FromTable(POLICY_VARNO, relation),))
     with session.read() as catalog:
         context = function_context(session, catalog)
-        query = rewritten(context, query, conditions={POLICY_VARNO: ()})
-        query = with_answers(query, context)
-        dialect = LakeDialect(context, {POLICY_VARNO: _changed_rows(outcome)})
+        query, dialect = changing_query(context, query, _changed_rows(outcome))
         writer = QueryWriter(dialect)
         selected = ", ".join(
             f"{dialect.expr(output.expr, writer.write)} AS c{i}"
             for i, output in enumerate(query.outputs, start=1)
         )
         names = ", ".join(f"c{i}" for i in range(1, len(outputs) + 1))
-        source = f"{writer.source(query)}"
+        source = writer.source(query)
     text = (
         f"SELECT {names} FROM (SELECT {selected}, r{POLICY_VARNO}.position AS q_position{source})"
         " ORDER BY q_position"

@@ -9,9 +9,7 @@ from replctl.catalog.pg_class import Relation
 from replctl.errors import InsufficientPrivilege
 from replctl.expr import nodes
 from replctl.functions.function_context import function_context
-from replctl.query.catalog_part import with_answers
-from replctl.query.lake import LakeDialect
-from replctl.query.query_rewrite import rewritten
+from replctl.query.lake import changing_query
 from replctl.query.row_policy import POLICY_VARNO, RowCheck
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromTable, Output, Query
@@ -55,7 +53,6 @@ def _failing_rows(
     )
     with session.read() as catalog:
         context = function_context(session, catalog)
-        query = rewritten(context, query, conditions={POLICY_VARNO: ()})
-        query = with_answers(query, context)
-        text = QueryWriter(LakeDialect(context, {POLICY_VARNO: new_rows})).write(query)
+        query, dialect = changing_query(context, query, new_rows)
+        text = QueryWriter(dialect).write(query)
     return f"{text} LIMIT 1"

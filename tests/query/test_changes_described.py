@@ -44,6 +44,7 @@ def test_columns_are_described(
     [
         ("UPDATE t SET a = 1 FROM r RETURNING *", "columns of other tables in RETURNING"),
         ("DELETE FROM t USING r RETURNING r.id", "columns of other tables in RETURNING"),
+        ("UPDATE t SET a = 1 FROM r RETURNING (SELECT r.id)", "columns of other tables in"),
         ("INSERT INTO t DEFAULT VALUES RETURNING nextval('t_id_seq')", "functions of sequences"),
         ("COPY (DELETE FROM t RETURNING id) TO STDOUT", "RETURNING in COPY is not supported"),
         ("INSERT INTO t DEFAULT VALUES ON CONFLICT DO NOTHING", "ON CONFLICT of several unique"),
