@@ -137,6 +137,13 @@ def _usable_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> Index:
         raise WrongObjectType(f'"{name}" is not a unique index', detail=reason, position=pos)
     if index.predicate is not None:
         raise WrongObjectType(f'"{name}" is a partial index', detail=reason, position=pos)
+    for number, detail in enumerate(index.details, start=1):
+        if detail.collation or detail.opclass or detail.option:
+            raise WrongObjectType(
+                f'index "{name}" column number {number} does not have default sorting behavior',
+                detail=reason,
+                position=pos,
+            )
     return index
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, encode_bound, get_relation
 from replctl.catalog.ruleutils import get_expr, partition_bound, partition_key_types
@@ -22,7 +24,12 @@ def pg_get_expr(context: FunctionContext, tree: str, relid: int, pretty: int = 0
         parent = get_relation(context.catalog, relation.parents[0])
         assert parent is not None
         return partition_bound(context.environment, bound, partition_key_types(parent))
-    return condition_text(context.environment, relation, tree, is_pretty=bool(pretty))
+    parts = json.loads(tree) if tree.startswith("[") else [tree]  # indexprs is a list
+    shown = (
+        condition_text(context.environment, relation, part, is_pretty=bool(pretty))
+        for part in parts
+    )
+    return ", ".join(shown)
 
 
 def condition_text(

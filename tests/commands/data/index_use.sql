@@ -1,0 +1,15 @@
+create table t (a int, b text, c text);
+create unique index u1 on t (a desc);
+alter table t add primary key using index u1;
+create unique index u2 on t (a nulls first);
+alter table t add unique using index u2;
+create unique index u3 on t (a, b collate "C");
+alter table t add unique using index u3;
+create unique index u4 on t (b text_pattern_ops);
+alter table t add unique using index u4;
+create unique index u5 on t (a asc nulls last, b);
+alter table t add constraint fit unique using index u5;
+create index e1 on t (lower(b), a, (a + 1));
+select pg_get_expr(indexprs, indrelid), pg_get_expr(indexprs, indrelid, true) from pg_index where indexrelid = 'e1'::regclass;
+create index e2 on t (a) where a > 1 and b is not null;
+select pg_get_expr(indexprs, indrelid), pg_get_expr(indpred, indrelid) from pg_index where indexrelid = 'e2'::regclass;
