@@ -15,6 +15,7 @@ from replctl.catalog.pg_class import (
     Constraint,
     Index,
     Relation,
+    is_valid_index,
 )
 from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences, sequences_of
 from replctl.catalog.ruleutils import (
@@ -251,16 +252,18 @@ def _index(
 ) -> Entry:
     """Return an index, or the constraint that it is for.
 
-    That of a partitioned table comes after those of its partitions, which it makes its own.
+    That of a partitioned table comes after those of its partitions, which it makes its own; one
+    that some partitions lack is made for the table alone, and gets those that there are.
     """
     below = [
-        ("pg_class", other.oid)
+        (partition, other)
         for partition in relations.values()
         for other in partition.indexes
         if other.parent_oid == index.oid
     ]
+    is_whole = table.is_partitioned and is_valid_index(relations, table, index)
     constraint = next((c for c in table.constraints if c.index_oid == index.oid), None)
-    only = "" if table.is_partitioned else "ONLY "
+    only = "" if is_whole else "ONLY "
     owner = source.role_name(table.owner)
     if constraint is not None and constraint.kind in ("p", "u"):
         definition = constraint_definition(source.environment, table, constraint)
@@ -271,20 +274,23 @@ def _index(
     else:
         unique = "UNIQUE " if index.is_unique else ""
         columns = index_columns(source.environment, table, index)
-        text = f"CREATE {unique}INDEX {quote_identifier(index.name)} ON {full_name(table)}"
-        text += f" USING {columns};\n"
+        place = f"ONLY {full_name(table)}" if table.is_partitioned and only else full_name(table)
+        text = f"CREATE {unique}INDEX {quote_identifier(index.name)} ON {place} USING {columns};\n"
         entry = Entry("INDEX", index.name, text, table.schema, owner)
+    name = quote_qualified_identifier(table.schema, index.name)
+    for partition, own in below if only else ():
+        own_name = quote_qualified_identifier(partition.schema, own.name)
+        text += f"\nALTER INDEX {name} ATTACH PARTITION {own_name};\n"
     if index.is_clustered:
-        name = quote_identifier(index.name)
-        text += f"\nALTER TABLE {full_name(table)} CLUSTER ON {name};\n"
+        text += f"\nALTER TABLE {full_name(table)} CLUSTER ON {quote_identifier(index.name)};\n"
     if index.is_replica_identity:
         text += f"\nALTER TABLE ONLY {full_name(table)} REPLICA IDENTITY USING INDEX"
         text += f" {quote_identifier(index.name)};\n"
     entry = Entry(
         entry.kind, entry.name, text, table.schema, owner,
-        order=(index.name,), key=("pg_class", index.oid), needs=frozenset(below),
+        order=(index.name,), key=("pg_class", index.oid),
+        needs=frozenset(("pg_class", own.oid) for _partition, own in below),
     )  # fmt: skip
-    name = quote_qualified_identifier(table.schema, index.name)
     entry = source.commented(entry, "pg_class", index.oid, "INDEX", name)
     if constraint is not None:
         entry = _with_constraint_comment(source, entry, table, constraint)
