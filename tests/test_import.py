@@ -51,8 +51,8 @@ def test_catalog_commands_load_no_more_than_they_need(home: Path, command: str) 
     modules = loaded_modules(home, "-c", command)
     for name in (*NEVER, "lark", "rich", "prompt_toolkit", "typer"):
         assert name not in modules
-    for name in ("replctl.query", "replctl.parser.ast", "replctl.execute", "replctl.spark"):
-        assert name not in modules
+    for name in ("query", "parser.ast", "execute", "spark", "adt.interpret"):
+        assert f"replctl.{name}" not in modules
 
 
 def test_catalog_queries_load_no_engine(home: Path) -> None:

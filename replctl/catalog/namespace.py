@@ -9,7 +9,6 @@ from copy import copy
 from functools import cached_property
 from typing import Any
 
-from replctl.adt.interpret import compiled
 from replctl.catalog import schema, schema_table
 from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
@@ -335,6 +334,8 @@ def _domain_check(
     environment: CatalogEnvironment, domain: Type
 ) -> tuple[str, Callable[[Sequence[Any]], Any]]:
     """Return the base type of a domain, and what checks a value of it in Python."""
+    from replctl.adt.interpret import compiled  # the evaluator, which few commands need
+
     base, typmod = base_type(environment, domain.name)
     expr = domain_check(environment, domain.name, nodes.Param(1, base, typmod))
     return base, compiled(with_enum_order(environment, expr))
