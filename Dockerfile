@@ -1,7 +1,7 @@
 # replctl with its own Java, as a user without rights: `replctl sync --watch` with metrics.
 #   docker build --tag replctl .
 #   docker run --volume replctl:/var/lib/replctl --publish 9187:9187 replctl
-# docs/scheduling.md says how to make the cluster, and how to run it elsewhere.
+# docs/guides/scheduling.md says how to make the cluster, and how to run it elsewhere.
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /src
 COPY . .

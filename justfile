@@ -2,7 +2,7 @@
 
 python := env("PYTHON", if path_exists(".venv/bin/python") == "true" { ".venv/bin/python" } else { "python3" })
 
-# Check format, lint, types, prose, sizes and imports
+# Check format, lint, types, prose, sizes, imports and the documentation
 check:
     PYTHON={{python}} .ci/check
 
@@ -17,6 +17,10 @@ test NAME *OPTIONS:
 # Let a server answer: `just golden script 'host=localhost user=postgres' schema`
 golden NAME *ARGUMENTS:
     {{python}} .ci/generate_{{NAME}}_golden.py {{ARGUMENTS}}
+
+# Build the documentation as a site, into site/
+docs:
+    NO_MKDOCS_2_WARNING=1 {{python}} -m mkdocs build --strict
 
 # Compare random expressions with a PostgreSQL server
 fuzz EXPRESSIONS="10000" SEED="1":

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Releases that replctl runs with (docs/machines.md).
+#: Releases that replctl runs with (docs/guides/machines.md).
 RELEASES = ("3.11", "3.12", "3.13", "3.14")
 
 

@@ -1,5 +1,5 @@
-"""The tables of docs/differences.md say what replctl does: each statement is refused by that error,
-and what stands there instead works."""
+"""The tables of docs/explanation/differences.md say what replctl does: each statement is refused
+by that error, and what stands there instead works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replctl.errors import InternalError, PostgresError
 from replctl.execute import execute
 from replctl.session import Session
 
-_DOCUMENT = Path(__file__).parent.parent / "docs" / "differences.md"
+_DOCUMENT = Path(__file__).parent.parent / "docs" / "explanation" / "differences.md"
 _HEADER = "| statement | error | instead |"
 _ROW = re.compile(r"\| `(.+?)` \| `(.+?)` \| (.+) \|")
 _STATEMENT = re.compile(r"`([^`]+;)`")

@@ -19,6 +19,10 @@ _READMES = sorted(
         _ROOT / "CONTRIBUTING.md",
     ]
 )
+_PAGES = sorted(
+    [*_ROOT.glob("*.md"), *(_ROOT / "replctl").rglob("README.md"), _ROOT / "benchmarks/README.md"]
+)
+_LINK = re.compile(r"\]\((?!\w+:)([^)#]+)[^)]*\)")
 _PATH = re.compile(r"`([\w./-]+\.(?:py|lark|md|tsv|txt))`")
 
 
@@ -37,6 +41,13 @@ def test_a_readme_names_files_that_are_there(readme: Path) -> None:
     places = (readme.parent, *readme.parent.glob("*/"), _ROOT / "replctl", _ROOT, _ROOT / "grammar")
     named = _PATH.findall(readme.read_text("utf-8"))
     assert [path for path in named if not any((place / path).exists() for place in places)] == []
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=_name)
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    """Those of docs/ are checked when .ci/check builds the site."""
+    links = _LINK.findall(page.read_text("utf-8"))
+    assert [path for path in links if not (page.parent / path).exists()] == []
 
 
 @pytest.mark.parametrize("readme", [p for p in _READMES if p.parent in _FOLDERS], ids=_name)

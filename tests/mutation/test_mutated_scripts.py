@@ -1,4 +1,4 @@
-"""A part of the long run of mutated scripts, for a fixed time (docs/reliability.md)."""
+"""A part of the long run of mutated scripts, for a fixed time (docs/explanation/reliability.md)."""
 
 from __future__ import annotations
 

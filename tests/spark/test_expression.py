@@ -21,7 +21,7 @@ from replctl.types import text
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: What is refused of all expressions in data/inputs; docs/differences.md says why.
+#: What is refused of all expressions in data/inputs; docs/explanation/differences.md says why.
 REFUSED = {
     "jb @? '$.datetime(\"HH24\")'",
     "js IS JSON",
