@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""Write the pages of docs/reference that follow from the code.
+
+    .ci/generate_reference.py [--check]
+
+Args:
+    --check: write nothing; exit with 1 if a page is not current.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
+os.environ["COLUMNS"] = "80"  # the width in which help is printed
+
+from test_hint_list import HINTS, PLACES, POSTGRESQL  # noqa: E402
+
+from replctl import errors  # noqa: E402
+from replctl.catalog import schema_table  # noqa: E402
+from replctl.functions.system_views import _EMPTY, _VIEWS  # noqa: E402
+from replctl.psql import help as psql_help  # noqa: E402
+from replctl.psql.main import _run  # noqa: E402
+from replctl.types import builtin  # noqa: E402
+from replctl.types.guc import Setting, settings  # noqa: E402
+from replctl.types.guc_rule import OBEYED, SUPPORTED  # noqa: E402
+
+_REFERENCE = _ROOT / "docs" / "reference"
+_NOTE = "<!-- Written by .ci/generate_reference.py: change the code, not this page. -->"
+
+_COMMANDS = {
+    "sync": "[Monitoring](../guides/monitoring.md) explains the output.",
+    "status": "[Monitoring](../guides/monitoring.md) explains the columns.",
+    "verify": "[Monitoring](../guides/monitoring.md) says what counts as a difference.",
+    "vacuum": "[Retention](../guides/retention.md) says what is removed.",
+    "dump": "[Dumps](../guides/dump.md) says what a dump contains.",
+    "standby create": "[Failover](../guides/failover.md) is the guide to standbys.",
+    "standby sync": "",
+    "standby promote": "",
+    "cluster backup": "[Move, back up and restore](../guides/backup.md) is the guide.",
+    "cluster identify": "",
+    "spark start": "[Spark](../guides/spark.md) is the guide.",
+    "spark status": "",
+    "spark stop": "",
+    "spark prepare": "",
+}
+
+#: Catalogs and views of replication, whose columns the page lists.
+_REPLICATION = (
+    "pg_publication", "pg_publication_rel", "pg_publication_namespace", "pg_publication_tables",
+    "pg_subscription", "pg_subscription_rel", "pg_stat_subscription", "pg_stat_subscription_stats",
+    "pg_stat_subscription_conflicts", "pg_replication_slots", "pg_stat_replication_slots",
+    "pg_stat_replication", "pg_replication_origin", "pg_replication_origin_status",
+    "pg_stat_activity",
+)  # fmt: skip
+
+
+def _fenced(text: str) -> list[str]:
+    return ["```text", text.rstrip("\n"), "```", ""]
+
+
+def _page(title: str, *purpose: str) -> list[str]:
+    return [f"# {title}", "", _NOTE, "", *purpose, ""]
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _table(*names: str) -> list[str]:
+    return [_row(*names), "|" + "---|" * len(names)]
+
+
+def _command_help(name: str) -> str:
+    output = StringIO()
+    with redirect_stdout(output):
+        assert _run([*name.split(), "--help"]) == 0
+    return output.getvalue()
+
+
+def commands() -> list[str]:
+    """Return the page of the commands and their options."""
+    lines = _page(
+        "Commands and options",
+        "`replctl` alone runs SQL, as psql does. The other commands work on a whole cluster.",
+    )
+    lines += ["## replctl", "", *_fenced(psql_help.OPTIONS)]
+    for name, more in _COMMANDS.items():
+        lines += [f"## replctl {name}", "", *_fenced(_command_help(name))]
+        lines += [more, ""] if more else []
+    return lines
+
+
+def backslash_commands() -> list[str]:
+    """Return the page of the backslash commands and the variables."""
+    lines = _page(
+        "Backslash commands and variables",
+        "`\\?` prints the first list, and `\\? variables` the second. They are psql's, and `\\sync`.",
+    )
+    lines += ["## Backslash commands", "", *_fenced(psql_help.slash_commands(None))]
+    return [*lines, "## Variables", "", *_fenced(psql_help.VARIABLES)]
+
+
+def statement_syntax() -> list[str]:
+    """Return the page of the syntax that `\\h` prints."""
+    lines = _page(
+        "Syntax of the main statements",
+        "`\\h NAME` prints this. [Statements](statements.md) lists all statements and replctl's own"
+        " options.",
+    )
+    for name, (description, syntax) in sorted(psql_help._SQL.items()):
+        link = f"https://www.postgresql.org/docs/17/sql-{name.lower().replace(' ', '')}.html"
+        lines += [f"## {name}", "", f"{description.capitalize()} ([PostgreSQL]({link})).", ""]
+        lines += _fenced(syntax)
+    return lines
+
+
+def _value(setting: Setting) -> str:
+    return f"`{setting.boot_value}{setting.unit}`" if setting.boot_value else "empty"
+
+
+def settings_page() -> list[str]:
+    """Return the page of the settings."""
+    known = settings()
+    lines = _page(
+        "Settings",
+        "`SET`, `ALTER ROLE ... SET`, `ALTER DATABASE ... SET` and `ALTER SYSTEM` change settings;"
+        " `SHOW` shows them.",
+    )
+    lines += [
+        "The context says who may change a setting: `user` everybody, `superuser` superusers.",
+        "`sighup` and `postmaster` settings are changed by `ALTER SYSTEM`, `internal` ones never.",
+        "",
+    ]
+    for title, names in (
+        ("Settings of replctl", [name for name in known if name.startswith("replctl.")]),
+        ("Settings of PostgreSQL that have an effect", sorted(OBEYED - {*SUPPORTED})),
+    ):
+        lines += [f"## {title}", "", *_table("setting", "default", "context", "meaning")]
+        for name in names:
+            if name in known and (name.startswith("replctl.") == title.endswith("replctl")):
+                found = known[name]
+                meaning = f"{found.description} {found.extra_description}".strip()
+                lines.append(_row(f"`{found.name}`", _value(found), found.context, meaning))
+        lines.append("")
+    lines += ["## Settings with supported values only", ""]
+    lines += ["Other values are refused (0A000), because they would change results.", ""]
+    lines += _table("setting", "supported values")
+    for name, values in sorted(SUPPORTED.items()):
+        lines.append(
+            _row(f"`{name}`", ", ".join(f"`{value}`" if value else "empty" for value in values))
+        )
+    lines += ["", "## Settings without effect", ""]
+    lines += ["No result of a statement depends on these. They take every value of PostgreSQL.", ""]
+    lines += _table("setting", "meaning in PostgreSQL")
+    for key, setting in known.items():
+        if key not in OBEYED and key not in SUPPORTED:
+            lines.append(_row(f"`{setting.name}`", setting.description))
+    return lines
+
+
+def views() -> list[str]:
+    """Return the page of the catalogs and views."""
+    known = builtin.system_relations()
+    lines = _page(
+        "Catalogs and views",
+        "Queries of these never start Spark. Names and columns are those of PostgreSQL 17.",
+    )
+    lines += [
+        "`pg_stat_subscription_conflicts` is replctl's own: it counts conflicts as PostgreSQL 18"
+        " does.",
+        "",
+        "## Replication",
+        "",
+    ]
+    for name in _REPLICATION:
+        lines += [f"### {name}", "", *_table("column", "type")]
+        lines += [_row(f"`{column}`", type_) for column, type_ in known[name].columns]
+        lines.append("")
+    has = [name for name in known if name in _VIEWS or name in schema_table.metadata.tables]
+    empty = [name for name in known if name in _EMPTY and name not in has]
+    for title, said, names in (
+        ("Other catalogs and views", "These have rows.", set(has) - {*_REPLICATION}),
+        ("Always empty", "replctl has no objects of these kinds.", set(empty)),
+    ):
+        shown = ", ".join(f"`{name}`" for name in sorted(names))
+        lines += [f"## {title}", "", said, "", f"{shown}.", ""]
+    return [*lines, 'All others are refused: `catalog "pg_locks" is not supported`.']
+
+
+def _literal(node: ast.expr) -> str | None:
+    """Return a text, with `...` for what is filled in; None if it is computed."""
+    match node:
+        case ast.Constant(str() as value):
+            return value
+        case ast.JoinedStr(values):
+            return "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "..." for part in values
+            )
+    return None
+
+
+def _hinted() -> Iterator[tuple[str, str, str]]:
+    """Yield SQLSTATE, message and HINT of the errors whose HINT is replctl's own."""
+    for place in PLACES:
+        path = _ROOT / "replctl" / place
+        for module in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                    continue
+                error = getattr(errors, node.func.id, None)
+                hints = [item.value for item in node.keywords if item.arg == "hint"]
+                if not (isinstance(error, type) and issubclass(error, errors.PostgresError)):
+                    continue
+                if node.args and hints and (message := _literal(node.args[0])) is not None:
+                    yield error.sqlstate, message, _literal(hints[0]) or ""
+
+
+def hints() -> list[str]:
+    """Return the page of the errors with a HINT of replctl's."""
+    lines = _page(
+        "Errors with a hint",
+        "replctl's own errors that say what helps. Other errors are PostgreSQL's, to the letter.",
+    )
+    lines += [
+        "`...` is filled in by the error. Where the hint is empty here, the error has the exact"
+        " statement or command for your case.",
+        "",
+    ]
+    theirs = {text.replace("{}", "...") for text, test in HINTS.items() if test == POSTGRESQL}
+    found = defaultdict(set)
+    for sqlstate, message, hint in _hinted():
+        if hint not in theirs:
+            found[sqlstate].add((message, hint))
+    for sqlstate, errors_of_it in sorted(found.items()):
+        lines += [f"## {sqlstate}", "", *_table("error", "hint")]
+        lines += [
+            _row(f"`{message}`", hint and f"`{hint}`") for message, hint in sorted(errors_of_it)
+        ]
+        lines.append("")
+    return lines
+
+
+_PAGES = {
+    "commands.md": commands,
+    "backslash-commands.md": backslash_commands,
+    "syntax.md": statement_syntax,
+    "settings.md": settings_page,
+    "views.md": views,
+    "hints.md": hints,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with --check name those that are not current.
+
+    Returns:
+        1 if --check has found one, else 0.
+    """
+    stale = 0
+    for name, page in _PAGES.items():
+        path = _REFERENCE / name
+        text = "\n".join(page()).rstrip("\n") + "\n"
+        if "--check" not in arguments:
+            path.write_text(text, "utf-8")
+        elif not path.exists() or path.read_text("utf-8") != text:
+            print(f"{path.relative_to(_ROOT)} is not current: run .ci/generate_reference.py")
+            stale = 1
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
