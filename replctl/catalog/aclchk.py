@@ -224,6 +224,10 @@ class Privileges:
         Raises:
             InsufficientPrivilege: it has none of these privileges on the sequence.
         """
+        key = (Privileges.check_sequence, self.role_oid, oid, letters)
+        self.catalog.cached(key, lambda: self._check_sequence(oid, letters))
+
+    def _check_sequence(self, oid: int, letters: str) -> None:
         sequence = get_relation(self.catalog, oid)
         if sequence is None or sequence.kind != "S":
             return

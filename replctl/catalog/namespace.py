@@ -84,7 +84,7 @@ class SearchPath:
         """Return the OID of a schema, whether it is searched or not."""
         if name == "pg_temp":
             name = self.temporary_schema or name
-        return find_schema(self._catalog, name)
+        return self._catalog.cached((find_schema, name), lambda: find_schema(self._catalog, name))
 
     def rows(self, table: str, schema_name: str | None, name: str) -> list[tuple[int, Any]]:
         """Return rows of objects with a name, each with the place of its schema in the search

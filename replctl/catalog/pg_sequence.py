@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import field
 from typing import Literal, TypeAlias, TypeVar
 
@@ -30,6 +31,8 @@ from replctl.types import builtin
 State: TypeAlias = tuple[int, bool]
 
 _NEXTVAL = 1574  # nextval(regclass) in pg_proc
+#: So many values a query takes at most in one transaction of the catalog.
+_PORTION = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +227,38 @@ def _select(catalog: Catalog, *where: ColumnElement[bool]) -> list[Sequence]:
     ]
 
 
+@dataclass
+class _Portion:
+    """Values that a query has taken from a sequence in advance.
+
+    Attributes:
+        values: all of them; the last one is the sequence's last value.
+        given: so many of them were given.
+    """
+
+    values: range
+    given: int = 0
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.given == len(self.values)
+
+
 def _next_values(catalog: Catalog, connection: Connection, relid: int, count: int) -> range:
     relation, sequence = _sequence(catalog, relid)
     return values_after(sequence, relation.name, *_state(connection, relid), count)
+
+
+def _at_most(catalog: Catalog, connection: Connection, relid: int, count: int) -> range:
+    """Return so many of the next values, or fewer near the end of the sequence; at least one."""
+    relation, sequence = _sequence(catalog, relid)
+    state = _state(connection, relid)
+    while count > 1:
+        values = _values_after(sequence, *state, count)
+        if values is not None:
+            return values
+        count //= 2
+    return values_after(sequence, relation.name, *state, 1)
 
 
 def values_after(
@@ -270,6 +302,26 @@ class SequenceValues:
     cluster: Cluster
     _current: dict[int, int] = field(default_factory=dict, init=False)
     _last: int = field(default=0, init=False)  # the sequence that lastval() is about
+    _portions: dict[int, _Portion] | None = field(default=None, init=False)  # None: not in a query
+
+    @contextmanager
+    def in_portions(self) -> Iterator[None]:
+        """Within a query, take single values in portions, each twice as large as the one before:
+        a transaction of the catalog for each value takes some milliseconds.
+
+        Values that are left at the end go back, except where another session has taken values
+        since: the sequence then has a gap, as after a crash.
+        """
+        if self._portions is not None:
+            yield
+            return
+        self._portions = {}
+        try:
+            yield
+        finally:
+            portions, self._portions = self._portions, None
+            for relid, portion in portions.items():
+                self._give_back(relid, portion)
 
     def take(self, catalog: Catalog, relid: int, count: int = 1) -> range:
         """Return the next values of a sequence.
@@ -281,14 +333,44 @@ class SequenceValues:
             SequenceGeneratorLimitExceeded: it has not so many left (2200H).
             WrongObjectType: it is no sequence (42809).
         """
-        with self.cluster.begin(write=True) as connection:
-            values = _next_values(catalog, connection, relid, count)
-            if values:
-                put_state(connection, relid, values[-1], is_called=True)
+        if self._portions is not None and count == 1:
+            values = self._of_portion(catalog, relid, self._portions)
+        else:
+            self._end_portion(relid)
+            with self.cluster.begin(write=True) as connection:
+                values = _next_values(catalog, connection, relid, count)
+                if values:
+                    put_state(connection, relid, values[-1], is_called=True)
         if values:
             self._current[relid] = values[-1]
             self._last = relid
         return values
+
+    def _of_portion(self, catalog: Catalog, relid: int, portions: dict[int, _Portion]) -> range:
+        """Return one value, as a range."""
+        portion = portions.get(relid)
+        if portion is None or portion.is_used_up:
+            wanted = 1 if portion is None else min(2 * len(portion.values), _PORTION)
+            with self.cluster.begin(write=True) as connection:
+                portion = _Portion(_at_most(catalog, connection, relid, wanted))
+                put_state(connection, relid, portion.values[-1], is_called=True)
+            portions[relid] = portion
+        portion.given += 1
+        return portion.values[portion.given - 1 : portion.given]
+
+    def _end_portion(self, relid: int) -> None:
+        portion = (self._portions or {}).pop(relid, None)
+        if portion is not None:
+            self._give_back(relid, portion)
+
+    def _give_back(self, relid: int, portion: _Portion) -> None:
+        if portion.is_used_up:
+            return
+        state = state_schema.sequence_state
+        of_portion = (state.c.relid == relid, state.c.last_value == portion.values[-1])
+        given = portion.values[portion.given - 1]
+        with self.cluster.begin(write=True) as connection:
+            connection.execute(update(state).where(*of_portion).values(last_value=given))
 
     def take_first(self, catalog: Catalog, relid: int, count: int) -> None:
         """Take the first values of a sequence that the transaction of `catalog` has made."""
@@ -345,6 +427,7 @@ class SequenceValues:
                 f'setval: value {value} is out of bounds for sequence "{relation.name}"'
                 f" ({sequence.minimum}..{sequence.maximum})"
             )
+        self._end_portion(relid)
         with self.cluster.begin(write=True) as connection:
             put_state(connection, relid, value, is_called=is_called)
         if is_called:

@@ -33,8 +33,11 @@ def give_storage(catalog: Catalog, relation: Relation) -> None:
     wanted = relative_location(catalog.database_oid, relation.oid)
     location = _free_location(catalog, wanted)
     insert_storage(catalog, relation.oid, location, is_adopted=False, has_location=False)
+    taken = storage_names(catalog, relation.oid)
     for column in relation.columns:
-        give_storage_column(catalog, relation.oid, column)
+        name = free_name(column.name, taken)
+        taken.add(name.lower())
+        insert_storage_column(catalog, relation.oid, column.attnum, name)
 
 
 def _free_location(catalog: Catalog, wanted: str) -> str:

@@ -277,13 +277,14 @@ def _listed_rows(
     if inner.last_set is not None:
         return None
     by_attnum = [{c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows]
-    full = [
-        tuple(
-            with_sequence_values(dialect.context, c, _checked(dialect, _value_of(c, values)))
-            for c in stored
-        )
-        for values in by_attnum
-    ]
+    with dialect.context.sequences.in_portions():
+        full = [
+            tuple(
+                with_sequence_values(dialect.context, c, _checked(dialect, _value_of(c, values)))
+                for c in stored
+            )
+            for values in by_attnum
+        ]
     if not stored:
         return _NewRows(stored, None, f"SELECT 1 AS w0 FROM range({len(rows)})")
     if all(isinstance(value, nodes.Const) for row in full for value in row):

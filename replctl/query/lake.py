@@ -149,6 +149,9 @@ class LakeDialect:
     def recursive_side(self, query: Query, text: str) -> str:
         return f"SELECT * FROM ({text}) AS q"
 
+    def is_computed_once(self, query: Query) -> bool:
+        return True  # Spark does not merge projections of what is not deterministic
+
     @property
     def has_all(self) -> bool:
         return True

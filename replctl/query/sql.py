@@ -58,6 +58,10 @@ class Dialect(Protocol):
     def recursive_side(self, query: Query, text: str) -> str:
         """Return the first side of a recursive UNION, of the text of its query."""
 
+    def is_computed_once(self, query: Query) -> bool:
+        """Return whether the engine computes each column of a subquery once for each of its rows,
+        however often it is used."""
+
     @property
     def has_all(self) -> bool:
         """Return whether the engine has INTERSECT ALL and EXCEPT ALL."""
@@ -108,7 +112,8 @@ class QueryWriter:
         for cte in ctes:
             columns = ", ".join(f"c{i}" for i in range(1, len(cte.query.columns) + 1))
             text = self._recursive(cte.query) if cte.is_recursive else self.write(cte.query)
-            shown.append(f"{_cte_name(cte.name)}({columns}) AS ({text})")
+            kept = "" if self._dialect.is_computed_once(cte.query) else "MATERIALIZED "
+            shown.append(f"{_cte_name(cte.name)}({columns}) AS {kept}({text})")
         recursive = "RECURSIVE " if any(cte.is_recursive for cte in ctes) else ""
         return f"WITH {recursive}{', '.join(shown)} "
 
@@ -306,6 +311,8 @@ class QueryWriter:
                 return f"{_cte_name(item.name)} AS r{item.varno}"
             case FromSubquery():
                 text = f"({self.write(item.query)})"
+                if not self._dialect.is_computed_once(item.query):
+                    text = _kept_apart(text)
                 if item.is_lateral:
                     text = self._dialect.lateral(item, text)
                 return f"{text} AS r{item.varno}"
@@ -333,6 +340,12 @@ def _output_vars(query: Query) -> list[nodes.Var]:
         nodes.Var(i, column.type, column.typmod, column.collation, varno=0)
         for i, column in enumerate(query.columns, start=1)
     ]
+
+
+def _kept_apart(subquery: str) -> str:
+    """Return a subquery that SQLite computes row by row, but does not flatten (restriction 19 of
+    flattenSubquery in select.c), and of which it leaves no column out (it is a CTE)."""
+    return f"(WITH kept AS (SELECT * FROM {subquery} AS q LIMIT -1) SELECT * FROM kept WHERE 1)"
 
 
 def _any_value(expr: Any) -> nodes.Aggref:

@@ -35,6 +35,7 @@ from replctl.query.tree import (
     FromTable,
     Query,
     functions_of,
+    is_volatile,
     lateral_subqueries,
     set_functions_of,
 )
@@ -79,7 +80,7 @@ def run_query(
     calls = PythonCalls(context, driver)
     writer = QueryWriter(_Dialect(context, driver, calls, query))
     statement = writer.write(query)
-    with calls.raising():
+    with calls.raising(), context.sequences.in_portions():
         rows = context.catalog.driver_rows(statement)
     forms = [form(context.environment, result.type) for result in query.columns]
     return [
@@ -189,6 +190,9 @@ class _Dialect:
         return is_exact(expr.type)
 
     # -- clauses
+
+    def is_computed_once(self, query: Query) -> bool:
+        return not is_volatile(self._context.environment, query)
 
     @property
     def has_all(self) -> bool:

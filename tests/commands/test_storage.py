@@ -10,6 +10,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from sqlalchemy import event
 
 from replctl import spark
 from replctl.catalog.open_cluster import open_cluster
@@ -50,6 +51,22 @@ def test_column_names_are_made_fit_for_storage(session: Session) -> None:
     assert relation.storage is not None
     names = [relation.storage.columns[c.attnum].name for c in relation.columns]
     assert names == ["A_b", "a_b_2", "__1", "a_b_3"]
+
+
+def test_each_column_of_a_table_takes_as_many_queries(session: Session) -> None:
+    statements: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_others: Any) -> None:
+        statements.append(statement)
+
+    counts = []
+    event.listen(session.cluster.engine, "before_cursor_execute", note)
+    for count in (1, 50, 100, 150):
+        statements.clear()
+        _run(session, f"create table t{count} ({', '.join(f'c{i} int' for i in range(count))})")
+        counts.append(len(statements))
+    event.remove(session.cluster.engine, "before_cursor_execute", note)
+    assert counts[3] - counts[2] == counts[2] - counts[1] == 50 * 2  # attribute, name in storage
 
 
 def test_ddl_without_rows_needs_no_spark(session: Session) -> None:
