@@ -15,17 +15,9 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 _MASTER = "local[2]"
-#: One thread collects garbage, since other workers use the processors.  Methods run ten times as
-#: often as usual before the second compiler takes them: in the first minutes of a JVM it would take
-#: a third of the processors' time, and nothing is faster for it.
-_JAVA_OPTIONS = (
-    "-XX:+UseSerialGC",
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
-    "-XX:Tier4BackEdgeThreshold=400000",
-)
-_PROPERTIES = {"spark.driver.extraJavaOptions": " ".join(_JAVA_OPTIONS)}
+#: One thread collects garbage, since other workers use the processors.
+_JAVA_OPTIONS = "-XX:+UseSerialGC"
+_PROPERTIES = {"spark.driver.extraJavaOptions": _JAVA_OPTIONS}
 _REMOTE = os.environ.get("SPARK_REMOTE")  # before other fixtures hide it
 
 

@@ -2,7 +2,7 @@
 
 Actions are drawn evenly from owner_actions, by delta-rs where it can write the table; plain Spark
 compares the ends.  A history stops only at an action that may stop, and becomes equal by its HINT.
-REPLCTL_TEST_HISTORIES is how many there are, 20 short ones where it is not set; REPLCTL_TEST_SEED
+REPLCTL_TEST_HISTORIES is how many there are, 8 short ones where it is not set; REPLCTL_TEST_SEED
 makes them others.  Each has a table and a subscription of its own; one sync serves a batch.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-_HISTORIES = int(os.environ.get("REPLCTL_TEST_HISTORIES", "20"))
+_HISTORIES = int(os.environ.get("REPLCTL_TEST_HISTORIES", "8"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 _BATCH = 20
 #: How many actions a history has, and between how many syncs.
