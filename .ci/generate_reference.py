@@ -235,6 +235,7 @@ def hints() -> list[str]:
         " statement or command for your case.",
         "",
     ]
+    lines += ["[Troubleshooting](../guides/troubleshooting.md) explains the frequent ones.", ""]
     theirs = {text.replace("{}", "...") for text, test in HINTS.items() if test == POSTGRESQL}
     found = defaultdict(set)
     for sqlstate, message, hint in _hinted():
