@@ -16,6 +16,9 @@ from replctl.parser.parse import parse
 _ROOT = Path(__file__).parent.parent
 _DOCS = _ROOT / "docs"
 _SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: A command in code, up to the end of the line, a pipe, or the end of the code.
+_COMMAND = re.compile(r"\breplctl ((?:spark |standby |cluster )?[a-z]+)\b([^`|\n]*)")
+_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
 _VARIABLES = (r"(SPARK|REPLCTL|PG|XDG|JAVA|JDK|PSQL|HTTPS?|NO)_?[A-Z_]*", "TERM", "SHELL", "HOME")
 
 
@@ -63,3 +66,20 @@ def test_variables_of_the_environment_are_listed() -> None:
     assert asked >= {"REPLCTL_HOME", "SPARK_REMOTE", "PGUSER"}
     asked -= {"SPARK_HOME"}  # replctl sets it for executors
     assert {name for name in asked if f"`{name}`" not in page} == set()
+
+
+def _help() -> dict[str, str]:
+    """Return the help of each subcommand, as the page of the commands has it."""
+    page = (_DOCS / "reference" / "commands.md").read_text("utf-8")
+    sections = re.findall(r"^## replctl (.+?)$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    return dict(sections)
+
+
+@pytest.mark.parametrize("page", [*_pages(), _ROOT / "README.md"], ids=lambda page: page.stem)
+def test_commands_of_a_page_have_the_options_that_it_names(page: Path) -> None:
+    known, wrong = _help(), []
+    assert len(known) > 10
+    for name, rest in _COMMAND.findall(page.read_text("utf-8")):
+        if name in known:
+            wrong += [f"{name} {o}" for o in _OPTION.findall(rest) if o not in known[name]]
+    assert wrong == []

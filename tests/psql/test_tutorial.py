@@ -1,4 +1,5 @@
-"""The tutorial (docs/tutorial/index.md): its commands work, and print what it shows."""
+"""The tutorial (docs/tutorial/index.md) and the session of README.md: their commands work, and
+print what the pages show."""
 
 from __future__ import annotations
 
@@ -6,13 +7,18 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
-_PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "index.md"
+_ROOT = Path(__file__).parents[2]
+_PAGE = _ROOT / "docs" / "tutorial" / "index.md"
 #: A block of commands, and what they print where the page shows it.
 _BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+#: The session of README.md: what is typed after a prompt, and what the last statement prints.
+_TYPED = re.compile(r"^    \w+=# (.*)$", re.MULTILINE)
+_PRINTED = re.compile(r"^    \w+=# SELECT .*\n((?:    .*\n)+)", re.MULTILINE)
 _LSN = re.compile(r"\b0/[0-9A-F]+\b")
 _END = "-- end of block"
 
@@ -49,3 +55,19 @@ def test_the_tutorial_prints_what_it_shows(tmp_path: Path, connect_server: str) 
     for (commands, shown), actual in zip(blocks, printed, strict=False):
         if shown:
             assert _comparable(actual) == _comparable(shown), commands
+
+
+@pytest.mark.spark
+def test_the_session_of_the_readme(tmp_path: Path, connect_server: str) -> None:
+    page = (_ROOT / "README.md").read_text("utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "replctl", "-X", "-q", "--home", str(tmp_path / "cluster")],
+        input="\n".join(_TYPED.findall(page)),
+        env={**os.environ, "SPARK_REMOTE": connect_server},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    [shown] = _PRINTED.findall(page)
+    assert _comparable(done.stdout) == _comparable(textwrap.dedent(shown))
