@@ -42,6 +42,7 @@ _COMMANDS = {
     "verify": "[Monitoring](../guides/monitoring.md) says what counts as a difference.",
     "vacuum": "[Retention](../guides/retention.md) says what is removed.",
     "dump": "[Dumps](../guides/dump.md) says what a dump contains.",
+    "schema": "[Schema changes](../guides/schema-changes.md) shows how to use it.",
     "standby create": "[Failover](../guides/failover.md) is the guide to standbys.",
     "standby sync": "",
     "standby promote": "",

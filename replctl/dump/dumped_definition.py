@@ -12,13 +12,13 @@ from replctl.catalog.aclchk import function_acl
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_proc import UserFunction, UserOperator, list_functions, list_operators
-from replctl.catalog.pg_type import enum_labels, type_name
-from replctl.catalog.ruleutils import domain_constraint_definition, domain_default
+from replctl.catalog.pg_type import type_name
+from replctl.catalog.type_definition import domain_statements, enum_statement
 from replctl.dump.dumped_privilege import acl_entries
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, expression_keys, type_key
 from replctl.errors import FeatureNotSupported
-from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 _DATABASE_OWNER = 6171
 #: What schema public begins with (initdb.c).
@@ -80,12 +80,10 @@ def types(source: Source) -> Iterator[Entry]:
 def _enum(source: Source, row: Any) -> Entry:
     oid, schema_name = int(row.oid), source.schema_name(int(row.typnamespace))
     name = quote_qualified_identifier(schema_name, row.typname)
-    labels = enum_labels(source.catalog, type_name(oid))
-    items = ",".join(f"\n    {quote_string(label)}" for label in labels)
     entry = Entry(
         "TYPE",
         row.typname,
-        f"CREATE TYPE {name} AS ENUM ({items}\n);\n",
+        f"{enum_statement(source.environment, type_name(oid))};\n",
         schema_name,
         source.role_name(int(row.typowner)),
         f"TYPE {name}",
@@ -95,36 +93,17 @@ def _enum(source: Source, row: Any) -> Entry:
 
 
 def _domain(source: Source, row: Any) -> Entry:
-    """Return CREATE DOMAIN, with the constraints that are not validated behind it (dumpDomain)."""
+    """Return CREATE DOMAIN, with the constraints that are not validated after it (dumpDomain)."""
     oid, schema_name = int(row.oid), source.schema_name(int(row.typnamespace))
     name = quote_qualified_identifier(schema_name, row.typname)
     domain = get_domain(source.catalog, type_name(oid))
-    text = f"CREATE DOMAIN {name} AS {source.environment.format_type(domain.base, domain.typmod)}"
-    own, base = source.environment.type(domain.name), source.environment.type(domain.base)
-    if own.collation is not None and own.collation != base.collation:
-        text += f" COLLATE pg_catalog.{quote_identifier(own.collation)}"
-    not_null = next((item for item in domain.constraints if item.check is None), None)
-    if not_null is not None:
-        is_usual = not_null.name == f"{row.typname}_not_null"
-        text += "" if is_usual else f" CONSTRAINT {quote_identifier(not_null.name)}"
-        text += " NOT NULL"
-    if domain.default is not None:
-        text += f" DEFAULT {domain_default(source.environment, domain.default)}"
-    later = ""
-    for item in domain.constraints:
-        if item.check is None:
-            continue
-        definition = domain_constraint_definition(source.environment, item)
-        constraint = f"CONSTRAINT {quote_identifier(item.name)} {definition}"
-        if item.is_validated:
-            text += f"\n\t{constraint}"
-        else:
-            later += f"\nALTER DOMAIN {name}\n    ADD {constraint};\n"
+    statements = domain_statements(source.environment, type_name(oid))
+    text = "\n".join(f"{statement};\n" for statement in statements)
     checks = [item.check for item in domain.constraints]
     entry = Entry(
         "DOMAIN",
         row.typname,
-        f"{text};\n{later}",
+        text,
         schema_name,
         source.role_name(int(row.typowner)),
         f"DOMAIN {name}",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from replctl.catalog.commit_digest import digest_at
+from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, find_relation_oid, leaf_partitions, load_relations
 from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_namespace import find_schema
@@ -28,12 +29,14 @@ from replctl.lake.column_fault import check_copyable
 from replctl.lake.delta_files import table_size
 from replctl.lake.file_access import check_readable
 from replctl.lake.past_snapshot import past_snapshot
+from replctl.lake.published_definition import table_definition
 from replctl.lake.recovery import recover
 from replctl.lake.remote_relation import check_filters, relation_name, remote_table
 from replctl.lake.table_read import enter_foreign_versions, numbered_as
 from replctl.lake.version_chain import replaced
 from replctl.replication.node import RemoteRelation, Rows, Snapshot
 from replctl.replication.published_relation import PublicationSet, TableToCopy
+from replctl.replication.table_definition import TableDefinition
 from replctl.session import Session
 from replctl.spark import CopySource, copied_sql
 
@@ -83,6 +86,19 @@ class PublishedTables:
         for table in tables:
             check_filters(self._session, table.relation, table.filters)
         return [remote_table(table) for table in tables]
+
+    def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
+        """Return what tables like those of the publications are made of, by schema and name.
+
+        Raises:
+            FeatureNotSupported: the publications list different columns of a table.
+        """
+        with self._session.read() as catalog:
+            environment = CatalogEnvironment(
+                catalog, self._session.database_name, (), self._session.role_oid
+            )
+            tables = PublicationSet.of_names(catalog, names).tables_to_copy()
+            return [table_definition(environment, table) for table in tables]
 
     def snapshot(self, schema_name: str, name: str) -> Snapshot:
         """Fix the LSN and the version of each leaf of a relation, in one transaction of the

@@ -59,7 +59,9 @@ class Options:
 
 
 #: Commands in addition to the SQL; a database of such a name takes -d.
-SUBCOMMANDS = ("sync", "status", "verify", "vacuum", "dump", "standby", "spark", "cluster")
+SUBCOMMANDS = (
+    "sync", "status", "verify", "vacuum", "dump", "schema", "standby", "spark", "cluster",
+)  # fmt: skip
 
 #: Long option -> short one, where it has one; a colon marks those with a value.
 _LONG = {

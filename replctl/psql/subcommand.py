@@ -1,5 +1,5 @@
 """Subcommands in addition to the SQL, `replctl sync`, `replctl status`, `replctl verify`, `replctl
-vacuum` and `replctl dump`, read by typer."""
+vacuum`, `replctl dump` and `replctl schema`, read by typer."""
 
 from __future__ import annotations
 
@@ -273,12 +273,40 @@ def _add_dump(app: typer.Typer, parsed: list[Subcommand]) -> None:
         parsed.append(Subcommand(options, run))
 
 
+def _add_schema(app: typer.Typer, parsed: list[Subcommand]) -> None:
+    @app.command(
+        "schema",
+        help="Print the statements that make the published tables that a database does not have.",
+    )
+    def schema(
+        conninfo: Annotated[
+            str, typer.Argument(metavar="CONNINFO", help="Publisher, as in CREATE SUBSCRIPTION.")
+        ],
+        publication: Annotated[
+            list[str], typer.Option("--publication", help="A publication; several are possible.")
+        ],
+        table_options: Annotated[
+            str, typer.Option(metavar="OPTIONS", help="Storage parameters: 'name = value, ...'.")
+        ] = "",
+        database: _Database = None,
+        role: _Role = None,
+        home: Home = None,
+    ) -> None:
+        def run(settings: PsqlSettings) -> bool:
+            from replctl.psql.schema import show_schema
+
+            return show_schema(settings, conninfo, tuple(publication), table_options)
+
+        parsed.append(Subcommand(_options(database, role, home, is_quiet=True), run))
+
+
 _ADD: dict[str, Callable[[typer.Typer, list[Subcommand]], None]] = {
     "sync": _add_sync,
     "status": _add_status,
     "verify": _add_verify,
     "vacuum": _add_vacuum,
     "dump": _add_dump,
+    "schema": _add_schema,
 }
 
 

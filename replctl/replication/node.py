@@ -20,6 +20,7 @@ from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
 from replctl.record import dataclass
 from replctl.replication.log_range import LogRange
+from replctl.replication.table_definition import TableDefinition
 
 if TYPE_CHECKING:
     from replctl.replication.conflict_type import ConflictType
@@ -282,6 +283,9 @@ class PublishedTables(Protocol):
 
     def relations(self, names: Sequence[str]) -> list[RemoteRelation]:
         """Return the relations of the publications, by name."""
+
+    def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
+        """Return what tables like those of the publications are made of, by name."""
 
     def snapshot(self, schema: str, name: str) -> Snapshot:
         """Fix a state of a relation to copy."""

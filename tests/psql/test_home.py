@@ -21,6 +21,7 @@ from replctl.spark import Server, ServerConf
         "verify",
         "vacuum",
         "dump --schema-only",
+        "schema dbname=postgres --publication p",
         "spark status",
         "spark stop",
         "standby sync",
@@ -45,7 +46,7 @@ def test_no_cluster_is_made_by_looking_for_it(
         assert outcome.stderr.endswith(f'there is no cluster in "{directory}"\n')
     monkeypatch.setenv("REPLCTL_HOME", str(mistyped))
     assert psql(*arguments).exit_code == 2
-    if arguments[0] in ("sync", "status", "vacuum", "dump"):
+    if arguments[0] in ("sync", "status", "vacuum", "dump", "schema"):
         assert psql(*arguments, "-d", f"host={mistyped}").exit_code == 2
     assert not mistyped.exists()
     assert list(empty.iterdir()) == []

@@ -1,0 +1,102 @@
+"""Published tables as a subscriber has to have them, from the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import Column, Index, Relation
+from replctl.catalog.pg_description import get_comment
+from replctl.catalog.pg_type import type_oid, type_schema_oid
+from replctl.catalog.type_definition import domain_statements, enum_statement
+from replctl.replication.published_relation import TableToCopy
+from replctl.replication.table_definition import (
+    ColumnDefinition,
+    TableDefinition,
+    TypeDefinition,
+)
+from replctl.types.quote import quote_string
+
+
+def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> TableDefinition:
+    """Return the definition of a published table.
+
+    Its columns are plain there: defaults, generated columns, identities and partitions are the
+    publisher's own.
+
+    Args:
+        environment: without a search path, so that all names have their schemas.
+    """
+    relation = table.relation
+    columns = [column for column in relation.columns if column.attnum in table.columns]
+    names = {column.attnum: column.name for column in columns}
+    key = relation.primary_key
+    identity = None
+    if relation.replica_identity == "i":
+        identity = next((i for i in relation.indexes if i.is_replica_identity), None)
+    if identity is not None and key is not None and identity.oid == key.oid:
+        identity = None
+    types: dict[str, TypeDefinition] = {}
+    for column in columns:
+        types |= {name: _type(environment, name) for name in _types(environment, column)}
+    return TableDefinition(
+        relation.schema,
+        relation.name,
+        tuple(_column(environment, relation, column) for column in columns),
+        None if key is None else _key(key, names),
+        None if identity is None else _key(identity, names),
+        relation.replica_identity == "f",
+        get_comment(environment.catalog, "pg_class", relation.oid),
+        tuple(types.values()),
+    )
+
+
+def _key(index: Index, names: dict[int, str]) -> tuple[str, tuple[str, ...]] | None:
+    """Return the name and the columns of an index; None if one of them is not published."""
+    if not names.keys() >= set(index.key):
+        return None
+    return index.name, tuple(names[attnum] for attnum in index.key)
+
+
+def _column(
+    environment: CatalogEnvironment, relation: Relation, column: Column
+) -> ColumnDefinition:
+    usual = environment.type(column.declared_type).collation
+    is_usual = column.collation is None or column.collation == (usual or "default")
+    return ColumnDefinition(
+        column.name,
+        environment.format_type(column.declared_type, column.declared_typmod),
+        None if is_usual else column.collation,
+        column.not_null,
+        get_comment(environment.catalog, "pg_class", relation.oid, column.attnum),
+    )
+
+
+def _types(environment: CatalogEnvironment, column: Column) -> Iterator[str]:
+    """Yield the enums and domains that a column needs, a domain after what it is over."""
+    name = column.declared_type
+    needed: list[str] = []
+    while name.startswith("@"):
+        type_ = environment.type(name)
+        if type_.is_array:
+            name = type_.element or ""
+            continue
+        if type_.kind not in ("d", "e"):
+            break
+        needed.append(name)
+        name = environment.domain_base(type_)[0] if type_.kind == "d" else ""
+    yield from reversed(needed)
+
+
+def _type(environment: CatalogEnvironment, name: str) -> TypeDefinition:
+    type_ = environment.type(name)
+    if type_.kind == "e":
+        word, statements = "TYPE", [enum_statement(environment, name)]
+    else:
+        word, statements = "DOMAIN", domain_statements(environment, name)
+    comment = get_comment(environment.catalog, "pg_type", type_oid(name))
+    if comment is not None:
+        shown = environment.format_type(name)
+        statements.append(f"COMMENT ON {word} {shown} IS {quote_string(comment)}")
+    schema_name = environment.schema_name(type_schema_oid(environment.catalog, name)) or ""
+    return TypeDefinition(schema_name, type_.sql_name, tuple(statements))

@@ -1,0 +1,43 @@
+"""`replctl schema`: what a subscription with create_tables = true would make."""
+
+from __future__ import annotations
+
+import sys
+
+from replctl.catalog.pg_subscription import Subscription
+from replctl.commands.create_missing import missing_statements
+from replctl.conninfo import parse_conninfo
+from replctl.errors import UndefinedObject
+from replctl.open_node import open_publisher
+from replctl.psql.psql_settings import PsqlSettings
+from replctl.psql.reporting import reporting_errors
+
+
+def show_schema(
+    settings: PsqlSettings, conninfo: str, publications: tuple[str, ...], table_options: str
+) -> bool:
+    """Print the statements that make the published tables that the session's database lacks.
+
+    Args:
+        conninfo: the publisher, as in CREATE SUBSCRIPTION.
+        table_options: storage parameters of new tables; "" for none.
+
+    Returns:
+        Whether that succeeded; what failed is reported.
+    """
+    session = settings.session
+    assert session is not None
+    with reporting_errors(settings, None) as succeeded:
+        parse_conninfo(conninfo)
+        reader = Subscription(
+            0, session.database_oid, "", session.role_oid, conninfo, publications, None,
+            enabled=False,
+        )  # fmt: skip
+        with open_publisher(session, reader) as publisher:
+            missing = publisher.tables.missing_publications(publications)
+            if missing:
+                raise UndefinedObject(f'publication "{missing[0]}" does not exist')
+            definitions = publisher.tables.definitions(publications)
+        statements = missing_statements(session, definitions, lambda name: name, table_options)
+        sys.stdout.write("\n".join(f"{statement};\n" for statement in statements))
+    return bool(succeeded)

@@ -1,0 +1,104 @@
+"""The definitions of published tables, and the statements that make tables like them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from replctl.record import dataclass
+from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A published column.
+
+    Attributes:
+        type: as CREATE TABLE has it, with its schema: `numeric(10,2)`, `public.mood`.
+        collation: None for that of the type.
+    """
+
+    name: str
+    type: str
+    collation: str | None = None
+    not_null: bool = False
+    comment: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the column as an item of CREATE TABLE."""
+        text = f"{quote_identifier(self.name)} {self.type}"
+        if self.collation is not None:
+            text += f" COLLATE pg_catalog.{quote_identifier(self.collation)}"
+        return text + (" NOT NULL" if self.not_null else "")
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDefinition:
+    """An enum or a domain that published columns have.
+
+    Attributes:
+        statements: that make it, each without its semicolon.
+    """
+
+    schema: str
+    name: str
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A published table, as far as a subscriber needs it.
+
+    Attributes:
+        columns: those that are published, in their order.
+        primary_key: its name and columns; None if a column of it is not published.
+        identity: the name and the columns of another index that is the replica identity.
+        is_identified_by_row: the replica identity is FULL.
+        types: that a user made, each after those that it needs.
+    """
+
+    schema: str
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    primary_key: tuple[str, tuple[str, ...]] | None = None
+    identity: tuple[str, tuple[str, ...]] | None = None
+    is_identified_by_row: bool = False
+    comment: str | None = None
+    types: tuple[TypeDefinition, ...] = ()
+
+    def statements(self, schema: str, name: str, table_options: str) -> Iterator[str]:
+        """Yield the statements that make a table like this one, each without its semicolon.
+
+        Args:
+            schema, name: of the new table.
+            table_options: storage parameters, as in WITH (...); "" for none.
+        """
+        table = quote_qualified_identifier(schema, name)
+        items = [column.text for column in self.columns]
+        if self.primary_key is not None:
+            key_name, columns = self.primary_key
+            items.append(f"CONSTRAINT {quote_identifier(key_name)} PRIMARY KEY ({_list(columns)})")
+        text = f"CREATE TABLE {table} (" + ",".join(f"\n    {item}" for item in items) + "\n)"
+        yield text + (f" WITH ({table_options})" if table_options else "")
+        if self.identity is not None:
+            index, columns = self.identity
+            index_name = quote_identifier(index)
+            yield f"CREATE UNIQUE INDEX {index_name} ON {table} ({_list(columns)})"
+            yield f"ALTER TABLE {table} REPLICA IDENTITY USING INDEX {index_name}"
+        if self.is_identified_by_row:
+            yield f"ALTER TABLE {table} REPLICA IDENTITY FULL"
+        if self.comment is not None:
+            yield f"COMMENT ON TABLE {table} IS {quote_string(self.comment)}"
+        for column in self.columns:
+            if column.comment is not None:
+                place = f"{table}.{quote_identifier(column.name)}"
+                yield f"COMMENT ON COLUMN {place} IS {quote_string(column.comment)}"
+
+
+def schema_statement(name: str) -> str:
+    """Return the statement that makes a schema, without its semicolon."""
+    return f"CREATE SCHEMA {quote_identifier(name)}"
+
+
+def _list(columns: Collection[str]) -> str:
+    return ", ".join(map(quote_identifier, columns))
