@@ -1,7 +1,7 @@
 """Jobs over DataFrames and Delta tables: the only folder that imports pyspark.
 
-`open_engine` gives the connection to Spark, and `jobs` has what is done with it.  What needs no
-session is here as functions: translation of expressions, and SQL that reads a relation.
+`open_engine` returns the connection to Spark; `jobs` has the functions that use it.  Functions that
+need no session are exported here: translation of expressions, and SQL that reads a relation.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ if TYPE_CHECKING:
 
 
 def open_engine(conf: SparkConf) -> Engine:
-    """Return the engine of this process for `conf`; Spark is started, or connected to, at the first
-    call, and again when the one before is lost.
+    """Return the engine of this process for `conf`.  The first call starts Spark or connects to it;
+    so does the first call after the engine was lost.
 
     Raises:
         PostgresError: there is no Java, no Delta, or no server at the address.
@@ -111,7 +111,7 @@ def is_open(conf: SparkConf) -> bool:
 
 
 def cancel_jobs() -> None:
-    """End what Spark does for all threads of this process."""
+    """Cancel the Spark jobs of all threads of this process."""
     for engine in list(_opened.values()):
         engine.cancel()
 

@@ -18,11 +18,11 @@ def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlVa
     """Return an aggregate call.
 
     Args:
-        over: ` OVER (...)` of a window, which belongs behind every aggregate of Spark that the
-        call becomes.
+        over: ` OVER (...)` of a window.  It follows every Spark aggregate that the call is
+        translated to.
 
     Raises:
-        FeatureNotSupported: it has no exact translation.
+        FeatureNotSupported: the call has no exact translation.
     """
     args = [translate(arg) for arg in expr.args]
     condition = "" if expr.filter is None else f" FILTER (WHERE {translate(expr.filter).text})"
@@ -62,8 +62,9 @@ def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlVa
 
 
 def _extreme(name: str, value: SqlValue, suffix: str) -> SqlValue:
-    """min() and max(): of what is not stored in its order, the value whose sort key is the
-    extreme."""
+    """Translate min() and max().  Where the storage order is not PostgreSQL's, return the value
+    with the smallest or largest sort key.
+    """
     key = sortable(value)
     call = f"{name}({key})" if key == value.text else f"{name}_by({value.text}, {key})"
     return SqlValue(f"{call}{suffix}", value.type, value.spark)
@@ -72,7 +73,7 @@ def _extreme(name: str, value: SqlValue, suffix: str) -> SqlValue:
 def _string_agg(
     expr: nodes.Aggref, translate: Translate, args: Sequence[SqlValue], suffix: str
 ) -> SqlValue:
-    """NULLs are left out; of no value at all it is NULL."""
+    """Translate string_agg(): it ignores NULLs and returns NULL if there are no values."""
     value, delimiter = args
     if not isinstance(expr.args[1], nodes.Const):
         raise FeatureNotSupported(
@@ -87,10 +88,10 @@ def _string_agg(
 
 
 def _collected(expr: nodes.Aggref, translate: Translate, value: SqlValue, suffix: str) -> str:
-    """Return an array of structs with the values (v), NULLs among them, in the order that is asked
-    for.
+    """Return an array of structs with the values (v), including NULLs, in the order of the ORDER
+    BY.
 
-    DISTINCT values are in their own order, as PostgreSQL sorts them to find them.
+    DISTINCT values are sorted by value, because PostgreSQL sorts to remove duplicates.
     """
     keys = [
         (sortable(comparable(translate(key.expr))), key.descending, key.nulls_first)
@@ -131,7 +132,7 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
         raise FeatureNotSupported(f"window function {expr.name} is not supported")
     args = [translate(arg) for arg in expr.args]
     shown = ", ".join(arg.text for arg in args)
-    # row_number() and similar functions count in BIGINT there, in INT here.
+    # row_number() and similar functions return BIGINT in PostgreSQL, INT in Spark.
     counted = expr.name in _COUNTING
     text = f"{expr.name}({shown}){over}"
     if counted:

@@ -1,11 +1,11 @@
-"""From a table's change data feed to the changes that are sent: paired images, filtered and
+"""Turn a table's change data feed into the changes that are sent: images paired, filtered and
 transformed.
 
-Images are paired within a commit: by the primary key, where that does not change, else by row id,
-by which the two versions of the table are joined.  A delete and an insert of one key in one commit
-are an UPDATE.  Images that nothing pairs are a DELETE and an INSERT.
+Images are paired within a commit.  If the primary key does not change, it pairs them; otherwise the
+two versions of the table are joined by row id.  A delete and an insert of one key in one commit
+become an UPDATE.  Unpaired images become a DELETE and an INSERT.
 
-Where a commit has no feed that Delta can read, the rows before and after it are compared.
+If Delta cannot read the feed of a commit, the rows before and after it are compared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OLD_TYPES = "('update_preimage', 'delete')"
 _NEW_TYPES = "('update_postimage', 'insert')"
 #: The place of a change in the feed where it does not matter: Spark filters before it numbers.
 _NOWHERE = "0L"
-#: What stands for the values of a row without columns.
+#: The placeholder for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
 
 
@@ -44,7 +44,7 @@ def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
     table.
 
     Args:
-        pairs: SQL of their pairs, `pairs_sql` if it is not given.
+        pairs: SQL of the paired images; default `pairs_sql`.
     """
     columns = f"position, action{_sent_images(change_source)}"
     sent = _sent_changes(change_source, pairs or pairs_sql(change_source))
@@ -52,8 +52,9 @@ def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
 
 
 def ordered_changes_sql(change_source: ChangeSource) -> str:
-    """As `changes_sql`, in an order that can be known: within a commit deletes and updates by key,
-    then inserts as they were written (as long as they fill one file)."""
+    """Return SQL of the changes as `changes_sql`, in a defined order.  Within a commit, deletes and
+    updates by key come first, then inserts in the order written (if they fit into one file).
+    """
     keys = [f"if(action = 'I', NULL, o.c{attnum})" for attnum in change_source.key]
     order = ", ".join(["position", "array_position(array('D', 'U', 'I'), action)", *keys, "place"])
     columns = f"position, action{_sent_images(change_source)}"
@@ -84,8 +85,8 @@ def _sent_changes(change_source: ChangeSource, pairs: str) -> str:
 
 
 def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
-    """Return SQL of the images of each change, paired, whoever may see them: version, place, kind
-    (I, U, D), o and n, whole rows, of which one may be missing.
+    """Return SQL of the paired images of each change, before any filter: version, place, kind (I,
+    U, D), and the whole rows o and n, one of which may be missing.
 
     Args:
         place: SQL of the place of a row in the feed.
@@ -156,10 +157,11 @@ def without_own_sql(
     own: Sequence[FeedVersion],
     foreign: Sequence[FeedVersion],
 ) -> str:
-    """Return SQL of the changes that undo commits, as `inverse_sql`, where others have committed
-    since: each row that they have changed becomes what the others' commits alone make of it.
+    """Return SQL of the changes that undo commits, as `inverse_sql`, where other writers have
+    committed since.  Each row that they changed gets the values that their commits alone produce.
 
-    Others' commits count as subscribers apply them: an UPDATE or DELETE of a missing row is none.
+    The others' commits have the effect that they have at a subscriber: an UPDATE or DELETE of a
+    missing row does nothing.
 
     Args:
         key: attnums of the columns that identify a row.
@@ -203,8 +205,9 @@ def without_own_sql(
 
 
 def _action_sql(change_source: ChangeSource) -> str:
-    """Return what is sent of a pair (o, n): an action that nobody publishes is dropped before
-    anything else."""
+    """Return SQL of the action sent for a pair (o, n).  Actions that no publication publishes are
+    dropped first.
+    """
     whens = []
     if Action.INSERT in change_source.filters:
         passes = _passes(change_source, Action.INSERT, "n")
@@ -225,7 +228,7 @@ def _action_sql(change_source: ChangeSource) -> str:
 
 
 def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
-    """Return whether a row satisfies any of the filters for an action: true only, not NULL."""
+    """Return SQL of whether a row satisfies any filter for an action.  NULL counts as false."""
     filters = change_source.filters[action]
     if not filters:
         return "TRUE"
@@ -236,7 +239,8 @@ def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
 
 
 def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
-    """Old and new image of each key and commit; without a key every image stands for itself.
+    """Return SQL of the old and new image of each key and commit.  Without a key, images stay
+    unpaired.
 
     Args:
         feed: SQL of the images.
@@ -280,8 +284,9 @@ def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
 def _pairs_by_row_id(
     change_source: ChangeSource, versions: Sequence[FeedVersion], place: str
 ) -> str:
-    """Updates by joining each version with the one before it; what was only inserted or deleted by
-    key."""
+    """Return SQL that finds updates by joining each version with the previous one on row id.  Other
+    images are paired by key.
+    """
     source, row = change_source.source, row_value(change_source.source)
     parts = []
     for version in versions:
@@ -315,7 +320,7 @@ def _pairs_by_row_id(
 
 
 def _key_forms(source: TableSource, key: Sequence[int]) -> str:
-    """Return SQL of what is equal where keys are."""
+    """Return SQL expressions that are equal exactly where the keys are equal."""
     return ", ".join(matching_form(source.column(attnum), f"c{attnum}") for attnum in key)
 
 
@@ -335,8 +340,8 @@ def _feed(
     of each change and its place in the feed.
 
     Args:
-        kinds: SQL of the kinds that are wanted; "" for all.
-        among: all versions that are decoded, if they are not these alone.
+        kinds: SQL list of the kinds to read; "" for all.
+        among: all versions that are decoded; default `versions`.
     """
     assert source.location is not None
     unreadable = [version.version for version in among or versions if version.is_compared]
@@ -360,8 +365,8 @@ def _feed(
 def _columns_in(source: TableSource, run: Sequence[int]) -> str:
     """Return the columns of a table as some versions have them, each after a comma.
 
-    A version lacks a column that was added later in the same transaction: its rows have the default
-    that rows got then.
+    A version lacks a column that was added later in the same transaction.  Its rows get the default
+    that ADD COLUMN gave existing rows.
     """
     parts = []
     for column in source.columns:

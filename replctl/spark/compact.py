@@ -1,4 +1,4 @@
-"""A run of changes as one net effect for each key (replication/composition.py, in Spark SQL)."""
+"""Reduce a run of changes to one net effect for each key (replication/composition.py as Spark SQL)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def net_effects_sql(
         changes: a relation of position, action, o<x>, n<x>; no change in it changes the key.
         key: the key's columns, the suffixes <x> of which are their attnums.
         image: the suffixes of all columns that are sent; the result has them as n<x>.
-        repeats_keys: a key may have several changes; else each change is its key's net effect.
+        repeats_keys: a key may have several changes.  If false, each change is the net effect of
+            its key.
 
-    absent_at is the position of the INSERT for which the row has to be missing at the start;
-    conflict_at that of an INSERT which meets a row that the run itself has made.  found_u and
-    found_d are how many UPDATEs and DELETEs concern the row that is there at the start, gone_u and
-    gone_d how many a row that the run has deleted.
+    absent_at is the position of the INSERT that requires the row to be missing at the start.
+    conflict_at is the position of an INSERT that meets a row which the run itself inserted. found_u
+    and found_d count the UPDATEs and DELETEs of the row that exists at the start; gone_u and gone_d
+    count those of a row that the run has already deleted.
     """
     names = {f"k{i}": column for i, column in enumerate(key, start=1)}
     keys = ", ".join(f"coalesce(n{c.attnum}, o{c.attnum}) AS {name}" for name, c in names.items())
@@ -60,7 +61,7 @@ def net_effects_sql(
 
 
 def _single_effects_sql(changes: str, keys: str, image: Sequence[str]) -> str:
-    """Return the net effects of changes each of which has a key of its own: one step from FOUND."""
+    """Return SQL of the net effects if no key has two changes: one step from state FOUND."""
     effects = " ".join(
         f"WHEN {quote(action.value)} THEN {quote(result.value)}"
         for (effect, action), result in COMPOSITION.items()
@@ -84,7 +85,7 @@ def _start() -> str:
 
 
 def _step() -> str:
-    """Return the next state: the table, as CASE."""
+    """Return SQL of the next state: the composition table as a CASE expression."""
     whens = " ".join(
         f"WHEN s.effect = {quote(effect.value)} AND x.action = {quote(action.value)} THEN"
         f" {quote(result.value)}"

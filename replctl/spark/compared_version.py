@@ -1,8 +1,8 @@
-"""The changes of a version of a table, or of successive ones together, by comparing the rows before
-it with those after it.
+"""Compute the changes of a version, or of several successive versions, by comparing the rows before
+and after.
 
-Rows that are stored alike on both sides cancel, as a multiset.  Where rows on both sides have row
-ids, those with one row id are a row and what has become of it.
+Rows that are stored alike on both sides cancel out, as in a multiset.  If both sides have row ids,
+two rows with the same row id are the old and new version of one row.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from replctl.spark.spark_query import Query, query, selected, table_rows
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
 
-#: What stands for the values of a row without columns.
+#: The placeholder for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
 #: The sides of the rows of `FeedVersion.images`.
 BEFORE, AFTER = -1, 1
 
 
 def source_at(source: TableSource, version: int) -> TableSource:
-    """Return a table at a version: columns that came later have their `missing_value`."""
+    """Return a table at a version.  Columns added later have their `missing_value`."""
     columns = tuple(column.at(version) for column in source.columns)
     return replace(source, columns=columns, version=version)
 
@@ -54,7 +54,7 @@ def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
 
 
 def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | None, str]:
-    """Return SQL of the rows of a version that have become others, and of its other images.
+    """Return SQL of the updated rows of a version, and SQL of its other images.
 
     Returns:
         Pairs (version, place, kind U, o, n), None where there are none; and images, as
@@ -101,7 +101,7 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
 
 
 def _differences(source: TableSource, before: Query | str, after: Query | str) -> Query:
-    """Return the rows that only one side has: kind, and c<attnum>."""
+    """Return SQL of the rows that only one side has: kind, and c<attnum>."""
     types = {f"c{column.attnum}": column.type for column in source.columns}
     groups = ", ".join(stored_form(type_, name) for name, type_ in types.items())
     kept = [(grouped_value(type_, name), name) for name, type_ in types.items()]
@@ -132,8 +132,9 @@ def _is_alike(columns: Sequence[TableColumn]) -> str:
 def sides(
     source: TableSource, version: FeedVersion, *, with_row_id: bool = False
 ) -> tuple[Query | None, Query | None]:
-    """Return the rows before and after a version, all or those of the files that changed; None
-    where there are none."""
+    """Return the rows before and after a version: of the whole table, or of the changed files only.
+    None means that a side has no rows.
+    """
     files = version.files
     if version.images is not None:
         names = [f"c{column.attnum}" for column in source.columns] or [_NO_VALUES]

@@ -33,7 +33,7 @@ _DIRECT = frozenset(
         "unknown",
     ]
 )
-#: (days, microseconds) since 1970-01-01 that stand for infinity, and for its opposite.
+#: (days, microseconds) since 1970-01-01 that represent infinity and -infinity.
 INFINITE_DATES = ((2147483647, 9223372036854775807), (-2147483648, -9223372036854775808))
 #: The last day that begins with one of Spark's timestamps, since 1970-01-01, and the last of these.
 _LAST_DAY = 106751991
@@ -49,7 +49,7 @@ def is_comparable(value: SqlValue) -> bool:
 
 
 def comparison(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
-    """`left operator right`, for =, <>, <, <=, >, >=.
+    """Return `left operator right`, for =, <>, <, <=, >, >=.
 
     Raises:
         FeatureNotSupported: the types have no exact comparison in Spark.
@@ -64,13 +64,14 @@ def comparison(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
 
 
 def is_distinct(left: SqlValue, right: SqlValue) -> SqlValue:
-    """`left IS DISTINCT FROM right`: NULL equals NULL."""
+    """Return `left IS DISTINCT FROM right`: NULL equals NULL."""
     a, b = equality_operands(left, right)
     return SqlValue(f"(NOT ({a} <=> {b}))", "bool", "BOOLEAN")
 
 
 def equality_operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
-    """Return SQL of two values that Spark calls equal where PostgreSQL calls the values equal.
+    """Return SQL of two values that are equal in Spark exactly where the originals are equal in
+    PostgreSQL.
 
     Raises:
         FeatureNotSupported: the types have no exact equality in Spark.
@@ -87,12 +88,12 @@ def equality_operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
         return _operands(left, right)
     try:
         return normal_form(left).text, normal_form(right).text
-    except UndefinedFunction as error:  # its = is of no operator class
+    except UndefinedFunction as error:  # its = belongs to no operator class
         raise FeatureNotSupported(f"comparison of {left.type} is not supported") from error
 
 
 def greatest_or_least(op: str, args: Sequence[SqlValue]) -> SqlValue:
-    """GREATEST or LEAST; NULLs do not count."""
+    """Return GREATEST or LEAST; both ignore NULLs."""
     if len(args) == 1:
         return args[0]
     first = args[0]
@@ -102,10 +103,10 @@ def greatest_or_least(op: str, args: Sequence[SqlValue]) -> SqlValue:
 
 
 def same_type(args: Sequence[SqlValue], *, by_value: bool = False) -> list[SqlValue]:
-    """Values of one PostgreSQL type with one Spark type: numerics meet in a DECIMAL.
+    """Convert values of one PostgreSQL type to one Spark type: numerics to one DECIMAL.
 
     Raises:
-        FeatureNotSupported: they have none.
+        FeatureNotSupported: no Spark type holds them all.
     """
     if len({arg.spark for arg in args}) <= 1 or args[0].type != "numeric":
         return list(args)
@@ -116,7 +117,7 @@ def date_as_timestamp(value: SqlValue, beyond: str) -> str:
     """Return a date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps.
 
     Args:
-        beyond: what a date is that is later than all timestamps.
+        beyond: SQL of the result for a date later than every timestamp.
     """
     whens = " ".join(
         f"WHEN {value.text} = date_from_unix_date({days}) THEN CAST(timestamp_micros({micros}) AS TIMESTAMP_NTZ)"  # noqa: E501
@@ -127,7 +128,7 @@ def date_as_timestamp(value: SqlValue, beyond: str) -> str:
 
 
 def lsn_key(text: str) -> str:
-    """Return what LSNs are sorted by: stored are their 64 bits, of which the first is no sign."""
+    """Return SQL of a sort key for LSNs.  They are stored as 64 unsigned bits in a signed BIGINT."""
     return f"({text} ^ CAST('-9223372036854775808' AS BIGINT))"
 
 

@@ -1,8 +1,6 @@
-"""How PostgreSQL's types are stored in Delta tables, sent to and from Spark, and written as
-literals.
+"""Map PostgreSQL's types to storage in Delta tables, to Arrow for transport, and to literals.
 
-The table is that of section 3 of the project's notes on semantics: values are stored so that
-Spark's comparisons are PostgreSQL's wherever that can be.
+Wherever possible, values are stored so that Spark compares them as PostgreSQL does.
 """
 
 from __future__ import annotations
@@ -40,8 +38,9 @@ _SIMPLE = {
 
 
 def storage_type(type_name: str, typmod: int = -1) -> str:
-    """Return the Spark type that a PostgreSQL type is stored as: DECIMAL(10,2) of numeric(10,2), of
-    text STRING."""
+    """Return the Spark type that stores a PostgreSQL type: DECIMAL(10,2) for numeric(10,2), STRING
+    for text.
+    """
     element = element_type(type_name)
     if element is not None:
         return f"ARRAY<{storage_type(element, typmod)}>"
@@ -52,8 +51,9 @@ def storage_type(type_name: str, typmod: int = -1) -> str:
 
 
 def decimal_of(typmod: int) -> tuple[int, int] | None:
-    """(precision, scale) of a numeric that fits Spark's DECIMAL; None for one that is stored as
-    text."""
+    """Return (precision, scale) of a numeric that fits Spark's DECIMAL; None if it is stored as
+    text.
+    """
     if typmod < 0:
         return None
     precision, scale = precision_and_scale(typmod)
@@ -77,7 +77,7 @@ def quote_name(name: str) -> str:
 
 
 def table_name(location: str) -> str:
-    """Return a Delta table by its path, where Spark wants a table."""
+    """Return the name by which Spark reads the Delta table at a path."""
     return f"delta.{quote_name(location)}"
 
 
@@ -92,7 +92,7 @@ def literal(type_name: str, typmod: int, value: str | None) -> str:
 
 
 def value_literal(type_name: str, typmod: int, value: Any) -> str:
-    """As `literal`, of a parsed value (types.text)."""
+    """Return a parsed value (types.text) as a Spark expression of the type's storage type."""
     stored = storage_type(type_name, typmod)
     if value is None:
         return f"CAST(NULL AS {stored})"
@@ -135,8 +135,9 @@ def value_literal(type_name: str, typmod: int, value: Any) -> str:
 
 
 def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
-    """Return an expression in the storage type of its PostgreSQL type: a numeric of unknown
-    precision is text."""
+    """Return an expression cast to the storage type of its PostgreSQL type.  A numeric of unknown
+    precision becomes text.
+    """
     stored = storage_type(type_name, typmod)
     if value.spark == stored:
         return value.text
@@ -146,7 +147,9 @@ def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
 
 
 def decimals_of_texts(value: SqlValue, stored: str) -> str:
-    """Return exact texts of numerics, or of arrays of them, as DECIMAL, which has no NaN."""
+    """Return numerics given as text, or arrays of them, as DECIMAL.  NaN is an error: DECIMAL has
+    none.
+    """
     refused = raised_sql(not_stored("NaN"))
     if value.spark == "STRING":
 
@@ -160,17 +163,17 @@ def decimals_of_texts(value: SqlValue, stored: str) -> str:
 
 
 def not_stored(value: object) -> FeatureNotSupported:
-    """Return the error of NaN for a column of type numeric(p,s)."""
+    """Return the error for a NaN in a column of type numeric(p,s)."""
     return FeatureNotSupported(f"{value} cannot be stored in a numeric with a precision")
 
 
 def signed(lsn: int) -> int:
-    """Return a pg_lsn as the BIGINT that has its 64 bits: negative from 80000000/0 on."""
+    """Return a pg_lsn as the BIGINT with the same 64 bits: negative from 80000000/0 on."""
     return lsn if lsn < 2**63 else lsn - 2**64
 
 
 def unsigned(value: int) -> int:
-    """Return the pg_lsn of a BIGINT that has its bits."""
+    """Return the pg_lsn with the same 64 bits as a BIGINT."""
     return value % 2**64
 
 
@@ -180,11 +183,10 @@ def unsigned(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How values of a type travel: `sent` as the Arrow type, made by `to_wire` and read by
-    `from_wire`.
+    """The transport of a type's values through Arrow: `sent` is the Arrow type, `to_wire` encodes,
+    `from_wire` decodes.
 
-    Dates and timestamps travel as numbers, since Python has none beyond the year 9999, nor
-    infinity.
+    Dates and timestamps are sent as numbers: Python's have no infinity and end with the year 9999.
     """
 
     arrow: pa.DataType
@@ -193,7 +195,7 @@ class Wire:
 
 
 def wire(type_name: str, typmod: int = -1) -> Wire:
-    """Return how values of a type travel."""
+    """Return the transport of a type's values."""
     import pyarrow as pa
 
     element = element_type(type_name)
@@ -239,7 +241,7 @@ def wire(type_name: str, typmod: int = -1) -> Wire:
 
 
 def to_wire_value(type_name: str, typmod: int, value: Any) -> Any:
-    """Return a parsed value (types.text) as what Arrow takes of it."""
+    """Return a parsed value (types.text) in its wire form."""
     if value is None:
         return None
     element = element_type(type_name)
@@ -264,14 +266,14 @@ def to_wire_value(type_name: str, typmod: int, value: Any) -> Any:
 
 
 def wire_of_text(type_name: str, typmod: int, value: str | None) -> Any:
-    """Return a value in canonical text as what Arrow takes of it."""
+    """Return a value in canonical text in its wire form."""
     if value is None or storage_type(type_name, typmod) == "STRING":
         return value
     return to_wire_value(type_name, typmod, text.parse(type_name, value))
 
 
 def text_of_wire(type_name: str, value: Any) -> str | None:
-    """Return a value as Arrow brought it, in the type's text form."""
+    """Return a value in wire form in the type's text form."""
     if value is None or isinstance(value, str):
         return value
     return text.render(type_name, _parsed(type_name, value))

@@ -1,4 +1,4 @@
-"""Changes of a published relation: decoded and kept, listed, and counted."""
+"""Decode the changes of a published relation: keep them for a batch, list them, or count them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def decoded(
     count: int,
     feeds: SharedFeeds | None = None,
 ) -> Iterator[Staged]:
-    """Yield the changes of one published relation, in however many tables they are.
+    """Yield the changes of one published relation, from all its tables.
 
     Args:
-        count: how many changes are read for it, about.
-        feeds: what others read, too.
+        count: estimated number of changes to read.
+        feeds: the feeds that several subscriptions share.
     """
     with ExitStack() as stack:
         if feeds is None:
@@ -45,13 +45,14 @@ def decoded(
 def listed_changes(
     engine: Engine, source: ChangeSource, sent: Sequence[SentColumn]
 ) -> list[list[str | None]]:
-    """Return the changes of one table, in the text form of their types: position, action, the old
-    row, the new one; in an order as good as can be known."""
+    """Return the changes of one table as text: position, action, old row, new row, ordered as
+    `ordered_changes_sql`.
+    """
     return engine.fetch(ordered_changes_sql(source), _columns(sent))
 
 
 def count_actions(engine: Engine, changes: Staged, first: int, last: int) -> dict[str, int]:
-    """Return how many changes of a range there are of each kind (I, U, D)."""
+    """Return the number of changes of each kind (I, U, D) in a range."""
     counted = engine.rows(
         f"SELECT action, count(*) FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
         " GROUP BY action"
@@ -62,7 +63,7 @@ def count_actions(engine: Engine, changes: Staged, first: int, last: int) -> dic
 def first_action(
     engine: Engine, changes: Staged, first: int, last: int, actions: str = "IUD"
 ) -> tuple[int, str] | None:
-    """Return position and kind of the first change of a range that is of one of some kinds."""
+    """Return position and kind of the first change in a range whose kind is among `actions`."""
     listed = ", ".join(f"'{action}'" for action in actions)
     found = engine.rows(
         f"SELECT position, action FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
@@ -72,7 +73,7 @@ def first_action(
 
 
 def _columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:
-    """Return what a query of changes returns: of each row its old image and its new one."""
+    """Return the columns of a query of changes: the old and the new image of each row."""
     images = [
         StagedColumn(f"{image}{i}", column.type, column.typmod)
         for image in "on"

@@ -1,4 +1,4 @@
-"""Delta tables: making, reading at a version, and the ways of writing them."""
+"""Delta tables: create them, read them at a version, and write them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: Properties of the tables that replctl makes.
 TABLE_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
-    "delta.enableRowTracking": "true",  # pairs images of keys that change; tells the order of rows
-    "delta.enableExpiredLogCleanup": "false",  # slots decide what may go
+    "delta.enableRowTracking": "true",  # pairs images where keys change; gives the order of rows
+    "delta.enableExpiredLogCleanup": "false",  # slots decide which versions may be removed
     "delta.isolationLevel": "Serializable",
 }
 
@@ -39,7 +39,9 @@ def create_table(
     *,
     deletion_vectors: bool = True,
 ) -> None:
-    """Make an empty Delta table; without deletion vectors, a change writes its files again."""
+    """Create an empty Delta table.  Without deletion vectors, a change rewrites the files it
+    touches.
+    """
     defined = _definitions(columns) or "`_` BOOLEAN"  # Delta has no table without columns
     properties = TABLE_PROPERTIES | {"delta.enableDeletionVectors": str(deletion_vectors).lower()}
     shown_properties = ", ".join(
@@ -55,7 +57,7 @@ def create_table(
 def add_columns(
     engine: Engine, location: str, columns: Sequence[TableColumn], note: CommitNote
 ) -> None:
-    """Add columns to a table; rows that are there have NULL in them."""
+    """Add columns to a table.  Existing rows get NULL."""
     with noted(engine, note):
         engine.run(f"ALTER TABLE {table_name(location)} ADD COLUMNS ({_definitions(columns)})")
 
@@ -74,7 +76,7 @@ def fill_columns(
 def rewrite_columns(
     engine: Engine, location: str, values: Mapping[str, str], note: CommitNote
 ) -> None:
-    """Give all rows of a table values, which are Spark SQL, in some columns."""
+    """Set columns of all rows to values given as Spark SQL."""
     assigned = ", ".join(f"{quote_name(name)} = {value}" for name, value in values.items())
     execute(engine, f"UPDATE {table_name(location)} SET {assigned}", note)
 
@@ -86,11 +88,12 @@ def rewrite_rows(
     numbers: Mapping[str, range],
     note: CommitNote,
 ) -> None:
-    """Write all rows again, in their order, with values in some columns that may be volatile.
+    """Rewrite all rows in their order, with new values for some columns.  The values may be
+    volatile.
 
     Args:
         values: Spark SQL by column.
-        numbers: names, for use in values, of numbers that the rows get one after the other.
+        numbers: names that `values` may use for numbers assigned to the rows in order.
     """
     order, rows = "_metadata.row_commit_version, _metadata.row_id", table_name(location)
     names = [*map(quote_name, values), *numbers]
@@ -114,7 +117,7 @@ def scan(source: TableSource, *, with_row_id: bool = False) -> str:
     """Return SQL that reads a relation, its columns named c1, c2, ... after their attnums.
 
     Args:
-        with_row_id: also row_version and row_id, which order rows as they were written.
+        with_row_id: also return row_version and row_id, which sort rows in the order written.
     """
     if source.location is None:
         columns = [
@@ -134,7 +137,7 @@ def scan(source: TableSource, *, with_row_id: bool = False) -> str:
 
 
 def column_sql(column: TableColumn, prefix: str = "") -> str:
-    """Return a column of a table's own rows; what the table lacks is a constant."""
+    """Return SQL of a column of a table.  A column that the table lacks is a constant."""
     if column.fault is not None:
         stored_as = storage_type(column.type, column.typmod)
         return f"CAST({raised_sql(column.fault)} AS {stored_as})"
@@ -150,7 +153,7 @@ def column_sql(column: TableColumn, prefix: str = "") -> str:
 
 
 def zoned_sql(value: str, zone: PartitionZone) -> str:
-    """Return the SQL of the instant of a partition value, which Spark has read as UTC."""
+    """Return SQL of the instant of a partition value that Spark has read as UTC."""
     moved = f"to_utc_timestamp({value}, {quote(zone.name)})"
     if not zone.others:
         return moved
@@ -167,19 +170,19 @@ def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
 
 
 def append(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:
-    """Add rows, whose columns are named as the table's."""
+    """Append rows whose columns have the names of the table's columns."""
     _write(engine, location, frame, note, "append", {})
 
 
 def overwrite(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:
-    """Put rows in the place of all that are there, in one commit."""
+    """Replace all rows, in one commit."""
     _write(engine, location, frame, note, "overwrite", {})
 
 
 def replace_where(
     engine: Engine, location: str, predicate: str, frame: DataFrame, note: CommitNote
 ) -> None:
-    """Put few rows in the place of those that satisfy `predicate`, in one commit."""
+    """Replace the rows that satisfy `predicate` by a few others, in one commit."""
     engine.query_size.choose(engine.session, table_name(location), has_few_rows=True)
     _write(engine, location, frame, note, "overwrite", {"replaceWhere": predicate})
 
@@ -200,8 +203,11 @@ def _write(
 
 
 def execute(engine: Engine, statement: str, note: CommitNote) -> int:
-    """Carry out UPDATE, DELETE, MERGE or TRUNCATE; how many rows it says it changed (0 if it does
-    not say)."""
+    """Run UPDATE, DELETE, MERGE or TRUNCATE.
+
+    Returns:
+        the number of rows that Delta reports as changed; 0 if it reports none.
+    """
     with noted(engine, note):
         answer = engine.run(statement)
     return int(answer[0][0]) if answer and answer[0] else 0
@@ -218,13 +224,13 @@ def has_rows(engine: Engine, location: str) -> bool:
 
 
 def restore(engine: Engine, location: str, version: int, note: CommitNote) -> None:
-    """Make the table what it was at a version, as a new version."""
+    """Restore the table's content at a version, as a new version."""
     with noted(engine, note):
         engine.run(f"RESTORE TABLE {table_name(location)} TO VERSION AS OF {version}")
 
 
 def optimize(engine: Engine, location: str, key: Sequence[str]) -> None:
-    """Write many small files as few large ones; no row changes.
+    """Combine many small files into few large ones; no row changes.
 
     Args:
         key: names, in storage, of columns by which the rows are clustered, so that a change by key
@@ -236,8 +242,7 @@ def optimize(engine: Engine, location: str, key: Sequence[str]) -> None:
 
 @contextmanager
 def noted(engine: Engine, note: CommitNote) -> Iterator[None]:
-    """For SQL commands the note is a setting of the thread's session, and is taken back
-    afterwards."""
+    """Set the commit note of SQL commands in the thread's session, and unset it afterwards."""
     settings = {_USER_METADATA: note.user_metadata}
     if note.application is not None:
         settings |= {_TXN_APPLICATION: note.application, _TXN_VERSION: str(note.step)}
@@ -254,7 +259,7 @@ def noted(engine: Engine, note: CommitNote) -> Iterator[None]:
 
 
 def _definitions(columns: Sequence[TableColumn]) -> str:
-    """Return the columns as CREATE TABLE and ADD COLUMNS want them."""
+    """Return the column list for CREATE TABLE and ADD COLUMNS."""
     return ", ".join(
         f"{quote_name(column.storage_name or '')} {storage_type(column.type, column.typmod)}"
         for column in columns

@@ -41,32 +41,32 @@ with warnings.catch_warnings():
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Spark warns of settings that are going to go; a filter for a block is not one thread's own
+# Spark warns of deprecated settings; a filter for a `with` block would affect all threads
 warnings.filterwarnings("ignore", message="The SQL config", category=UserWarning)
-# What has been tried in vain is raised, too
+# Failed attempts are raised as exceptions, too
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=UserWarning)
 
-#: What they write is raised too, or is of a connection that is closed.
+#: These loggers repeat raised exceptions, or report about closed connections.
 _REPEATING_LOGGERS = (
     "SQLQueryContextLogger",
     "DataFrameQueryContextLogger",
     "pyspark",
     "py4j.clientserver",
 )
-#: Bytes of a text and of its place in a row, without its characters.
+#: Bytes of a text and its slot in a row, excluding its characters.
 _VALUE_BYTES = 70
 #: Seconds.
 _CANCEL_INTERVAL = 0.1
-#: An address of this machine, as far as the name says it.
+#: Matches addresses of this machine that are recognised by name.
 _NEAR = re.compile(r"sc://(localhost|127\.0\.0\.1|\[::1\])(?=[:/]|$)")
 
 
 class Engine:
-    """Spark for this process.  Each thread has a session of its own: settings of a write are a
-    session's.
+    """Spark for this process.  Each thread has its own session, because the settings of a write
+    belong to a session.
 
     Attributes:
-        is_lost: its JVM has ended, or its Connect server cannot be reached any more.
+        is_lost: the JVM has ended, or the Connect server is unreachable.
     """
 
     def __init__(self, conf: SparkConf, log: Path | None = None) -> None:
@@ -82,7 +82,9 @@ class Engine:
             else:
                 first = session_start.start(conf, log)
         self._first = first
-        atexit.register(self.stop)  # a Connect session that is left to the interpreter's end hangs
+        atexit.register(
+            self.stop
+        )  # a Connect session still open when the interpreter ends would hang
         self._python_functions = PythonFunctions(
             is_remote=conf.remote is not None, scratch=conf.scratch
         )
@@ -94,7 +96,7 @@ class Engine:
 
     @property
     def session(self) -> SparkSession:
-        """The calling thread's session.
+        """The session of the calling thread.
 
         Raises:
             ConnectionFailure: Spark has ended, or cannot be reached.
@@ -138,12 +140,12 @@ class Engine:
         self._connected.remove(session)
         session.client.set_retry_policies([])  # a server that has gone knows no session
         session.stop()
-        # What outlives this, in a traceback say, would close its channel once more when the
-        # interpreter ends, and wait for ever.
+        # A reference that survives (in a traceback, say) would close the channel again when the
+        # interpreter ends, and wait forever.
         session._client = None  # type: ignore[attr-defined]
 
     def _has_session(self, session: SparkSession) -> bool:
-        """Return whether Spark has not ended a session.
+        """Return whether Spark still knows a session.
 
         Raises:
             ConnectionFailure: the server cannot be reached.
@@ -158,15 +160,16 @@ class Engine:
             return False
 
     def sql(self, text: str, *, has_few_rows: bool = False) -> DataFrame:
-        """Return the result of a query, not yet computed; a command is carried out.
+        """Return the result of a query without computing it.  A command runs at once.
 
         Args:
-            has_few_rows: few rows of large tables are read.
+            has_few_rows: the query reads few rows of large tables.
         """
         try:
             return self._sql(text, has_few_rows)
         except UndefinedFile:
-            # Once it has missed a table Spark finds its change feed again only after its rows
+            # After Spark has failed to find a table, it finds its change feed only after reading
+            # its rows
             locations = feeds_in(text)
             for location in locations:
                 self._sql(f"SELECT 1 FROM {table_name(location)} LIMIT 0", has_few_rows)
@@ -182,13 +185,13 @@ class Engine:
             return session.sql(text)
 
     def run(self, text: str) -> list[tuple[Any, ...]]:
-        """Carry out a command; the rows that it answers with."""
+        """Run a command and return its result rows."""
         frame = self.sql(text)
         with self.running():
             return [tuple(row) for row in frame.collect()]
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query that is known to have few, as Python values through Arrow."""
+        """Return the rows of a query as Python values.  The caller knows that there are few."""
         table = self.arrow(self.sql(text))
         return (
             list(zip(*(column.to_pylist() for column in table.columns), strict=True))
@@ -205,7 +208,7 @@ class Engine:
         return True
 
     def arrow(self, frame: DataFrame) -> pa.Table:
-        """Return all rows of a DataFrame, which the caller has bounded."""
+        """Return all rows of a DataFrame.  The caller has limited their number."""
         with self.running():
             return frame.toArrow()
 
@@ -216,11 +219,11 @@ class Engine:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Around whatever makes Spark work: its exceptions become ours, Ctrl-C cancels its jobs, in
-        a thread of its own, for this one may be amid a call of the JVM.
+        """Wrap a call of Spark: translate its exceptions to ours, and cancel its jobs on Ctrl-C.  A
+        separate thread cancels, because this one may be inside a call of the JVM.
 
         Raises:
-            PostgresError: what the statement did wrong, or what happened to Spark.
+            PostgresError: the statement failed, or Spark did.
             QueryCanceled: Ctrl-C (57014).
         """
         has_ended = threading.Event()
@@ -232,7 +235,7 @@ class Engine:
             ):
                 yield
         except KeyboardInterrupt:
-            self._try_to_cancel()  # where something else than this has taken Ctrl-C
+            self._try_to_cancel()  # if another handler has received Ctrl-C
             raise QueryCanceled("canceling statement due to user request") from None
         finally:
             has_ended.set()
@@ -252,19 +255,21 @@ class Engine:
 
     def _cancel_until(self, has_ended: threading.Event) -> None:
         def cancel() -> None:
-            while not has_ended.is_set():  # one job ends, and the next one begins
+            while not has_ended.is_set():  # after one job ends, the next one begins
                 self._try_to_cancel()
                 has_ended.wait(_CANCEL_INTERVAL)
 
         threading.Thread(target=cancel).start()
 
     def _try_to_cancel(self) -> None:
-        with suppress(PostgresError), translating():  # what Spark does wrong the statement tells
+        with suppress(PostgresError), translating():  # the statement reports Spark's errors
             self.cancel()
 
     def place_log(self, log: str) -> str | None:
-        """Make a Delta table of files that lie elsewhere (LogFolder.place); None, if Spark does not
-        see the files of this machine.
+        """Create a Delta table that consists of files stored elsewhere (LogFolder.place).
+
+        Returns:
+            the table's location; None if Spark cannot read files of this machine.
 
         Args:
             log: the table's only commit.
@@ -288,13 +293,13 @@ class Engine:
     def fetch(
         self, query: str, columns: Sequence[StagedColumn], max_kilobytes: int | None = None
     ) -> list[list[str | None]]:
-        """Return the rows of a query, in the text form of their types.
+        """Return the rows of a query as text.
 
         Args:
-            max_kilobytes: memory that they may take; None: they are known to be few.
+            max_kilobytes: memory that the rows may use; None: no limit, because they are few.
 
         Raises:
-            OutOfMemory: they take more (53200).
+            OutOfMemory: they need more (53200).
         """
         sent = ", ".join(
             f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
@@ -311,7 +316,7 @@ class Engine:
         ]
 
     def cancel(self) -> None:
-        """End the jobs of all threads."""
+        """Cancel the jobs of all threads."""
         if not self._conf.remote:
             self._first.sparkContext.cancelAllJobs()
             return
@@ -320,8 +325,9 @@ class Engine:
                 session.interruptAll()
 
     def stop(self) -> None:
-        """End the sessions with a Connect server; a JVM that was started here ends with this
-        process, which may have another one where it is lost."""
+        """Close the sessions of a Connect server.  A JVM started here ends with this process; if it
+        is lost, the process may start another one.
+        """
         self._sessions.clear()
         if self.is_lost and not self._conf.remote:
             java_start.forget()
@@ -331,12 +337,14 @@ class Engine:
 
 
 def _is_not_raised(record: logging.LogRecord) -> bool:
-    """py4j writes what it raises into the root's log, too."""
+    """Return whether a log record is more than a copy of an exception: py4j also logs what it
+    raises.
+    """
     return record.module != "java_gateway"
 
 
 def _size_of_texts(table: pa.Table) -> int:
-    """Return about how many bytes the rows of a table take with it, as lists of texts."""
+    """Return the estimated size in bytes of a table together with its rows as lists of texts."""
     values: int = table.num_rows * (table.num_columns + 1)
     characters: int = table.nbytes
     return 2 * characters + values * _VALUE_BYTES

@@ -1,9 +1,10 @@
 """Typed expressions as Spark SQL with PostgreSQL's result for every row.
 
-Each translation gives the text and the Spark type of its value: a numeric is a DECIMAL where its
-precision is known and fits, else text.  Functions and operators are found by what implements them
-in PostgreSQL (pg_proc.prosrc): function_sql.py.  What Spark has no exact expression for is computed
-in Python, with all that is below it (python_program.py); what Python has not either is refused.
+A translation consists of the SQL text and the Spark type of the value.  A numeric is a DECIMAL if
+its precision is known and fits, else text.  Functions and operators are found by their
+implementation in PostgreSQL (pg_proc.prosrc): see function_sql.py.  If Spark has no exact
+expression, the whole subtree is computed in Python (python_program.py).  If Python has none either,
+the expression is refused.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ class Translation:
 
     Attributes:
         column: SQL of a column.
-        domain_value: what VALUE stands for, in a CHECK of a domain.
-        case_operand: what Param(0) stands for, inside a CASE with an operand or an array cast.
-        subquery: SQL of a subquery, where subqueries can be.
-        by_value: of a numeric only the number matters, not how many zeros it shows at its end.
-        volatile: the calls that each row computes once.
+        domain_value: the meaning of VALUE in a CHECK of a domain.
+        case_operand: the meaning of Param(0) inside a CASE with an operand or an array cast.
+        subquery: returns the SQL of a subquery; None where subqueries are not allowed.
+        by_value: only the value of a numeric matters, not its trailing zeros.
+        volatile: the volatile calls, each computed once per row.
     """
 
     column: ColumnNamer
@@ -56,7 +57,7 @@ class Translation:
     volatile: VolatileCalls = field(default_factory=VolatileCalls)
 
 
-#: Translations longer than this are left to Python: Spark would take too long over them.
+#: Longer translations are computed in Python: Spark would take too long to compile them.
 _MAX_LENGTH = 60_000
 
 
@@ -65,16 +66,16 @@ def to_sql(
     column: ColumnNamer,
     subquery: Callable[[nodes.SubLink], SqlValue] | None = None,
 ) -> SqlValue:
-    """As `translation.to_sql`."""
+    """Return the Spark SQL of an expression; see `translation.to_sql`."""
     return _whole(fold.simplified(expr), Translation(column, subquery=subquery))
 
 
 def untranslatable(expr: nodes.Expr) -> str | None:
-    """As `translation.untranslatable`."""
+    """Return the reason why an expression cannot be translated; see `translation.untranslatable`."""
     try:
         expr = fold.simplified(expr)
     except PostgresError:
-        return None  # it fails for every row, exactly as it has to
+        return None  # it fails for every row, as in PostgreSQL
     try:
         to_sql(expr, lambda var: f"c{var.attnum}")
     except FeatureNotSupported as error:
@@ -83,7 +84,7 @@ def untranslatable(expr: nodes.Expr) -> str | None:
 
 
 def _whole(expr: nodes.Expr, context: Translation) -> SqlValue:
-    """Return a translation with the volatile calls in their places."""
+    """Return a translation with its volatile calls filled in."""
     calls = VolatileCalls()
     return calls.placed(_translate(expr, replace(context, volatile=calls)), expr)
 
@@ -99,7 +100,7 @@ def _argument(expr: nodes.Expr, context: Translation) -> SqlValue:
 
 
 def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
-    """Spark's own expression, else Python's."""
+    """Translate an expression to Spark SQL, or else to a call of Python."""
     try:
         value = _native(expr, context)
         if len(value.text) <= _MAX_LENGTH or isinstance(expr, nodes.Const) or _has_subquery(expr):
@@ -114,11 +115,11 @@ def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
 
 
 def _has_subquery(expr: nodes.Expr) -> bool:
-    """Its length is not that of the expression around it."""
+    """Return whether an expression contains a subquery: its length does not count."""
     return any(isinstance(node, nodes.SubLink) for node in nodes.walk(expr))
 
 
-#: What Python cannot take over.
+#: Nodes that Python cannot compute.
 _ENGINES_OWN = (
     nodes.Const,
     nodes.Var,
@@ -219,7 +220,7 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
 
 
 def _domain(expr: nodes.CoerceToDomain, context: Translation) -> SqlValue:
-    """Return a value that is checked as a domain's."""
+    """Return a value with the checks of a domain."""
     if not expr.domain:
         raise FeatureNotSupported("domains are not supported here")
     value = _translate(expr.arg, context)
@@ -241,7 +242,9 @@ def _domain(expr: nodes.CoerceToDomain, context: Translation) -> SqlValue:
 
 
 def _constant(expr: nodes.Const) -> SqlValue:
-    """Return a constant; a numeric is as wide as its digits, so that comparisons stay exact."""
+    """Return a constant.  A numeric gets just enough precision for its digits, so that comparisons
+    stay exact.
+    """
     if expr.type == "numeric" and expr.value is not None:
         return numeric_sql.numeric_literal(expr.value)
     if expr.type == "numeric":
@@ -301,11 +304,11 @@ _WIDENED = (("int2", "int4"), ("int2", "int8"), ("int4", "int8"))
 
 
 def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
-    """Return the places of the arguments that have to be computed before they are combined.
+    """Return the indexes of the arguments that must be computed before they are combined.
 
-    PostgreSQL computes all arguments, Spark none next to a NULL (a filter looks for NULLs in
-    columns first, a quotient at its divisor), nor what it compares with a constant that is beyond
-    its type: that is seen where one fails.
+    PostgreSQL computes all arguments.  Spark skips arguments next to a NULL (a filter checks
+    columns for NULL first, a division its divisor), and arguments compared with a constant outside
+    their type.  The difference is visible only if an argument fails.
     """
     is_order_visible = any(
         _can_fail(arg)
@@ -322,7 +325,7 @@ def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
 
 
 def _can_fail(expr: nodes.Expr) -> bool:
-    """Return whether there may be rows for which an expression has an error."""
+    """Return whether an expression may fail for some rows."""
     for node in nodes.walk(expr):
         match node:
             case nodes.FuncExpr(function_oid=oid):
@@ -361,7 +364,7 @@ def _same_type(args: list[SqlValue], context: Translation) -> list[SqlValue]:
 
 
 def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue:
-    """`x = ANY (array)`: exists() and forall() have PostgreSQL's three values."""
+    """Translate `x = ANY (array)`: exists() and forall() have PostgreSQL's three-valued logic."""
     left, array = expr.args
     function = _function_of_operator(expr.operator_oid, expr.name)
     valued = replace(context, by_value=function_sql.is_comparison(function.source))
@@ -397,8 +400,9 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue
 
 
 def _elements(array: nodes.Expr) -> tuple[nodes.Expr, ...] | None:
-    """Return the elements of an array that is written out, or constant: each can be compared by
-    itself, so that the comparisons reach the scan, and Spark knows the patterns among them."""
+    """Return the elements of an ARRAY[...] or a constant array.  Comparing each element separately
+    lets Spark push the comparisons into the scan and recognise constant patterns.
+    """
     if isinstance(array, nodes.ArrayExpr) and not array.is_multidimensional:
         return array.elements
     if not isinstance(array, nodes.Const) or array.value is None:
@@ -424,7 +428,7 @@ def _boolean(expr: nodes.BoolExpr, context: Translation) -> SqlValue:
 
 
 def _null_test(expr: nodes.NullTest, context: Translation) -> SqlValue:
-    """A row is null if all its fields are, and not null if none is."""
+    """Translate IS [NOT] NULL.  A row is null if all its fields are, and not null if none is."""
     args = expr.arg.args if expr.is_row and isinstance(expr.arg, nodes.RowExpr) else (expr.arg,)
     test = "IS NULL" if expr.is_null else "IS NOT NULL"
     tests = [_tested(arg, _translate(arg, context), test) for arg in args]
@@ -432,8 +436,9 @@ def _null_test(expr: nodes.NullTest, context: Translation) -> SqlValue:
 
 
 def _tested(arg: nodes.Expr, value: SqlValue, test: str) -> str:
-    """`value IS NULL`, where Spark might know the answer without the value, and PostgreSQL computes
-    it, which may fail."""
+    """Return `value IS NULL` in a form that computes the value.  PostgreSQL always computes it,
+    which may fail; Spark might skip it.
+    """
     always = [0] if _can_fail(arg) else []
     return f"({bound([value], lambda args: f'{args[0].text} {test}', always)})"
 
@@ -465,8 +470,9 @@ def _case(expr: nodes.CaseExpr, context: Translation) -> SqlValue:
 
 
 def _row_comparison(expr: nodes.RowCompareExpr, context: Translation) -> SqlValue:
-    """(a, b) < (c, d): NULL as soon as a column that decides is; what comes behind the deciding
-    pair is not computed."""
+    """Translate (a, b) < (c, d): NULL if a deciding pair has one.  Pairs after the deciding one are
+    not computed.
+    """
     valued = replace(context, by_value=True)
     strict_operator = expr.name.rstrip("=")
     opposites = {"<": ">", ">": "<"}
@@ -514,7 +520,7 @@ def _array_coercion(expr: nodes.ArrayCoerceExpr, context: Translation) -> SqlVal
 
 
 def _subscript(expr: nodes.SubscriptingRef, context: Translation) -> SqlValue:
-    """array[i] is NULL outside the array, as get() is with an index from 0."""
+    """Translate array[i]: get() is NULL outside the array, too, but counts from 0."""
     array = _translate(expr.arg, context)
     if (
         expr.lower is not None

@@ -1,5 +1,6 @@
-"""Foreign keys: new rows have to find the row that they refer to, and rows that go must not be
-referred to."""
+"""Check foreign keys: new rows must refer to an existing row, and removed rows must not be referred
+to.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +41,14 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
 def first_broken_reference(
     engine: Engine, outcome: Outcome, reference: Reference, *, acts: bool = False
 ) -> Problem | None:
-    """Return the first row that goes although rows of the other table refer to it; its texts are of
-    the old row.
+    """Return the first removed row that rows of the other table refer to, with the texts of the old
+    row.
 
     Args:
-        acts: rows that refer to a row change with it.  Then it does not help that another new row
-            has the former key, or that an UPDATE changes the row that refers, too.
+        acts: the foreign key changes referring rows (CASCADE, SET NULL).  Then a new row with the
+            former key, or an UPDATE of the referring row, does not resolve the violation.
 
-    Old values are k1, k2, ... where they are the target's key, else o<attnum>.
+    Old values are named k1, k2, ... if they are the target's key, else o<attnum>.
     """
     key, rows = outcome.target.key, outcome.rows
     old = {
@@ -83,7 +84,7 @@ def first_broken_reference(
 
 
 def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
-    """Return the other table's rows that may be concerned."""
+    """Return the rows of the other table that may be affected."""
     rows = outcome.rows
     conditions = "TRUE"
     if rows.is_small:
@@ -103,7 +104,7 @@ def _same(outcome: Outcome, reference: Reference, one: str, other: str) -> str:
     """Return SQL of whether a row refers to another: their columns may have different types.
 
     Args:
-        one, other: what stands before the attnums of their columns.
+        one, other: the prefixes of their columns, before the attnum.
     """
     tests = []
     for attnum, other_attnum in zip(reference.columns, reference.other_columns, strict=True):
@@ -114,7 +115,7 @@ def _same(outcome: Outcome, reference: Reference, one: str, other: str) -> str:
 
 
 def _takes_literals(column: TypedColumn, other: TypedColumn) -> bool:
-    """Return whether literals of a column can be compared with another one."""
+    """Return whether literals of one column can be compared with another column."""
     if (column.type, column.typmod) == (other.type, other.typmod):
         return True
     return equality_operands(_value(column, "a"), _value(other, "b")) == ("a", "b")

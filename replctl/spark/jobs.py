@@ -1,5 +1,6 @@
-"""The jobs of Spark, by name: each is a function whose first argument is the engine, except those
-that only look at an outcome."""
+"""The jobs of Spark, by name.  Each is a function that takes the engine first, except those that
+only inspect an outcome.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Few rows of a Delta table, found by their keys in this process, by delta-rs.
+"""Look up few rows of a Delta table by their keys with delta-rs, in this process.
 
-For Spark a question is a plan, Delta's own queries of its log (three of them, where files have
-deletion vectors), and jobs, however few rows are asked for.  Measured in benchmarks/small.py and
-incremental.py: ten rows of a thousand take 0.03 s here and 0.5 to 0.8 s there, the keys of a
-thousand rows of ten million 0.3 s here and 2 to 4 s there.
+Spark needs a plan, Delta's queries of its log (three, if files have deletion vectors), and jobs,
+even for a few rows.  Measured in benchmarks/small.py and incremental.py: ten rows of a thousand
+take 0.03 s with delta-rs and 0.5 to 0.8 s with Spark; the keys of a thousand rows of ten million
+take 0.3 s and 2 to 4 s.
 
-A table that delta-rs does not read, that is not on a disk of this machine, or that is so large that
-a cluster does better, is Spark's.
+Spark reads tables that delta-rs cannot read, that are not on a disk of this machine, or that are so
+large that a cluster is faster.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
     from replctl.spark.engine import Engine
 
-#: A table with more rows is Spark's; a deletion vector takes a byte for each row of its file here.
+#: Spark reads tables with more rows: in delta-rs a deletion vector takes a byte per row of its
+#: file.
 _MOST_TABLE_ROWS = 50_000_000
-#: More rows than this stay with Spark: several columns of a key let pass more than its own rows.
+#: Spark reads more rows than this: conditions on several key columns match more rows than the keys.
 _MOST_FOUND_ROWS = 20_000
-#: Days since 1970 of the first day of the Gregorian calendar; Spark knows of files of old writers
-#: that they have earlier dates in another one.
+#: Days since 1970 of the first day of the Gregorian calendar.  Files of old writers have earlier
+#: dates in another calendar, which only Spark detects.
 _GREGORIAN = -141427
-#: Types in storage whose values are compared there as they are here, with their literals.
+#: Storage types that delta-rs compares as Spark does, with their literals.
 _LITERALS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), str),
     "STRING": lambda value: "'" + value.replace("'", "''") + "'",
@@ -46,8 +47,8 @@ _LITERALS: Mapping[str, Callable[[Any], str]] = {
 def found_rows(
     source: TableSource, columns: Sequence[TableColumn], keys: Mapping[int, Sequence[Any]]
 ) -> pa.Table | None:
-    """Return the rows of a table whose key columns have one of some values each, and perhaps
-    others.
+    """Return the rows of a table whose key columns each have one of some values.  The result may
+    have other rows, too.
 
     Args:
         source: a table with a location.
@@ -55,7 +56,7 @@ def found_rows(
         keys: values in their wire form (data_type.wire) by attnum.
 
     Returns:
-        Their columns in storage, in Arrow's types; None: ask Spark.
+        the columns in storage, in Arrow's types; None if Spark has to read them.
     """
     import pyarrow as pa
     from deltalake import QueryBuilder
@@ -86,8 +87,9 @@ def found_rows(
 
 @contextmanager
 def view_of_rows(engine: Engine, rows: pa.Table) -> Iterator[str | None]:
-    """Yield a table's rows as a view with its columns; its name.  None, if they have a type that
-    does not travel from here to Spark."""
+    """Yield the name of a view of the rows, with the table's columns.  None if a type cannot be
+    sent to Spark.
+    """
     import pyarrow as pa
 
     types = [_travelling(field.type) for field in rows.schema]
@@ -114,7 +116,7 @@ _MAPPING_MODE = "delta.columnMapping.mode"
 
 
 def _opened(source: TableSource) -> DeltaTable | None:
-    """Return the table as delta-rs has it, if it is one to be read here."""
+    """Return the table as opened by delta-rs, or None if Spark should read it."""
     from deltalake import DeltaTable
 
     assert source.location is not None
@@ -136,8 +138,9 @@ def _opened(source: TableSource) -> DeltaTable | None:
 
 
 def _check_declined(error: Exception) -> None:
-    """Raise an error that is not delta-rs's own; what it cannot read, Spark reads, or tells why.
-    In addition to DeltaError it raises Exception itself, for files above all."""
+    """Raise an error again unless it comes from delta-rs: Spark then reads the table, or reports
+    why it cannot.  delta-rs raises not only DeltaError but also plain Exception, mostly for files.
+    """
     from deltalake.exceptions import DeltaError
 
     if type(error) is not Exception and not isinstance(error, DeltaError):
@@ -145,7 +148,7 @@ def _check_declined(error: Exception) -> None:
 
 
 def _is_timestamp(column: TableColumn) -> bool:
-    """Return whether Spark writes a column as INT96, of which delta-rs does not read all years."""
+    """Return whether Spark stores a column as INT96, which delta-rs cannot read for all years."""
     type_, typmod = column.text_of or (column.type, column.typmod)
     return storage_type(type_, typmod) == "TIMESTAMP"
 
@@ -161,8 +164,9 @@ def _has_old_dates(values: pa.ChunkedArray) -> bool:
 
 
 def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
-    """Values of a column for DataFusion; none of a type without literals, or of which equal values
-    are stored differently."""
+    """Return the values of a column as DataFusion literals.  None if the type has no literals, or
+    if equal values may be stored differently.
+    """
     is_as_stored = column.text_of is None and has_own_form(column)
     if column.storage_name is None or not is_as_stored:
         return []
@@ -177,8 +181,9 @@ def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
 
 
 def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
-    """Return the type that values of another travel in, and the Spark expression of {0} that is the
-    value: as data_type.wire, but by the type in storage."""
+    """Return the Arrow type that carries values of a storage type, and the Spark expression of {0}
+    that decodes them: like data_type.wire, but for storage types.
+    """
     import pyarrow as pa
 
     if pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz is None:
@@ -201,6 +206,6 @@ def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
 
 
 def _name(column: TableColumn) -> str:
-    """Return a column's name in storage, quoted as DataFusion wants it."""
+    """Return a column's name in storage, quoted for DataFusion."""
     name = column.storage_name or ""
     return '"' + name.replace('"', '""') + '"'

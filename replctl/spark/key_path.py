@@ -1,8 +1,8 @@
-"""The paths by which rows are found and written: by their keys, or by a pass over the table.
+"""Choose how rows are found and written: by their keys, or by a pass over the table.
 
-Reading: the rows that few changes concern are looked up by their keys in this process
-(`key_lookup`), or come here by literal keys in one query.  For many, Spark joins.  Writing: a few
-rows are put in place by replaceWhere with literal keys, many by MERGE.
+Reading: for few changes, this process looks the rows up by their keys (`key_lookup`) or fetches
+them with one query of literal keys.  For many changes, Spark joins.  Writing: few rows are replaced
+by replaceWhere with literal keys, many by MERGE.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LeafChange:
-    """How many rows of a leaf go, change in place, and come."""
+    """The numbers of rows of a leaf partition that are removed, changed in place, and added."""
 
     deleted: int
     updated: int
@@ -41,7 +41,7 @@ class LeafChange:
 
 
 class WritePath(StrEnum):
-    """How rows are written into a table."""
+    """The way in which rows are written into a table."""
 
     APPEND = "append"
     REPLACE_WHERE = "replaceWhere"
@@ -49,9 +49,9 @@ class WritePath(StrEnum):
 
 
 def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
-    """Return how an outcome is written into a leaf."""
+    """Return the way in which an outcome is written into a leaf partition."""
     is_by_key = outcome.matching == "key" and not outcome.moves_keys
-    # Rows that are put in the place of others get other values from Delta
+    # Replacing rows would make Delta assign new values to them
     has_identity = any(column.is_identity for column in outcome.target.columns)
     has_literals = all(map(has_own_form, outcome.target.key_columns))
     can_replace = is_by_key and has_literals and not has_identity
@@ -59,10 +59,10 @@ def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
 
 
 def estimated_path(change: LeafChange, *, is_by_key: bool) -> WritePath:
-    """Return how changes of which the outcome is not known are probably written.
+    """Return the likely write path of changes whose outcome is not known yet.
 
     Args:
-        is_by_key: rows are found by a key that they keep.
+        is_by_key: rows are found by a key that does not change.
     """
     count = change.deleted + change.updated + change.inserted
     return _chosen_path(change, count <= SMALL, is_by_key)
@@ -78,15 +78,15 @@ def _chosen_path(change: LeafChange, is_small: bool, is_by_key: bool) -> WritePa
 def existing_rows(
     engine: Engine, target: Target, changes: Staged, *, needs_values: bool
 ) -> Iterator[tuple[str, bool]]:
-    """Yield SQL of the target's rows that changes may concern, and whether it has all their values.
+    """Yield SQL of the target rows that changes may affect, and whether it has all their values.
 
-    Few rows are looked up here, or come here from a large table in one pass of Spark's over it.
+    Few rows are looked up in this process, or fetched from a large table in one pass of Spark.
 
     Args:
-        needs_values: in addition to their keys and what is not sent of them, the rest is needed,
-            too: keys change, or an update changes nothing, so that its row may be what it is going
-            to be.  Of other updates the row before is another one, except for what was written
-            here.
+        needs_values: the values of sent columns are needed in addition to the keys and the columns
+            not sent.  That is so if keys change, or if an update changes nothing, so that its row
+            may already have the new values.  Other updates always differ from the previous row,
+            unless the subscriber wrote it.
     """
     conditions = _key_conditions(target, changes)
     read = [
@@ -122,7 +122,9 @@ def _looked_up_rows(
     read: Sequence[TargetColumn],
     stack: ExitStack,
 ) -> str | None:
-    """Return SQL of the rows that the keys of few changes find, which are here; None: ask Spark."""
+    """Return SQL of the rows that have the keys of few changes, read by this process; None if Spark
+    has to read them.
+    """
     keys = {k: [*changes.values(f"o{k}"), *changes.values(f"n{k}")] for k in target.key}
     parts = []
     for number, leaf in enumerate(target.leaves):
@@ -150,7 +152,7 @@ def _looked_up_rows(
 
 
 def _named_values(target: Target, values: Sequence[str], leaf: str = "leaf") -> str:
-    """Return a row's leaf and values, named as `existing_rows_sql` names them."""
+    """Return a row's partition number and values, named as in `existing_rows_sql`."""
     named = [f"{value} AS c{c.attnum}" for c, value in zip(target.columns, values, strict=True)]
     return ", ".join([f"{leaf} AS leaf", *named])
 
@@ -160,7 +162,9 @@ def _null_as(column: TargetColumn) -> str:
 
 
 def _key_conditions(target: Target, changes: Staged) -> list[str]:
-    """Few keys become literals; they let pass more rows than the keys' own, at most."""
+    """Return conditions with few keys as literals.  They may match more rows than those of the
+    keys, never fewer.
+    """
     if not changes.is_small:
         return []
     return [literal_condition(f"c{k}", changes, [f"o{k}", f"n{k}"]) for k in target.key]

@@ -1,8 +1,8 @@
-"""The check that a Spark Connect server answers, however busy Spark is.
+"""Check that a Spark Connect server answers, even while Spark is busy.
 
-A server speaks HTTP/2 (RFC 9113, section 3.4): as soon as a client has sent its preface, both send
-a SETTINGS frame.  Threads of the network do that, so that long jobs do not delay it; a process
-that is stopped, or that collects garbage for minutes, does not.
+A server speaks HTTP/2 (RFC 9113, section 3.4): as soon as a client has sent its preface, both sides
+send a SETTINGS frame.  The server's network threads send it, so that long jobs do not delay it.  A
+process that is stopped, or collects garbage for minutes, does not send it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _EMPTY_SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _SETTINGS = 4  # the type of that frame, at its fourth byte
-_INTERVAL = 5.0  # seconds between two questions
+_INTERVAL = 5.0  # seconds between two checks
 _PATIENCE = 10.0  # seconds for an answer
 
-#: How often in a row a server may leave a question without an answer.  A number of questions, not
-#: a time: the process that asks may have been stopped together with the server.
+#: Number of successive checks that a server may fail.  A number, not a time: the checking process
+#: may have been stopped together with the server.
 _CHANCES = 4
 
-#: Seconds after which a server that does not answer is ended, for messages and documentation.
+#: Seconds after which a server that does not answer is killed, for messages and documentation.
 LIMIT = _CHANCES * (_INTERVAL + _PATIENCE)
 
 
@@ -37,10 +37,10 @@ def answers(port: int, patience: float = _PATIENCE) -> bool:
 
 
 class Liveness:
-    """Ask a server again and again whether it answers.
+    """Check repeatedly whether a server answers.
 
     Args:
-        ask: returns whether it answers.
+        ask: returns whether the server answers.
         clock: returns seconds.
     """
 
@@ -52,8 +52,9 @@ class Liveness:
         self._chances = _CHANCES
 
     def has_ended(self) -> bool:
-        """Return whether the server has not answered several times in a row; it is asked if the
-        last question was long enough ago."""
+        """Return whether the server has failed several successive checks.  Check again if the last
+        check is old enough.
+        """
         if self._clock() >= self._next:
             self._chances = _CHANCES if self._ask() else self._chances - 1
             self._next = self._clock() + _INTERVAL

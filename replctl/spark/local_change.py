@@ -1,4 +1,4 @@
-"""The outcome of a statement: rows to insert, to update, to delete."""
+"""Compute the outcome of a local statement: rows to insert, update and delete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def inserted(
     Args:
         rows: a query of the new rows, in their order: w<attnum> of the columns that are not
             generated.
-        place: the column that numbers the rows, if there is one.
+        place: the column that numbers the rows, or None.
     """
     joined = (
         f"SELECT 'I' AS op, {place or 'monotonically_increasing_id()'} AS position,"
@@ -37,8 +37,9 @@ def inserted(
 
 @contextmanager
 def unconflicting(engine: Engine, proposed: Outcome, key: UniqueKey) -> Iterator[Outcome]:
-    """Yield the outcome of an INSERT without the rows whose value of a unique index another row of
-    the table, or an earlier one of the outcome, has."""
+    """Yield the outcome of an INSERT without conflicting rows: those whose value of a unique index
+    exists in the table or in an earlier row of the outcome.
+    """
     columns = ", ".join(
         f"v.w{column.attnum}" for column in proposed.target.columns if column.generated is None
     )
@@ -64,11 +65,11 @@ def changed(
     """Yield the outcome of UPDATE (op U) or DELETE (D).
 
     Args:
-        rows: a query of the rows concerned: leaf, row_version, row_id, c<attnum> before, and for an
+        rows: a query of the affected rows: leaf, row_version, row_id, the old c<attnum>, and for an
             UPDATE w<attnum> of the columns that are not generated.
         moves_keys: the UPDATE may change the target's key.
-        with_old: other tables refer to columns other than the key.
-        has_own_values: rows that are equal before need not be equal afterwards.
+        with_old: other tables refer to columns outside the key.
+        has_own_values: rows that were equal may differ after the UPDATE.
     """
     keys = "".join(f", c{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
     plain = [column for column in target.columns if column.generated is None]

@@ -1,5 +1,6 @@
-"""Delta tables that consist of a log alone, which names files of other tables: Spark reads these
-files as one table, in the way that the log says."""
+"""Delta tables that consist of a log only, whose entries name files of other tables.  Spark reads
+these files as one table.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from threading import Lock
 
 from replctl.spark.scratch import make_folder
 
-#: After so many seconds without use a table may go, where there are many.
+#: Seconds without use after which a table may be removed, if there are many.
 _IDLE = 3600.0
 _MANY = 200
 
 
 def _checksum(log: str) -> str:
     """Return the version checksum of the only commit of a table (Delta's protocol, section "Version
-    Checksum File"), by which small tables are known."""
+    Checksum File").  `query_size` recognises small tables by it.
+    """
     actions = [json.loads(line) for line in log.splitlines()]
     sizes = [action["add"]["size"] for action in actions if "add" in action]
     found = {"tableSizeBytes": sum(sizes), "numFiles": len(sizes)}
@@ -32,11 +34,12 @@ def _checksum(log: str) -> str:
 
 
 class LogFolder:
-    """A scratch directory of this process with such tables.
+    """A scratch directory of this process that holds such tables.
 
     Args:
-        parent: where to make it; None: in the system's directory for temporary files.
-        clock: returns seconds, and never jumps: a table in use must not look idle.
+        parent: the directory in which to create it; None: the system's directory for temporary
+            files.
+        clock: returns seconds of a monotonic clock, so that a table in use never looks idle.
     """
 
     def __init__(self, parent: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,14 +49,14 @@ class LogFolder:
         self._placing = Lock()
 
     def place(self, log: str) -> str:
-        """Write the only commit of a table, unless it is there; where the table is.
+        """Write the only commit of a table unless it exists, and return the table's location.
 
-        The same commit has the same place, so that it is also the same table for Spark.
+        The same commit always has the same location, so that Spark recognises the table.
         """
         with self._placing:
             table = self._made() / hashlib.sha256(log.encode()).hexdigest()[:32]
             commit = table / "_delta_log" / f"{0:020d}.json"
-            # Who cleans the system's directory for temporary files may have removed it
+            # A cleaner of the system's directory for temporary files may have removed it
             if table not in self._used or not commit.exists():
                 self._remove_idle()
                 commit.parent.mkdir(parents=True, exist_ok=True)  # a full disk may leave it
@@ -63,7 +66,7 @@ class LogFolder:
             return str(table)
 
     def path_of(self, text: str) -> str:
-        """Write a file that is no table; where it is."""
+        """Write a file that is not a table, and return its path."""
         with self._placing:
             path = self._made() / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.txt"
             path.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Jars from Maven Central, or a mirror of it, brought by pyspark's Ivy.
+"""Download jars from Maven Central, or a mirror of it, with pyspark's Ivy.
 
-A network that does not answer is given up: after a minute in which nothing has come.
+A download is abandoned after a minute without data.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from replctl.spark.java_environment import JAVA_VARIABLES
 logger = logging.getLogger(__name__)
 
 _SCALA = "2.13"
-#: Organisations whose jars Spark lacks; the rest of what Delta depends on, pyspark has itself.
+#: Organisations whose jars must be downloaded; pyspark contains the other dependencies of Delta.
 _DELTA_ORGANISATIONS = r"io\.delta|io\.unitycatalog"
 
-_SILENCE = 60.0  # seconds in which nothing comes, after which it is given up
-_OTHERS_TIMEOUT = 600.0  # seconds in which another process may bring them
-_LEAST = 1024  # bytes that count as an answer
+_SILENCE = 60.0  # seconds without data after which a download is abandoned
+_OTHERS_TIMEOUT = 600.0  # seconds to wait for the download of another process
+_LEAST = 1024  # bytes of growth that count as progress
 _REPORT_INTERVAL = 10.0
-_CONNECT_TIMEOUT, _READ_TIMEOUT = 20_000, 45_000  # milliseconds, of one attempt
+_CONNECT_TIMEOUT, _READ_TIMEOUT = 20_000, 45_000  # milliseconds per attempt
 _NETWORK_HINT = (
     "Set HTTPS_PROXY if a proxy is needed, REPLCTL_IVY_SETTINGS to an Ivy settings file that names"
     " a mirror, or use a Spark Connect server (--remote)."
@@ -48,16 +48,17 @@ _TRUST_HINT = (
     "Have Java trust the certificate of your network:"
     " JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE."
 )
-#: What of Ivy's output says why.
+#: Lines of Ivy's output that state the reason.
 _REASON = re.compile(r"Server access error.*|(?:\w+\.)+\w+(?:Exception|Error): .*")
 _PR_SET_PDEATHSIG = 1
 
 
 def delta_jars(java: Path) -> list[Path]:
-    """Return Delta's own jars; the first call on a machine brings them.
+    """Return Delta's own jars; the first call on a machine downloads them.
 
     Raises:
-        ObjectNotInPrerequisiteState: they cannot be had, or not be kept; or pyspark is another one.
+        ObjectNotInPrerequisiteState: they cannot be downloaded or stored, or pyspark has another
+            version.
     """
     check_pyspark()
     delta = version("delta_spark")
@@ -67,7 +68,7 @@ def delta_jars(java: Path) -> list[Path]:
     folder = cache / f"delta-{delta}-spark-{SPARK}"
     if os.pathsep in str(folder):
         raise _unkept(f'Java cannot read from "{cache}", which has a "{os.pathsep}"')
-    if not folder.is_dir():  # an image of a read-only machine may have them: no lock is needed
+    if not folder.is_dir():  # a read-only image may contain them: then no lock is needed
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with _bringing(folder):
@@ -80,10 +81,10 @@ def delta_jars(java: Path) -> list[Path]:
 
 @contextmanager
 def _bringing(folder: Path) -> Iterator[None]:
-    """Keep other processes from bringing the same jars meanwhile, and say whom this one waits for.
+    """Hold the lock for downloading the jars, and report if another process holds it.
 
     Raises:
-        ObjectNotInPrerequisiteState: one has been bringing them for too long.
+        ObjectNotInPrerequisiteState: another process has held the lock for too long.
     """
     path = Path(f"{folder}.lock")
     lock = FileLock(path)
@@ -106,7 +107,7 @@ def _bringing(folder: Path) -> Iterator[None]:
 
 
 def bring_jars() -> Path:
-    """Return the directory of Delta's jars, which are brought unless they are there.
+    """Return the directory of Delta's jars; download them if they are missing.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, or as `delta_jars`.
@@ -133,14 +134,14 @@ def _unkept(why: str) -> ObjectNotInPrerequisiteState:
 
 
 def resolve(java: Path, dependency: str, folder: Path) -> None:
-    """Have Ivy, which is among pyspark's jars, bring a module and what it depends on.
+    """Download a module and its dependencies with Ivy, which is among pyspark's jars.
 
     Args:
         dependency: the module as Ivy's `dependency` element.
-        folder: gets the jars; it is there when all of them are.
+        folder: the directory for the jars; it exists only when it is complete.
 
     Raises:
-        ObjectNotInPrerequisiteState: they cannot be had.
+        ObjectNotInPrerequisiteState: the download failed.
     """
     ivy_jar = next((pyspark_folder() / "jars").glob("ivy-*.jar"))
     description = (
@@ -175,10 +176,10 @@ def resolve(java: Path, dependency: str, folder: Path) -> None:
 
 
 def _run(argv: list[str], scratch: Path, what: str) -> str:
-    """Run Ivy and return what it has written; it does not outlive this process.
+    """Run Ivy and return its output.  Ivy ends with this process.
 
     Raises:
-        ObjectNotInPrerequisiteState: nothing has come for `_SILENCE` seconds.
+        ObjectNotInPrerequisiteState: no data arrived for `_SILENCE` seconds.
     """
     with tempfile.TemporaryFile(dir=scratch) as output:
         process = subprocess.Popen(
@@ -204,7 +205,7 @@ def _await(process: subprocess.Popen[bytes], scratch: Path, what: str) -> None:
     while process.poll() is None:
         time.sleep(0.1)
         now = time.monotonic()
-        if (found := _size(scratch)) >= size + _LEAST:  # Ivy notes its failures there, too
+        if (found := _size(scratch)) >= size + _LEAST:  # Ivy records its failures there, too
             size, changed = found, now
         if now - changed > _SILENCE:
             raise _not_brought(
@@ -228,7 +229,9 @@ def _size(folder: Path) -> int:
 
 
 def _ends_with_parent() -> Callable[[], object] | None:
-    """Return what a child does before it runs: the system kills it when its parent has died."""
+    """Return a function that a child process runs first: it makes the system kill the child when
+    its parent dies.
+    """
     if not sys.platform.startswith("linux"):
         return None
     import ctypes
@@ -244,7 +247,7 @@ def _not_brought(what: str, detail: str, *, hint: str) -> ObjectNotInPrerequisit
 
 
 def _reason(output: str) -> str:
-    """Return why Ivy has brought nothing: one line of all that it has written."""
+    """Return why Ivy failed: the one line of its output that states the reason."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reasons = [found[0] for line in lines if (found := _REASON.search(line))]
     return (reasons or lines or ["Ivy did not say why."])[-1][:1000]
@@ -254,8 +257,8 @@ def _reason(output: str) -> str:
 
 
 def proxy_options(environment: Mapping[str, str]) -> list[str]:
-    """Return the options by which Java uses the proxies that the environment names, as other
-    programs do; none where it tells Java itself of a proxy.
+    """Return the options that make Java use the proxies named in the environment, as other programs
+    do.  None are added if Java's own variables already name a proxy.
 
     {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": ".corp"} ->
     [`-Dhttps.proxyHost=p`, `-Dhttps.proxyPort=3128`, `-Dhttp.nonProxyHosts=*.corp`]

@@ -1,4 +1,4 @@
-"""How much memory this process may use, and a heap for a JVM that fits into it."""
+"""Find the memory that this process may use, and a heap size for a JVM that fits into it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _OWN_CGROUPS = Path("/proc/self/cgroup")
 _MEBIBYTE = 2**20
 _LOG_SHARE = 4 * _MEBIBYTE
 _LEAST_LOGS = 64
-#: A size as Java and Spark write it.
+#: A size in the notation of Java and Spark.
 _SIZE = re.compile(r"(?P<number>\d+)(?P<unit>[kmgtp]?)b?")
 _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
-#: With less Spark does not start.
+#: Spark does not start with less.
 _LEAST_HEAP = 512 * _MEBIBYTE
 
 
 def heap(wanted: int, limit: int | None) -> str:
-    """Return a heap's size for spark.driver.memory: what is wanted, but no more than half of what
-    there is, as the JVM takes more than its heap, and others need memory, too.
+    """Return a heap size for spark.driver.memory: the wanted size, but at most half of the limit.
+    The JVM needs more than its heap, and other processes need memory, too.
 
     Args:
         wanted, limit: bytes; None: the limit is unknown.
@@ -31,14 +31,14 @@ def heap(wanted: int, limit: int | None) -> str:
 
 
 def cached_logs(heap_size: str) -> int:
-    """Return how many Delta logs a JVM should keep in memory: with what Spark knows of the table, a
-    log of few entries takes 1 to 2 MB, and all together get less than half of the heap.
+    """Return how many Delta logs a JVM should cache.  A log of few entries takes 1 to 2 MB,
+    including Spark's data about the table; all together must take less than half of the heap.
 
-    Delta keeps 10,000 of them for an hour, and each round of `--watch` may read a table that is
-    made for it (log_folder.py).
+    By default Delta caches 10,000 logs for an hour, and each round of `--watch` may create and read
+    a temporary table (log_folder.py).
 
     Args:
-        heap_size: as in spark.driver.memory: 2g.  Java refuses what is no size.
+        heap_size: as in spark.driver.memory: 2g.  Java refuses an invalid size.
     """
     found = _SIZE.fullmatch(heap_size.strip().lower())
     size = int(found["number"]) << _SHIFTS[found["unit"]] if found else 0
@@ -46,12 +46,12 @@ def cached_logs(heap_size: str) -> int:
 
 
 def memory_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int | None:
-    """Return the bytes that this process may use: those of the machine, or of its container if that
-    has fewer; None if the system does not tell.
+    """Return the bytes that this process may use: the memory of the machine, or the limit of its
+    container if lower.  None if the system does not report it.
 
     Args:
-        cgroups: where control groups are mounted.
-        own: the file that names the groups of this process (man 7 cgroups).
+        cgroups: the directory where control groups are mounted.
+        own: the file that lists the groups of this process (man 7 cgroups).
     """
     limits = _cgroup_limits(cgroups, own)
     with suppress(ValueError, OSError):
@@ -75,13 +75,13 @@ def _cgroup_limits(cgroups: Path, own: Path) -> list[int]:
 
 
 def _limits_along(root: Path, path: str, name: str) -> list[int]:
-    """Return the limits of a group and of those that it is in."""
+    """Return the limits of a group and of its parent groups."""
     group = root / path.lstrip("/")
     limits = []
     for folder in (group, *group.parents):
         try:
             text = (folder / name).read_text("utf-8").strip()
-        except OSError:  # the root has none, and a container sees no other groups
+        except OSError:  # the root has no limit, and a container sees no other groups
             text = "max"
         if text.isdecimal():
             limits.append(int(text))

@@ -1,7 +1,7 @@
-"""Writing an outcome into a table: one commit, which touches only the rows that change.
+"""Write an outcome into a table in one commit that touches only the rows that change.
 
-A few rows are put in place by replaceWhere with literal keys, which scans for keys alone; many, and
-those that change their keys, by MERGE.
+A few rows are replaced by replaceWhere with literal keys, which only scans the keys.  Many rows,
+and rows whose keys change, are written by MERGE.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def leaf_changes(outcome: Outcome) -> list[LeafChange]:
-    """For each leaf of the target what an outcome does to it."""
+    """Return the change that an outcome makes to each leaf partition of the target."""
     result = []
     for leaf in range(len(outcome.target.leaves)):
         deleted = updated = inserted = 0
@@ -54,7 +54,7 @@ def write_leaf(
     """Write an outcome's rows of one leaf, in one commit.
 
     Args:
-        number: the leaf's index in the target, by which the outcome knows it.
+        number: the leaf's index in the target, as in the outcome.
         leaf: the leaf with its storage as it is now.
     """
     location, columns = leaf.source.location, leaf.source.columns
@@ -80,7 +80,7 @@ def write_leaf(
 def replace_leaf(
     engine: Engine, outcome: Outcome, number: int, leaf: Leaf, note: CommitNote
 ) -> None:
-    """Put an outcome's new rows of one leaf in the place of all rows, in one commit.
+    """Replace all rows of one leaf by an outcome's new rows, in one commit.
 
     Args:
         number, leaf: as in `write_leaf`.
@@ -94,13 +94,15 @@ def replace_leaf(
 
 
 def _written(outcome: Outcome, columns: tuple[TableColumn, ...]) -> tuple[TableColumn, ...]:
-    """Return the columns whose values Delta does not assign to new rows itself."""
+    """Return the columns that a write must name: those that Delta does not assign to new rows
+    itself.
+    """
     assigned = {column.attnum for column in outcome.target.columns if column.is_assigned}
     return tuple(column for column in columns if column.attnum not in assigned)
 
 
 def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
-    """Few rows go into one file, in their order."""
+    """Return rows in their order; few rows in one partition, so that Spark writes one file."""
     if not rows.is_small:
         return frame
     with engine.running():
@@ -108,8 +110,9 @@ def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
 
 
 def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ...]) -> str:
-    """Return a condition on the table's own columns that holds for the rows to replace, and for the
-    new ones."""
+    """Return a condition on the table's own columns that the rows to replace and the new rows
+    satisfy.
+    """
     rows, target = outcome.rows, outcome.target
     keys = [rows.literals(f"k{i}") for i in range(1, len(target.key) + 1)]
     concerned = [
@@ -129,7 +132,7 @@ def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ..
 
 
 def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]) -> str:
-    """MERGE by key: rows that leave the leaf are deleted from it, rows that come are inserted."""
+    """Return a MERGE by key: delete rows that leave the leaf, insert rows that enter it."""
     target = outcome.target
     op = (
         f"CASE WHEN op = 'U' AND old_leaf = {number} AND new_leaf = {number} THEN 'U'"
@@ -155,7 +158,7 @@ def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableCol
 def _multiset_merge(
     outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
 ) -> str:
-    """MERGE by all sent columns: every row equal to a D row goes, the I rows come."""
+    """Return a MERGE by all sent columns: delete every row equal to a D row, insert the I rows."""
     tests = [
         matches(c, f"t.{_stored_name(columns, c.attnum)}", f"s.w{c.attnum}", "<=>")
         for c in outcome.target.columns
@@ -176,9 +179,10 @@ def _multiset_merge(
 def _whole_row_merge(
     outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
 ) -> str:
-    """MERGE by all columns before; rows that are stored alike become rows that are.  Rows that move
-    away are deleted, those that come from another leaf are inserted, each for itself.  So are all
-    rows that need not be alike afterwards, since nothing tells equal rows apart in a MERGE."""
+    """Return a MERGE by all old columns.  Rows that are stored alike are updated alike.  Rows that
+    leave the leaf are deleted, rows from another leaf are inserted one by one.  Equal rows that may
+    differ afterwards are deleted and inserted, too, because a MERGE cannot distinguish them.
+    """
     has_own_values = outcome.matching == "each row"
     view, own = outcome.rows.view, outcome.target.columns
     attnums = [column.attnum for column in own]
@@ -217,7 +221,7 @@ _MERGES: dict[Matching, Callable[[Outcome, int, str, tuple[TableColumn, ...]], s
 
 
 def _assigned(outcome: Outcome, columns: tuple[TableColumn, ...]) -> list[str]:
-    """Return what an update assigns: all columns, but Delta's identity columns."""
+    """Return the assignments of an update: all columns except Delta's identity columns."""
     identity = {column.attnum for column in outcome.target.columns if column.is_identity}
     return [
         f"t.{_name(column)} = s.w{column.attnum}"

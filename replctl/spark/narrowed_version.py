@@ -1,8 +1,8 @@
-"""Versions that are compared, as far as they differ.
+"""Narrow down compared versions to the rows that may differ.
 
-Where a program writes all files of a table again, few of its rows may be others. Both sides are
-hashed first, each read once and without sorting. Only the rows of the buckets that differ are
-paired, and these are read once, whatever reads them after that.
+A program may rewrite all files of a table although few rows change. Both sides are hashed first;
+each is read once and not sorted. Only the rows of differing buckets are paired. They are read once
+and kept for later queries.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from replctl.spark.values import ChangeSource, FeedVersion
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: So many rows have to be compared for a hash of them to be worth its jobs.
+#: Minimum number of compared rows for which hashing pays off.
 _WORTH_HASHING = 100_000
 _BUCKETS = 1 << 16
-#: Where more buckets differ, all rows are compared: no list of buckets would spare much.
+#: If more buckets differ, all rows are compared: a list of buckets would save little.
 _MANY_BUCKETS = _BUCKETS // 4
 
 
 @contextmanager
 def narrowed(engine: Engine, change_source: ChangeSource, count: int) -> Iterator[ChangeSource]:
-    """Yield a table's changes, whose compared versions have only rows that may differ, while the
-    context lasts.
+    """Yield a table's changes with compared versions reduced to the rows that may differ.  The rows
+    are kept while the context lasts.
 
     Args:
-        count: how many rows are compared or read for them, about.
+        count: estimated number of rows to compare or read.
     """
     if count < _WORTH_HASHING:
         yield change_source
@@ -52,7 +52,7 @@ def narrowed(engine: Engine, change_source: ChangeSource, count: int) -> Iterato
 
 
 def both_sides(change_source: ChangeSource, version: FeedVersion) -> tuple[Query, Query] | None:
-    """Return the rows before and after a version; None, where one side has none."""
+    """Return the rows before and after a version; None if a side has no rows."""
     source = replace(change_source.source, has_row_tracking=version.has_row_ids)
     before, after = sides(source, version, with_row_id=True)
     return None if before is None or after is None else (before, after)
@@ -80,7 +80,7 @@ def _images(
 
 
 def buckets_query(change_source: ChangeSource, compared: tuple[Query, Query]) -> Query:
-    """Return one row: how many rows there are after and before, and the buckets that differ."""
+    """Return SQL of one row: the numbers of rows after and before, and the buckets that differ."""
     before, after = compared
     bucket, columns = _bucket(change_source), change_source.source.columns
     return differing_buckets(after, [before], bucket, row_hash(columns, _name))
@@ -92,7 +92,7 @@ def images_query(
     """Return the rows of both sides that may differ: side, row_id, c<attnum>.
 
     Args:
-        buckets: those in which they differ.
+        buckets: the buckets that differ.
     """
     names = selected(
         [("row_id", "row_id"), *((_name(c.attnum),) * 2 for c in change_source.source.columns)]

@@ -1,5 +1,5 @@
-"""Normal forms: two values of a type are equal for PostgreSQL exactly where Spark's `=` says so of
-their normal forms.
+"""Normal forms: two values are equal in PostgreSQL exactly if their normal forms are equal in
+Spark.
 
 Equal is what the type's btree or hash operator class calls equal: 1.0 = 1.00, '30 days' =
 '1 mon', 'a ' = 'a' as char(n), -0 = 0.  Most types are stored so that a value is its own normal
@@ -19,8 +19,8 @@ from replctl.spark.data_type import element_type, quote, storage_type
 from replctl.spark.sql_value import SqlValue, bound
 from replctl.types import builtin
 
-#: Types of which equal values are stored alike, or as numbers that Spark calls equal (-0.0 = 0.0
-#: and NaN = NaN, also in joins, groups and hashes).  Zone and time of a timetz both count.
+#: Types whose equal values are stored alike, or as numbers that are equal in Spark (-0.0 = 0.0 and
+#: NaN = NaN, also in joins, groups and hashes).  Zone and time of a timetz both count.
 _OWN_FORM = frozenset(
     [
         *("bool", "int2", "int4", "int8", "oid", "float4", "float8", "money"),
@@ -36,25 +36,25 @@ _OWN_FORM = frozenset(
 _FLOATS = ("float4", "float8")
 MICROSECONDS_OF_DAY = 86_400_000_000
 
-#: In the text of a number: the sign of zero, and zeros at the end of a fraction.  The fraction
-#: that stays is a group.  The numbers have no exponents, for numeric's output writes none.
+#: Matches the sign of zero and the trailing zeros of a fraction in the text of a number.  The rest
+#: of the fraction is a group.  Exponents do not occur in numeric's output.
 _NUMBER = (
     "-(?=0(?:[.]0+)?(?![.0-9]))"  # -0.00 -> 0.00
     "|([.][0-9]*[1-9])0++(?![0-9])"  # 1.50 -> 1.5
     "|[.]0++(?![0-9])"  # 1.00 -> 1
 )
-#: A string of JSON, which is a group.  Possessive, so that Java needs no stack for long ones.
+#: A JSON string, which is a group.  Possessive, so that Java needs no stack for long strings.
 _STRING = r'("(?:[^"\\]++|\\.)*+")'
-#: A lexeme of a tsquery, which is a group, with the weights and the `*` that do not count.
+#: A lexeme of a tsquery, which is a group, and its weights and `*`, which equality ignores.
 _LEXEME = "('(?:[^']++|'')*+'):[*A-D]++"
 
 
 def normal_form(value: SqlValue) -> SqlValue:
-    """Return the normal form of a stored value: `1.5` of `1.50` in a numeric; NULL stays NULL.
+    """Return the normal form of a stored value: `1.50` of type numeric -> `1.5`; NULL stays NULL.
 
     Raises:
         UndefinedFunction: PostgreSQL has no equality for the type (json, xml, point).
-        FeatureNotSupported: the equality of the type is not known here (record).
+        FeatureNotSupported: the type's equality has no translation (record).
     """
     element = element_type(value.type)
     if element is not None:
@@ -83,7 +83,7 @@ def normal_form(value: SqlValue) -> SqlValue:
 
 
 class TypedColumn(Protocol):
-    """A column of a table, or of rows that are staged."""
+    """A column of a table or of staged rows."""
 
     @property
     def type(self) -> str: ...
@@ -93,15 +93,15 @@ class TypedColumn(Protocol):
 
 
 def has_own_form(column: TypedColumn) -> bool:
-    """Return whether Spark finds equal values of a column by what is stored."""
+    """Return whether Spark finds equal values of a column by their stored form."""
     return matching_form(column, "c") == "c"
 
 
 def matching_form(column: TypedColumn, value: str) -> str:
     """Return SQL of the normal form of a column's value, by which rows are found.
 
-    The value itself is that form where equal values are stored alike, as those of char(n) with all
-    its blanks are, and where the type has no equality.
+    That is the value itself if equal values are stored alike (also char(n), which is stored with
+    all its blanks), or if the type has no equality.
 
     Args:
         value: SQL of the stored value.
@@ -113,7 +113,7 @@ def matching_form(column: TypedColumn, value: str) -> str:
 
 
 def matches(column: TypedColumn, one: str, other: str, operator: str = "=") -> str:
-    """Return SQL of whether two values of a column are equal for PostgreSQL.
+    """Return SQL of whether two values of a column are equal in PostgreSQL.
 
     Args:
         operator: `=`, or `<=>` where NULL equals NULL.
@@ -122,13 +122,14 @@ def matches(column: TypedColumn, one: str, other: str, operator: str = "=") -> s
 
 
 def matching_group(column: TypedColumn, name: str) -> str:
-    """Return SQL of a value of a group by the matching form of a column."""
+    """Return SQL of a column's value in a query grouped by its matching form."""
     is_own = matching_form(column, name) == name
     return name if is_own else f"any_value({name}) AS {name}"
 
 
 def matching_values(column: TypedColumn, values: Sequence[Any]) -> list[Hashable]:
-    """Return what is the same of equal values of a column that are here; as `matching_form`.
+    """Return keys of values held by this process: equal values have equal keys, as with
+    `matching_form`.
 
     Args:
         values: in their wire form (data_type.wire).
@@ -160,14 +161,15 @@ def _matching_value(type_name: str, typmod: int, value: Any) -> Hashable:
 
 
 def interval_key(text: str) -> str:
-    """Return what intervals compare by: a month is 30 days, a day is 24 hours."""
+    """Return the sort key of intervals: a month is 30 days, a day is 24 hours."""
     days = f"(({text}).m * 30L + ({text}).d)"
     return f"(CAST({days} AS DECIMAL(38,0)) * {MICROSECONDS_OF_DAY}BD + ({text}).us)"
 
 
 def grouping_form(value: SqlValue) -> str:
-    """Return SQL by which values are grouped: their normal form; of a type without equality, the
-    columns of which may depend on a key that is grouped by, the value."""
+    """Return SQL of a GROUP BY item: the normal form of the value.  For types without equality,
+    whose columns may depend on a grouped key, it is the value itself.
+    """
     try:
         return normal_form(value).text
     except UndefinedFunction:
@@ -175,14 +177,15 @@ def grouping_form(value: SqlValue) -> str:
 
 
 def is_shown_by_form(value: SqlValue) -> bool:
-    """Return whether a group of values by their normal form shows them as they are stored: Spark
-    shows a group of -0 as 0."""
+    """Return whether grouping by normal form preserves the stored values.  Spark shows a group of
+    -0 as 0.
+    """
     return grouping_form(value) == value.text and stored_form(value.type, value.text) == value.text
 
 
 def stored_form(type_name: str, value: str) -> str:
-    """Return SQL whose `<=>`, and whose groups, tell values of a type apart that are stored
-    differently: Spark takes -0.0 for 0.0, so floats are compared by their text.
+    """Return SQL by which values that are stored differently differ in `<=>` and GROUP BY.  Spark
+    treats -0.0 as 0.0, so floats are compared by their text.
 
     Args:
         value: SQL of a stored value.
@@ -195,17 +198,21 @@ def stored_form(type_name: str, value: str) -> str:
 
 
 def grouped_value(type_name: str, value: str) -> str:
-    """Return SQL of a value of a group by its stored form, in which all values are alike."""
+    """Return SQL of a value in a query grouped by its stored form: all values of a group are stored
+    alike.
+    """
     return value if stored_form(type_name, value) == value else f"any_value({value})"
 
 
 def is_stored_alike(type_name: str, one: str, other: str) -> str:
-    """Return SQL of whether two values of a type are stored alike, NULL and NULL too."""
+    """Return SQL of whether two values of a type are stored alike; NULL is like NULL."""
     return f"{stored_form(type_name, one)} <=> {stored_form(type_name, other)}"
 
 
 def _array(value: SqlValue, element: str) -> SqlValue:
-    """Arrays are equal element by element, NULL equal to NULL, for Spark as for PostgreSQL."""
+    """Return the normal form of an array: that of its elements.  Spark and PostgreSQL compare
+    arrays element by element, with NULL equal to NULL.
+    """
     item = SqlValue("item_", element, value.spark.removeprefix("ARRAY<").removesuffix(">"))
     normal = normal_form(item)
     if normal == item:
@@ -219,5 +226,5 @@ def _replaced(value: SqlValue, pattern: str, by: str) -> SqlValue:
 
 
 def _is_enum(type_name: str) -> bool:
-    """Types that users made and that are stored are enums; their labels are text."""
+    """Return whether a type is an enum: the only user-defined type that is stored, as text."""
     return type_name.startswith("@")

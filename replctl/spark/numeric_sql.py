@@ -1,5 +1,5 @@
-"""numeric in Spark: as DECIMAL while the precision is known and fits 38 digits, else as exact
-text, which only Python computes with (python_program.py).
+"""numeric in Spark: a DECIMAL if the precision is known and fits 38 digits, else exact text, with
+which only Python computes (python_program.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INTEGER_DIGITS = {"int2": 5, "int4": 10, "int8": 19}
 
 
 def numeric_literal(value: str) -> SqlValue:
-    """Return a constant, as a DECIMAL just wide enough, else as text."""
+    """Return a constant as a DECIMAL with just enough digits, or as text if it does not fit."""
     number = Decimal(value)
     if number.is_finite():
         _sign, digits, exponent = number.as_tuple()
@@ -35,20 +35,20 @@ def numeric_literal(value: str) -> SqlValue:
 
 
 def comparison_operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
-    """Return SQL of two numerics that Spark compares.
+    """Return SQL of two numerics in a form that Spark can compare.
 
     Raises:
-        FeatureNotSupported: no DECIMAL holds both.
+        FeatureNotSupported: no DECIMAL can hold both.
     """
     a, b = same_type([left, right], by_value=True)
     return a.text, b.text
 
 
 def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
-    """Return all as one DECIMAL that holds each exactly.
+    """Return all values as one DECIMAL type that holds each exactly.
 
     Args:
-        by_value: only the numbers matter, not how many zeros they show at their end.
+        by_value: only the values matter, not their trailing zeros.
 
     Raises:
         FeatureNotSupported: there is no such type.
@@ -68,7 +68,7 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
 
 
 def from_integer(value: SqlValue) -> SqlValue:
-    """Return an integer as a numeric, another value as it is."""
+    """Return an integer as a numeric; other values unchanged."""
     if value.type not in _INTEGER_DIGITS:
         return value
     precision = _INTEGER_DIGITS[value.type]
@@ -83,12 +83,12 @@ def as_text(value: SqlValue) -> SqlValue:
 
 
 def sort_key(value: SqlValue) -> str:
-    """Text that sorts as the numbers do."""
+    """Return text that sorts like the numbers."""
     return f"replctl_numeric_key({as_text(value).text})"
 
 
 def sum_or_average(expr: nodes.Aggref, value: SqlValue, distinct: str, condition: str) -> SqlValue:
-    """sum() and avg(): integers give bigint or numeric, floats double, numerics numeric."""
+    """Translate sum() and avg(): integers give bigint or numeric, floats double, numerics numeric."""
     argument = f"{distinct}{value.text}"
     if value.type in ("float4", "float8"):
         return _of_floats(expr.name, expr.type, value, distinct, condition)
@@ -116,7 +116,7 @@ def sum_or_average(expr: nodes.Aggref, value: SqlValue, distinct: str, condition
 
 
 def _of_floats(name: str, type_: str, value: SqlValue, distinct: str, condition: str) -> SqlValue:
-    """A sum of reals is added up in single precision; one that leaves the type is an error."""
+    """Return a sum of floats: reals are summed in single precision, and overflow is an error."""
     if type_ == "float4":
         if distinct:
             raise FeatureNotSupported("sum(DISTINCT real) is not supported")
@@ -150,8 +150,9 @@ def _no_decimal(what: str) -> FeatureNotSupported:
 def _arithmetic(
     sign: str, size: Callable[[int, int, int, int], tuple[int, int]]
 ) -> NumericFunction:
-    """Return an operation that Spark's DECIMAL does exactly while the result fits; `size` gives its
-    (p, s)."""
+    """Return an operation that is exact in Spark's DECIMAL as long as the result fits; `size`
+    returns the result's (p, s).
+    """
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         left, right = args
@@ -175,7 +176,7 @@ def _product_size(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
 
 
 def _remainder_size(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
-    """Spark's own type of %: only where it keeps all digits."""
+    """Return the type of % in Spark, if it keeps all digits."""
     scale = max(s1, s2)
     return (
         (min(p1 - s1, p2 - s2) + scale, scale)
@@ -199,7 +200,7 @@ def _from_integer(args: Sequence[SqlValue], constants: Sequence[nodes.Const | No
 
 
 def _to_integer(target: str, spark: str) -> NumericFunction:
-    """Half away from zero, then in range or an error."""
+    """Round half away from zero; raise an error if out of range."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         value = args[0]
@@ -211,7 +212,7 @@ def _to_integer(target: str, spark: str) -> NumericFunction:
 
 
 def _to_float(target: str, spark: str) -> NumericFunction:
-    """By way of text, which is read as the nearest float."""
+    """Return the nearest float, converted through text."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         if args[0].decimal is None:
@@ -222,8 +223,7 @@ def _to_float(target: str, spark: str) -> NumericFunction:
 
 
 def _coerce(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
-    """Length coercion numeric(p,s): rounds half away from zero, refuses what has too many
-    digits."""
+    """Coerce to numeric(p,s): round half away from zero, refuse values with too many digits."""
     typmod = constants[1]
     if typmod is None or typmod.value is None or int(typmod.value) < TYPMOD_HEADER:
         raise FeatureNotSupported("a precision that is not constant is not supported")
@@ -236,7 +236,7 @@ def _coerce(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -
 
 
 def _whole(function: str) -> NumericFunction:
-    """ceil() and floor()."""
+    """Return ceil() or floor()."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         decimal = args[0].decimal
@@ -249,7 +249,7 @@ def _whole(function: str) -> NumericFunction:
 
 
 def _round(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
-    """round(x) and round(x, n), where n is a constant."""
+    """Return round(x) or round(x, n), where n is a constant."""
     decimal = args[0].decimal
     given = constants[1] if len(args) > 1 else None
     places = (
@@ -289,7 +289,7 @@ FUNCTIONS: dict[str, NumericFunction] = {
     "numeric": _coerce,
 }
 
-#: Functions whose number does not depend on how many zeros their arguments show at their end.
+#: Functions whose value does not depend on the trailing zeros of their arguments.
 BY_VALUE = frozenset(
     ["numeric_add", "numeric_sub", "numeric_mul", "numeric_uminus", "numeric_uplus", "numeric_abs"]
 )

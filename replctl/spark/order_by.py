@@ -1,5 +1,6 @@
-"""ORDER BY for Spark: its items, NULLS FIRST and LAST, and what to sort by so that Spark's order is
-PostgreSQL's."""
+"""ORDER BY for Spark: its items, NULLS FIRST and LAST, and sort keys with which Spark sorts as
+PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ Translate: TypeAlias = Callable[[nodes.Expr], SqlValue]
 
 
 def sort_key(key: nodes.SortKey, translate: Translate) -> str:
-    """Return an ORDER BY item; NULLs are last unless asked for first, as PostgreSQL sorts them."""
+    """Return an ORDER BY item.  As in PostgreSQL, NULLs come last unless `nulls_first`."""
     value = comparable(translate(key.expr))
     direction = "DESC" if key.descending else "ASC"
     return f"{sortable(value)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
 
 def sortable(value: SqlValue) -> str:
-    """Return what Spark has to sort by to sort as PostgreSQL does."""
+    """Return a sort key with which Spark sorts as PostgreSQL."""
     if value.type == "bpchar":
         return f"rtrim({value.text})"
     if value.type == "interval":
@@ -35,7 +36,9 @@ def sortable(value: SqlValue) -> str:
         return lsn_key(value.text)
     if value.type == "numeric" and value.decimal is None:
         return numeric_sql.sort_key(value)
-    if element_type(value.type) is not None:  # NULL is the greatest element, for Spark the least
+    if (
+        element_type(value.type) is not None
+    ):  # NULL is the greatest element in PostgreSQL, the least in Spark
         return f"transform({value.text}, item_ -> struct(item_ IS NULL, item_))"
     return value.text
 
@@ -44,7 +47,7 @@ def comparable(value: SqlValue) -> SqlValue:
     """Return a value that can be sorted.
 
     Raises:
-        FeatureNotSupported: its type has no order here (0A000).
+        FeatureNotSupported: the type's order has no translation (0A000).
     """
     if not is_comparable(value):
         raise FeatureNotSupported(f"sorting by type {value.type} is not supported")

@@ -1,7 +1,7 @@
-"""The outcome of a run of changes for a target's rows: which rows go, which come, and what stands
-in the way.
+"""Compute the outcome of a run of changes: which rows of the target are removed, changed and added,
+and which cannot be written.
 
-The outcome is computed as a whole before anything is written; writing it is merge.py's.
+The whole outcome is computed before merge.py writes it.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from replctl.spark.values import NEXT_VALUE, Leaf, StoredExpr, Target, TargetCol
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: How a row of an outcome finds the rows of the table that it changes: by the target's key; by the
-#: columns that are sent (a D row stands for every row that is equal to it); by all columns before
-#: (o<attnum>), where equal rows become equal rows; likewise, each with values of its own.
+#: How a row of an outcome finds the table's rows: by the target's key; by the sent columns (a D row
+#: means every equal row); by all old columns (o<attnum>), where equal rows stay equal; by all old
+#: columns, where equal rows may become different.
 Matching: TypeAlias = Literal["key", "sent columns", "whole row", "each row"]
 
-#: What stands for the values of a row without columns.
+#: The placeholder for the values of a row without columns.
 NO_COLUMNS = "1 AS w0"
 _INTEGERS = ("int2", "int4", "int8")
 
 _IS_NEW = "op IN ('I', 'U', 'C')"
-#: The rows that cannot be written.
+#: Ops of rows that cannot be written.
 _IS_WRONG = f"op = 'C' OR violation IS NOT NULL OR ({_IS_NEW} AND new_leaf IS NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The rows of a target that change; of replicated changes also those that are missing.
+    """The rows of a target that change, and those that replicated changes did not find.
 
-    `rows` has a row for each: op (I insert, U update, D delete, C conflict, M missing, R another
-    delete of a row that is equal to a D's), position and action of its last change, old_leaf and
-    new_leaf (indexes of the target's leaves), the key before (k1, k2, ...), the whole row after
-    (w<attnum>), and where whole rows are matched the row before (o<attnum>).
+    `rows` has one row for each, with these columns: op (I insert, U update, D delete, C conflict, M
+    missing, R another delete of a row equal to that of a D); position and action of its last
+    change; old_leaf and new_leaf (indexes of the target's leaf partitions); the old key (k1, k2,
+    ...); the whole new row (w<attnum>); and, if whole rows are matched, the old row (o<attnum>).
 
-    `groups` counts them.  `moves_keys`: it changes values of the key.  `has_distinct_keys`: it is
-    known that no two of its rows have the same key after it.
+    `groups` counts the rows.  `moves_keys`: key values change.  `has_distinct_keys`: no two of its
+    rows are known to end with the same key.
     """
 
     target: Target
@@ -62,19 +62,20 @@ class Outcome:
 
     @property
     def has_problem(self) -> bool:
-        """Return whether a row of it cannot be written (unique indexes apart from the key
-        aside)."""
+        """Return whether a row of the outcome cannot be written.  Unique indexes other than the key
+        are not checked here.
+        """
         return any(group.has_problem for group in self.groups)
 
     @property
     def missing_rows(self) -> tuple[int, int]:
-        """How many UPDATEs and how many DELETEs have found no row to change."""
+        """The numbers of UPDATEs and of DELETEs that found no row."""
         groups = self.groups
         return sum(g.missing_updates for g in groups), sum(g.missing_deletes for g in groups)
 
     @property
     def changed_rows(self) -> tuple[int, int, int]:
-        """How many rows of the target it inserts, updates and deletes."""
+        """The numbers of rows inserted, updated and deleted."""
         counts = Counter[str]()
         for group in self.groups:
             counts[group.effect] += group.count
@@ -86,8 +87,8 @@ class OutcomeGroup:
     """The rows of an outcome that have the same op, effect and leaves.
 
     Attributes:
-        effect: what becomes of a row of the target: I, U or D; empty if it stays as it is, or
-            another row of the outcome counts for it.
+        effect: the effect on a row of the target: I, U or D.  Empty if the row does not change, or
+            if another row of the outcome counts for it.
     """
 
     op: str
@@ -110,12 +111,13 @@ def grouped(
     counts_missing: bool = False,
     are_new: bool = False,
 ) -> Outcome:
-    """Return an outcome with its groups, which one pass over its rows tells.
+    """Return an outcome with its groups, counted in one pass over its rows.
 
     Args:
-        counts_missing: rows have missing_u and missing_d: how many UPDATEs and DELETEs have found
-            no row.
-        are_new: all rows are; of many of them the same pass tells whether their keys are distinct.
+        counts_missing: rows have missing_u and missing_d: the numbers of UPDATEs and DELETEs that
+            found no row.
+        are_new: all rows are new.  If there are many, the same pass finds out whether their keys
+            are distinct.
     """
     if rows.is_small:
         groups = tuple(_groups_here(rows, matching, counts_missing))
@@ -128,10 +130,10 @@ def grouped(
 
 
 def _effect(matching: Matching, op: str, action: str, position: int) -> str:
-    """Return what a row of an outcome does to a row of the target, as `_effect_sql` tells.
+    """Return the effect of a row of an outcome on a row of the target, as `_effect_sql`.
 
-    Where rows are matched by the columns that are sent, an update is a D and an I, and rows that
-    stay are inserted again, with position 0.
+    If rows are matched by the sent columns, an update consists of a D and an I, and unchanged rows
+    are inserted again with position 0.
     """
     if matching != "sent columns":
         return op if op in ("I", "U", "D") else ""
@@ -175,10 +177,10 @@ def _groups(
 def _groups_of_keys(
     engine: Engine, target: Target, rows: Staged
 ) -> tuple[tuple[OutcomeGroup, ...], bool]:
-    """Return the groups of new rows, and whether their keys are distinct.
+    """Return the groups of new rows, and whether all keys are distinct.
 
-    An integer of the key is a bit among those of its 64 neighbours: where keys are dense, there is
-    little to be sorted or sent between tasks.
+    Each integer key sets one bit in a word for 64 neighbouring keys.  If keys are dense, little has
+    to be sorted or sent between tasks.
     """
     columns = target.key_columns
     keys = [matching_form(column, f"k{i}") for i, column in enumerate(columns, start=1)]
@@ -202,18 +204,18 @@ def _groups_of_keys(
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an outcome cannot be written.
+    """The reason why an outcome cannot be written.
 
     Attributes:
-        position: of the first change that it concerns.
+        position: the position of the first change with the problem.
         kind: the row's key exists already; or a column must not be NULL (`number`: its attnum); or
             a check fails (`number`: its index in `checks_of`); or no partition takes the row; or a
             value of a unique index exists already (`number`: its index in the target's); or a
             foreign key is broken.  A key's number is its index in the target's, too.
-        leaf: index of the leaf that the row goes to.
+        leaf: index of the leaf partition that the row belongs to.
         row: the new row as texts by attnum.
         action: the change: I, U or D.
-        broken_keys: how many of the target's unique indexes the row violates.
+        broken_keys: the number of unique indexes of the target that the row violates.
     """
 
     position: int
@@ -226,8 +228,9 @@ class Problem:
 
 
 def earliest_problem(problems: Sequence[Problem]) -> Problem | None:
-    """Return the one that PostgreSQL meets first: a row's indexes are checked after all else, by
-    OID."""
+    """Return the problem that PostgreSQL finds first: a row's indexes are checked last, in the
+    order of their OIDs.
+    """
 
     def place(problem: Problem) -> tuple[int, bool, int]:
         is_key = problem.kind in ("key", "unique")
@@ -277,16 +280,17 @@ def finished_sql(
     action: str = "op",
     counts_missing: bool = False,
 ) -> str:
-    """Add what follows from a row's other columns: generated ones, its partition, what it violates.
+    """Add the columns computed from others: generated columns, the partition, and violated
+    constraints.
 
     Args:
         joined: a query of op, position, old_leaf, the keys unless `is_new`, w<attnum> of the
-            columns that are not generated, c<attnum> before.
-        keep_unchanged: updates that change nothing stay.
-        is_new: all rows are new, and their keys are the new rows'.
-        with_old: also the row before, as o<attnum>.
+            columns that are not generated, and the old c<attnum>.
+        keep_unchanged: keep updates that change nothing.
+        is_new: all rows are new; their keys are taken from the new rows.
+        with_old: also return the old row as o<attnum>.
         action: SQL of the action of the row's last change.
-        counts_missing: `joined` has the columns of that name (Outcome).
+        counts_missing: `joined` has the columns missing_u and missing_d.
     """
     generated = [column for column in target.columns if column.generated is not None]
     computed = "".join(f", {_generated(column)} AS w{column.attnum}" for column in generated)
@@ -311,7 +315,7 @@ def finished_sql(
 
 
 def default_sql(column: TargetColumn, place: str) -> str:
-    """Return what a new row has in a column that nothing is said about.
+    """Return SQL of a column's value in a new row that does not set it.
 
     Args:
         place: SQL of the row's number among the new ones, from 1.
@@ -331,8 +335,9 @@ def default_sql(column: TargetColumn, place: str) -> str:
 def new_values_sql(
     target: Target, keeps_own: str, place: str, sent: str, stored: str | None = "e"
 ) -> str:
-    """Return the columns of the row after: sent, or the target's own, which a new row has from its
-    default."""
+    """Return the columns of the new row.  Columns that are not sent keep the target's value; in an
+    inserted row they get their default.
+    """
     values = ", ".join(
         f"{_new_value(column, keeps_own, place, sent, stored)} AS w{column.attnum}"
         for column in target.columns
@@ -353,7 +358,7 @@ def _new_value(
 def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
     """Return the conflict or violation of the earliest change, or None if there is none.
 
-    Unique indexes other than the key are uniqueness.py's.
+    uniqueness.py checks unique indexes other than the key.
     """
     if not outcome.has_problem:
         return None
@@ -379,8 +384,7 @@ def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
 def earliest_row(
     engine: Engine, outcome: Outcome, query: str
 ) -> tuple[dict[str, Any], dict[int, str | None]] | None:
-    """Return the row of an outcome with the smallest position that a query has, with the texts of
-    the new row."""
+    """Return the row with the smallest position in a query of an outcome, with the new row as text."""
     columns = outcome.rows.columns
     sent = ", ".join(
         f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
@@ -397,7 +401,9 @@ def earliest_row(
 
 
 def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
-    """Return the target's rows that satisfy a condition, with the number of their leaf."""
+    """Return SQL of the target's rows that satisfy a condition, with the index of their leaf
+    partition.
+    """
     where = " AND ".join(conditions) or "TRUE"
     return " UNION ALL ".join(
         f"SELECT * FROM (SELECT {number} AS leaf, * FROM ({scan(leaf.source)})) WHERE {where}"
@@ -406,8 +412,8 @@ def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
 
 
 def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
-    """`name IN (...)` with all values of some columns of few rows, which reaches the scan of the
-    files where equal values are stored alike.
+    """Return `name IN (...)` with all values of some columns of few rows.  Spark pushes it into the
+    scan of the files if equal values are stored alike.
 
     Args:
         name: a column of the type of these columns.
@@ -432,7 +438,7 @@ def _generated(column: TargetColumn) -> str:
 
 
 def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]]:
-    """Return all checks of a target: name, expression, and the leaf that alone has it."""
+    """Return all checks of a target: name, expression, and the leaf partition it is limited to."""
     own: list[tuple[str, Expr | StoredExpr, Leaf | None]] = [
         (name, check, leaf) for leaf in target.leaves for name, check in leaf.checks
     ]
@@ -445,8 +451,8 @@ def violation_sql(target: Target, image: str, known: Container[int] | None = Non
     -1, -2, ... for the checks; NULL if there is none.
 
     Args:
-        image: what the row's columns are called, before their attnums.
-        known: leave away what concerns other columns than these.
+        image: the prefix of the row's columns, before the attnum.
+        known: check only constraints on these columns.
     """
 
     def column(attnum: int) -> str:
@@ -456,7 +462,7 @@ def violation_sql(target: Target, image: str, known: Container[int] | None = Non
         return known is None or all(attnum in known for attnum in attnums)
 
     checks = list(enumerate(checks_of(target), start=1))
-    domain_tests = len(target.domain_tests)  # input comes before all constraints of the table
+    domain_tests = len(target.domain_tests)  # checked first, on input
     whens = [
         f"WHEN NOT {_check_sql(check, column)} THEN -{number}"
         for number, (_name, check, _only) in checks[:domain_tests]
@@ -490,7 +496,9 @@ def _check_attnums(check: Expr | StoredExpr) -> list[int]:
 
 
 def _check_sql(check: Expr | StoredExpr, column: Callable[[int], str]) -> str:
-    """For Delta, a row violates a condition that is NULL, too (CheckDeltaInvariant)."""
+    """Return SQL of a check's condition.  Delta's own conditions are false instead of NULL
+    (CheckDeltaInvariant).
+    """
     if isinstance(check, StoredExpr):
         return f"coalesce({stored_sql_of(check, column)}, FALSE)"
     return to_sql(check, lambda var: column(var.attnum)).text

@@ -1,8 +1,8 @@
-"""Which partition a row belongs to, as Spark SQL.
+"""Find the partition of a row, in Spark SQL.
 
-PostgreSQL's get_qual_from_partbound: a list partition takes its values, a range partition what lies
-from its lower bound up to before its upper one, a hash partition what leaves its remainder; the
-default partition takes the rest, NULL included.
+The rules are those of get_qual_from_partbound.  A list partition takes its values, a range
+partition the values from its lower bound up to but excluding its upper bound, a hash partition the
+rows with its remainder.  The default partition takes all other rows, including NULL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replctl.spark.values import Leaf, PartitionRule
 
 
 def leaf_number_sql(leaves: Sequence[Leaf], column: Callable[[int], str]) -> str:
-    """Return the index in `leaves` of the one that takes a row, NULL if none does.
+    """Return SQL of the index in `leaves` of the leaf that takes a row; NULL if none does.
 
     Args:
         column: SQL of the root table's column with an attnum.
@@ -33,8 +33,9 @@ def leaf_number_sql(leaves: Sequence[Leaf], column: Callable[[int], str]) -> str
 
 
 def accepts_sql(rules: Sequence[PartitionRule], column: Callable[[int], str]) -> str:
-    """Return whether a row satisfies all rules on the way to a partition: TRUE or FALSE, never
-    NULL."""
+    """Return SQL of whether a row satisfies all rules from the root to a partition: TRUE or FALSE,
+    never NULL.
+    """
     tests = [f"coalesce({_accepts(rule, column)}, FALSE)" for rule in rules]
     return f"({' AND '.join(tests) or 'TRUE'})"
 
@@ -83,8 +84,9 @@ def _beyond(
     operator: str,
     at_end: str,
 ) -> str:
-    """Return whether a row lies beyond an end of a range, column after column; `at_end`: if it is
-    the end itself."""
+    """Return SQL of whether a row lies beyond a bound of a range, comparing column by column.
+    `at_end` is the result if the row equals the bound.
+    """
     text = at_end
     for (kind, datum), value, type_ in reversed(list(zip(ends, values, types, strict=True))):
         if kind != "value":

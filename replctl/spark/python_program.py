@@ -1,8 +1,8 @@
-"""Expressions that Spark runs in Python: whole subtrees, from the columns up, as one function each.
+"""Expressions that Spark runs in Python: each subtree, from the columns up, is one function.
 
-A function never fails: it gives a struct of the value and of the error, and Spark raises the error
-where the value is used.  So CASE, AND and OR guard it as they guard Spark's own expressions,
-although Spark computes functions of Python for all rows beforehand.
+A function never fails.  It returns a struct of the value and the error, and Spark raises the error
+where the value is used.  So CASE, AND and OR guard it like Spark's own expressions, although Spark
+computes Python functions for all rows beforehand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from replctl.types import builtin, text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Types whose Python value is their text.
+#: Types whose value in Python is their text.
 _TEXTS = frozenset(
     [
         "text",
@@ -49,15 +49,16 @@ _TEXTS = frozenset(
         "tstzrange",
     ]
 )
-#: Functions whose value is the query's, by their prosrc.
+#: Functions that depend on the query, not on the row, by prosrc.
 _TIMES = frozenset(["now", "statement_timestamp"])
 _PROGRAMS: dict[str, Program] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An expression of Param(1), Param(2) ..., as nodes.dumps writes it, with the parameters'
-    types."""
+    """An expression over Param(1), Param(2) ..., in the format of nodes.dumps, with the parameters'
+    types.
+    """
 
     expression: str
     parameters: tuple[str, ...]
@@ -65,7 +66,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """The function's name: of its content, so that one program has one name."""
+        """The function's name, a hash of its content, so that equal programs have equal names."""
         content = "\0".join((self.expression, *self.parameters, self.result))
         return f"replctl_eval_{hashlib.sha256(content.encode()).hexdigest()[:20]}"
 
@@ -74,10 +75,11 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
     """Return an expression computed in Python.
 
     Args:
-        leaf: the SQL of a column, an aggregate and what else only the engine knows.
+        leaf: returns the SQL of a column, an aggregate, or another node that only the engine can
+            compute.
 
     Raises:
-        FeatureNotSupported: Python cannot compute it either.
+        FeatureNotSupported: Python cannot compute the expression either.
     """
     values: list[SqlValue] = []
     numbers: dict[str, int] = {}
@@ -92,14 +94,15 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
         return nodes.Param(numbers[value.text], value.type, collation=nodes.collation(node))
 
     if getattr(expr, "is_multidimensional", False):
-        # Spark's arrays have one dimension; what uses this array has to be Python's as well.
+        # Spark's arrays have one dimension: the expression that uses this array must run in Python,
+        # too.
         raise FeatureNotSupported("arrays of more than one dimension are not supported")
     tree = nodes.transform(expr, replaced)
     if _has_free_operand(tree):
         raise FeatureNotSupported("the operand of CASE is computed with the whole CASE")
-    interpret.compiled(tree)  # refused now, not when the first row comes
+    interpret.compiled(tree)  # refuse it now, not at the first row
     if not values:
-        values.append(SqlValue("0", "int4", "INT"))  # what tells the number of rows
+        values.append(SqlValue("0", "int4", "INT"))  # gives the number of rows
     program = Program(pg_node_tree.dumps(tree), tuple(value.type for value in values), expr.type)
     _PROGRAMS[program.name] = program
     return _call(program, values, expr.type)
@@ -111,7 +114,9 @@ def program_named(name: str) -> Program:
 
 
 def _is_engines(node: Any) -> bool:
-    """now(), random(): the engine's, because they are not of a row."""
+    """Return whether the engine must compute a node because it does not depend on the row: now(),
+    random().
+    """
     if not isinstance(node, nodes.FuncExpr):
         return False
     function = builtin.function_by_oid().get(node.function_oid)
@@ -119,7 +124,7 @@ def _is_engines(node: Any) -> bool:
 
 
 def _has_free_operand(node: Any) -> bool:
-    """Return whether Param(0) stands for something outside of the expression."""
+    """Return whether Param(0) refers to a value outside the expression."""
     match node:
         case nodes.Param(number=0):
             return True
@@ -147,21 +152,21 @@ def _checked(result: str, type_name: str) -> str:
 
 
 def _sent(value: SqlValue) -> str:
-    """Return a value as it travels; a numeric as the DECIMAL or the text that it is."""
+    """Return a value in its wire form; a numeric stays a DECIMAL or text."""
     if value.type == "numeric":
         return value.text
     return wire(value.type).to_wire.format(value.text)
 
 
 def result_type(program: Program) -> pa.DataType:
-    """Return the type of a function's result: a value and an error."""
+    """Return the type of a function's result: a struct of a value and an error."""
     import pyarrow as pa
 
     return pa.struct([("v", wire(program.result).arrow), ("e", pa.string())])
 
 
 def run(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return the results of rows whose values are as Arrow brought them."""
+    """Return the results for rows whose values are in wire form."""
     function = _function(program)
     readers = [_reader(name) for name in program.parameters]
     results = []
@@ -185,7 +190,7 @@ def _function(program: Program) -> Callable[[Sequence[Any]], Any]:
 
 
 def _reader(type_name: str) -> Callable[[Any], Any]:
-    """Return what makes a value of this process of one that has travelled."""
+    """Return a function that decodes a value in wire form."""
     element = element_type(type_name)
     if element is not None:
         read = _reader(element)

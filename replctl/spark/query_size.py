@@ -1,10 +1,10 @@
-"""Settings for queries of small tables, of few rows of large ones, and of many.
+"""Settings for queries of small tables, of few rows of large tables, and of many rows.
 
-Over small tables it takes longer to compile a query than to interpret it, and what is divided among
-tasks costs more than one task.  Measured: statements and syncs of tables with few rows take two
-thirds of the time when they are interpreted (benchmarks/small.py), and a fifth less again where one
-task sorts and groups, and no plan is adapted between stages.  The latter is so for few rows of a
-large table, too: what Delta asks of its own log, which is small, are half of such a query's jobs.
+For small tables, compiling a query takes longer than interpreting it, and several tasks cost more
+than one.  Measured (benchmarks/small.py): interpreted, statements and syncs of small tables take
+two thirds of the time.  With one task for sorting and grouping, and without adaptive plans, they
+take another fifth less.  The latter also holds for few rows of a large table: half of such a
+query's jobs are Delta's queries of its own small log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from replctl.spark.feed_name import feeds_in
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Up to so many bytes of Parquet a table is small.
+#: Maximum size of a small table, in bytes of Parquet.
 _SMALL_TABLE = 8 << 20
 _FOR_FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
@@ -37,22 +37,22 @@ _TABLE = re.compile(r"delta\.`((?:[^`]|``)+)`")
 
 
 class QuerySize:
-    """The choice for each query of an engine's sessions.
+    """Chooses the settings for each query of an engine's sessions.
 
     Args:
-        chosen: the names of the user's own properties; they stay what they are.
+        chosen: the names of properties set by the user; they are not changed.
     """
 
     def __init__(self, chosen: Collection[str]) -> None:
         self._chosen = frozenset(chosen)
-        #: What sessions had before, and what they have now.
+        #: The original settings of the sessions, and the current ones.
         self._for_many: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
         self._current: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
         self._large_views: set[str] = set()
 
     @contextmanager
     def large(self, view: str) -> Iterator[None]:
-        """Yield a view that has many rows, while the context lasts."""
+        """Treat a view as having many rows while the context lasts."""
         self._large_views.add(view)
         try:
             yield
@@ -60,10 +60,11 @@ class QuerySize:
             self._large_views.discard(view)
 
     def choose(self, session: SparkSession, text: str, *, has_few_rows: bool = False) -> None:
-        """Set the session as the tables and views in a statement, or a table's name, ask for.
+        """Choose the session's settings for the tables and views in a statement, or for a table's
+        name.
 
         Args:
-            has_few_rows: few rows come from large tables, or go there.
+            has_few_rows: few rows of large tables are read or written.
         """
         if text.startswith(("CREATE", "ALTER")):
             return
@@ -83,16 +84,17 @@ class QuerySize:
                 current[name] = value
 
     def is_small(self, text: str) -> bool:
-        """Return whether all that a statement reads is small."""
+        """Return whether a statement reads only small tables and views."""
         tables = [*(name.replace("``", "`") for name in _TABLE.findall(text)), *feeds_in(text)]
-        large_views = tuple(self._large_views)  # other threads have theirs
+        large_views = tuple(self._large_views)  # other threads have their own views
         has_large_view = any(view in text for view in large_views)
         return not has_large_view and all(map(_is_small, tables))
 
 
 def _is_small(location: str) -> bool:
-    """Return whether the newest checksum that Spark has written next to Delta's log says so; a
-    table that cannot be seen from here is not."""
+    """Return whether a table is small by the newest checksum that Spark wrote next to Delta's log.
+    A table that this process cannot read counts as large.
+    """
     folder = os.path.join(location.removeprefix("file://"), "_delta_log")
     try:
         newest = max((name for name in os.listdir(folder) if name.endswith(".crc")), default=None)

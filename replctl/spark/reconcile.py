@@ -1,8 +1,8 @@
-"""The difference between the rows that are published of a table and those that the subscriber has,
-and what writing it does.
+"""Compute the difference between the published rows of a table and the subscriber's rows, and the
+outcome of writing it.
 
-Rows are matched by the target's key.  Without a key they are matched as a multiset over the columns
-that are sent: of n equal rows here and m there, min(n, m) are the same.
+Rows are matched by the target's key.  Without a key they are matched as a multiset over the sent
+columns: of n equal published rows and m equal target rows, min(n, m) match.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from replctl.spark.values import (
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: Into so many buckets the keys of a large table are divided, and of how many that differ the rows
-#: are looked up: of more, most rows are read anyway.
+#: Number of buckets for the keys of a large table, and the most differing buckets that are read
+#: separately.  If more differ, most rows are read anyway.
 BUCKETS = 65536
 _MANY_BUCKETS = BUCKETS // 8
 
-#: The name of a column of an image of a row, by its attnum.
+#: Returns the name of a column of a row image by its attnum.
 _Image = Callable[[int], str]
-#: Which rows of a side are compared.
+#: Selects the rows of a side to compare.
 _Narrowing = Callable[[Query, _Image], Query]
 
 
@@ -51,24 +51,25 @@ _Narrowing = Callable[[Query, _Image], Query]
 def difference(
     engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str, mending: Mending
 ) -> Iterator[Staged]:
-    """Yield the rows in which the target differs, computed once.
+    """Yield the rows in which the target differs, computed once and kept.
 
-    Of large tables both sides are hashed first, so that only the rows of buckets that differ are
+    Both sides of large tables are hashed first, so that only the rows of differing buckets are
     sorted and joined (row_hash.py).
 
-    Each has `op`: I (missing), U (other values), D (not published), C (published, and its key has
-    come before); without a key also R (another one of those that a D stands for) and K (it stays,
-    but a D removes its equals).  `leaf` is where the target has it, NULL for I and C.
+    Each row has an `op`: I (missing), U (other values), D (not published), C (published, but with a
+    key that another published row has).  Without a key also R (another row equal to that of a D)
+    and K (kept, but equal to rows that a D removes).  `leaf` is the row's leaf partition, NULL for
+    I and C.
 
     Args:
-        rows: a query of n1, n2, ..., the columns that are sent.
+        rows: a query of the sent columns n1, n2, ....
     """
     is_many: bool | None = False
     found = _difference_sql(target, sent, rows, mending)
     if _is_large(engine, found):
         hashed = buckets_query(Sides(rows, tuple(sent), target), BUCKETS)
         ((_published, _stored, buckets),) = engine.rows(hashed.sql)
-        is_many = len(buckets) > SMALL or None  # each has a row that differs, at least
+        is_many = len(buckets) > SMALL or None  # each has at least one row that differs
         if len(buckets) <= _MANY_BUCKETS:
             found = _difference_sql(target, sent, rows, mending, _in_buckets(target, buckets))
     with staged(engine, found, _difference_columns(target), is_many=is_many) as rows_found:
@@ -76,7 +77,7 @@ def difference(
 
 
 def _is_large(engine: Engine, rows: Query) -> bool:
-    """Return whether it pays to hash the sides of a difference before."""
+    """Return whether hashing both sides first pays off."""
     return not engine.query_size.is_small(rows.sql)
 
 
@@ -90,13 +91,13 @@ def renewed_difference(
     earlier: Staged,
     changes: Sequence[ForeignChanges],
 ) -> Iterator[Staged]:
-    """Yield a difference that was found before, after others have changed rows of the target: only
-    the keys of these rows are compared again.
+    """Yield a difference updated after other writers changed rows of the target.  Only the keys of
+    these rows are compared again.
 
     Args:
-        target: it has a key.
-        mending: it may delete fewer rows than before, where it was all.
-        changes: what others have done.
+        target: the target, which has a key.
+        mending: the changes allowed now: it may delete fewer rows than before.
+        changes: the changes of the other writers.
     """
     columns = [
         StagedColumn(key(i), target.column(k).type, target.column(k).typmod)
@@ -124,7 +125,7 @@ def renewed_difference(
 
 
 def _changed_keys(target: Target, changes: Sequence[ForeignChanges]) -> Query:
-    """Return the keys of the rows that others have written or removed."""
+    """Return the keys of rows that other writers have written or removed."""
     shown = selected((f"coalesce(o{k}, n{k})", key(i)) for i, k in enumerate(target.key, start=1))
     parts = [
         Query(f"SELECT {shown} FROM ({inverse_sql(item.source, version)})")
@@ -135,7 +136,7 @@ def _changed_keys(target: Target, changes: Sequence[ForeignChanges]) -> Query:
 
 
 def _among(target: Target, values: Sequence[str]) -> str:
-    """Return SQL of whether a key, given by its values in their normal form, is among `keys`."""
+    """Return SQL of whether `keys` contains a key, given by its values in normal form."""
     normal = [_normal(target.column(k), key(i)) for i, k in enumerate(target.key, start=1)]
     return " AND ".join(f"{a} <=> {b}" for a, b in zip(values, normal, strict=True))
 
@@ -145,7 +146,7 @@ def _all_rows(rows: Query, _image: _Image) -> Query:
 
 
 def _with_keys(target: Target, keys: Staged) -> _Narrowing:
-    """Only the rows with some keys."""
+    """Return a function that selects the rows with some keys."""
 
     def narrowed(rows: Query, image: _Image) -> Query:
         return query(
@@ -159,7 +160,7 @@ def _with_keys(target: Target, keys: Staged) -> _Narrowing:
 
 
 def _in_buckets(target: Target, buckets: Sequence[int]) -> _Narrowing:
-    """Only the rows in some buckets."""
+    """Return a function that selects the rows in some buckets."""
 
     def narrowed(rows: Query, image: _Image) -> Query:
         bucket = key_bucket(target.key_columns, _sent_columns(target), image, BUCKETS)
@@ -175,10 +176,11 @@ def _difference_sql(
     mending: Mending,
     narrowed: _Narrowing = _all_rows,
 ) -> Query:
-    """
+    """Return SQL of the rows that differ.
+
     Args:
-        narrowed: which rows of both sides are compared.  Rows that are matched with each other, or
-            that are equal for Spark, are all among them, or none.
+        narrowed: selects the rows of both sides to compare.  Of rows that match each other, or that
+            are equal in Spark, it selects all or none.
     """
     source, target_rows = _source(target, sent, rows, narrowed), _target_rows(target, narrowed)
     if target.key:
@@ -245,7 +247,7 @@ def count_unpublished(
     rows: str,
     scope: tuple[Expr, ...] | None,
 ) -> tuple[int, int]:
-    """Return how many rows of the target are not published: those in a scope, and all.
+    """Return how many target rows are not published: within a scope, and in total.
 
     Args:
         scope: as `Mending.deletes`.
@@ -266,10 +268,11 @@ def count_unpublished(
 
 
 def count_deleted(engine: Engine, target: Target, found: Staged) -> tuple[int, int]:
-    """Return how many rows of a target that are not published a difference deletes, and how many
-    rows the target has."""
+    """Return how many unpublished rows of the target a difference deletes, and how many rows the
+    target has.
+    """
     is_deleted = "op IN ('D', 'R')"
-    if target.key:  # a D of a published key makes room for its only row
+    if target.key:  # a D with a published key only makes room for the published row
         is_deleted += f" AND {new(target.key[0])} IS NULL"
     stored = union([table_rows(leaf.source) for leaf in target.leaves])
     counts = query(
@@ -287,8 +290,9 @@ _RUNNING = "ROWS UNBOUNDED PRECEDING"
 def _source(
     target: Target, sent: Sequence[SentColumn], rows: str, narrowed: _Narrowing = _all_rows
 ) -> Query:
-    """Return the published rows with the target's columns and types, new_<attnum>; occurrence
-    numbers those that are equal in what matches them."""
+    """Return the published rows with the target's columns and types, new_<attnum>.  `occurrence`
+    numbers rows whose matching values are equal.
+    """
     converted = selected(
         (received(sent, column, "n"), new(column.attnum)) for column in _sent_columns(target)
     )
@@ -303,11 +307,11 @@ def _source(
 
 
 def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
-    """Return the target's rows, target_<attnum>, each with its leaf.
+    """Return the target's rows, target_<attnum>, each with its leaf partition.
 
-    By key: `previous_leaf` and `next_leaf` are those of other rows with the same key, and
-    `is_first` marks one of those that are stored alike in a leaf.  As a multiset:
-    `target_occurrence` numbers equal rows, the oldest first: what others have added goes.
+    By key: `previous_leaf` and `next_leaf` belong to other rows with the same key, and `is_first`
+    marks one of several rows that are stored alike in a leaf.  As a multiset: `target_occurrence`
+    numbers equal rows, the oldest first, so that rows added by other writers are deleted.
     """
     is_keyed = bool(target.key)
     parts = []
@@ -339,8 +343,9 @@ def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
 
 
 def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
-    """Return rows matched by keys, which are not NULL: by `=`, for which Spark need not sort rows
-    again that are sorted for their windows."""
+    """Return rows matched by keys, which are never NULL.  With `=` Spark reuses the sort order of
+    the windows.
+    """
     pairs = zip(_places(target, new), _places(target, own), strict=True)
     same = " AND ".join(f"{published} = {stored}" for published, stored in pairs)
     return query(
@@ -354,8 +359,8 @@ def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
 def _ops_by_key(target: Target, mending: Mending) -> str:
     """Return SQL of the ops of a matched row, an array.
 
-    Rows of the target with the same key, which other writers have made, are deleted together, and
-    the published one comes in their place.
+    If other writers have made target rows with the same key, all of them are deleted, and the
+    published row is inserted.
     """
     attnums = [column.attnum for column in _sent_columns(target)]
     differs = " OR ".join(_differs(target.column(a), new(a), own(a)) for a in attnums)
@@ -378,8 +383,8 @@ def _matched_as_multiset(
     """Return rows matched by all columns that are sent: the n-th of equal rows here with the n-th
     there.
 
-    Of the rows of the target `is_doomed` says that one of the same leaf goes that Spark takes for
-    equal, as it does 0.0 and -0.0, and `is_first` marks one of these.
+    `is_doomed` marks target rows of which an equal one in the same leaf is deleted (equal for
+    Spark, like 0.0 and -0.0); `is_first` marks one of them.
     """
     pairs = zip(_places(target, new), _places(target, own), strict=True)
     equal = [f"{published} <=> {stored}" for published, stored in pairs]
@@ -414,15 +419,16 @@ def _deletable(mending: Mending) -> str:
 
 
 def _new_value(column: TargetColumn, place: str) -> str:
-    """Return a column of the row after: as published, or the target's own, which a new row has from
-    its default."""
+    """Return a column of the new row: the published value, or the target's own, for inserted rows
+    the default.
+    """
     if column.sent is not None:
         return f"if(op IN ('I', 'U', 'C'), {new(column.attnum)}, {own(column.attnum)})"
     return f"if(leaf IS NULL, {default_sql(column, place)}, {own(column.attnum)})"
 
 
 def _moves_keys(engine: Engine, target: Target, found: Staged) -> bool:
-    """Return whether an update gives a key another form, which is equal to the one before."""
+    """Return whether an update may store a key in another form that equals the old one."""
     several = [k for k in target.key if not _has_one_form(target.column(k))]
     if not several:
         return False
@@ -431,11 +437,11 @@ def _moves_keys(engine: Engine, target: Target, found: Staged) -> bool:
 
 
 def _matching_values(target: Target, image: _Image) -> list[str]:
-    """Return SQL of the values by which rows are matched: of the key's columns in their normal
-    form, or all that are sent as they are stored.
+    """Return SQL of the values by which rows are matched: the key columns in normal form, or all
+    sent columns in stored form.
 
     Args:
-        image: the name of a column by its attnum.
+        image: returns the name of a column by its attnum.
     """
     if not target.key:
         return [stored_form(column.type, image(column.attnum)) for column in _sent_columns(target)]
@@ -453,7 +459,7 @@ def _placed(target: Target, image: _Image) -> list[str]:
 
 
 def _places(target: Target, image: _Image) -> list[str]:
-    """Return the names of the columns that rows are matched by."""
+    """Return the names of the columns by which rows are matched."""
     if not target.key:
         return _matching_values(target, image)
     return [

@@ -1,5 +1,6 @@
-"""The outcome of replicated changes: converted to the target's columns, composed for each key, met
-with the rows that the target has."""
+"""Compute the outcome of replicated changes: convert them to the target's columns, compose those of
+each key, and join them with the target's rows.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def converted(
     if all(
         known.get(value) == column._replace(name=value)
         for value, column in zip(values, columns, strict=True)
-    ):  # nothing is converted
+    ):  # nothing to convert
         yield Staged(f"({query})", tuple(columns), _between(changes, values, columns, first, last))
         return
     with staged(engine, query, columns, is_many=not changes.is_small) as rows:
@@ -76,7 +77,9 @@ def _between(
     first: int,
     last: int,
 ) -> pa.Table | None:
-    """Return columns of the changes from `first` to `last`, if they are here, with other names."""
+    """Return columns of the changes from `first` to `last` under other names; None if this process
+    does not hold the rows.
+    """
     if changes.rows is None:
         return None
     import pyarrow as pa
@@ -91,16 +94,17 @@ def _between(
 
 @dataclass(frozen=True, slots=True)
 class ChangeSummary:
-    """The known facts of converted changes before they meet their target.
+    """The known properties of converted changes, before they are joined with the target.
 
     Attributes:
-        actions: which of I, U, D there are.
-        has_several_positions: they are of several transactions.
+        actions: the kinds of changes among I, U, D.
+        has_several_positions: they belong to several transactions.
         moves_keys: an update changes its key.
         repeats_keys: a key may have several changes.
-        repeats_rows: an update leaves all values that are sent as they were.
-        violating_positions: where they make a row that violates a constraint, if a row may have
-            several: those are composed, so that the row may be nowhere in the outcome.
+        repeats_rows: an update changes none of the sent values.
+        violating_positions: the positions of changes that produce a row violating a constraint, if
+            a row may have several changes.  Such a row may be missing from the outcome, because its
+            changes are composed.
     """
 
     actions: frozenset[str]
@@ -112,7 +116,7 @@ class ChangeSummary:
 
 
 def summary(engine: Engine, target: Target, changes: Staged) -> ChangeSummary:
-    """Look at converted changes: where they are many, once."""
+    """Return the properties of converted changes.  Many changes are read in one pass."""
     moves = " OR ".join(
         f"NOT ({matches(c, f'o{c.attnum}', f'n{c.attnum}', '<=>')})" for c in target.key_columns
     )
@@ -181,9 +185,9 @@ def _violating_positions(engine: Engine, target: Target, changes: Staged) -> tup
 def outcome(
     engine: Engine, target: Target, changes: Staged, summary: ChangeSummary
 ) -> Iterator[Outcome]:
-    """Yield what converted changes do to their target.
+    """Yield the outcome of converted changes for their target.
 
-    Where updates change keys, or there is no key, the changes have to be those of one transaction.
+    If updates change keys, or the target has no key, the changes must belong to one transaction.
     """
     moves = not target.key or summary.moves_keys
     with ExitStack() as stack:
@@ -210,7 +214,7 @@ def outcome(
 def copied(
     engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str
 ) -> Iterator[Outcome]:
-    """Yield the outcome of an initial copy: every row is new.  The rows are read again by each job.
+    """Yield the outcome of an initial copy: every row is new.  Each job reads the rows again.
 
     Args:
         rows: a query of n1, n2, ..., the columns that are sent.
@@ -235,7 +239,7 @@ def copied(
 def moving_positions(
     engine: Engine, changes: Staged, key: Sequence[int], first: int, last: int
 ) -> set[int]:
-    """Return the positions of updates that change a key.
+    """Return the positions of the updates that change a key.
 
     Args:
         key: positions (from 1) of the key's columns among those that are sent.
@@ -259,7 +263,7 @@ def _repeats_keys(target: Target, changes: Staged) -> bool:
 
 
 def _values_of_key(changes: Staged, column: TargetColumn) -> list[Hashable]:
-    """Return a column of the changes' keys, the same for values that are equal."""
+    """Return SQL of a key column of the changes in a form that is equal for equal values."""
     olds, news = (
         matching_values(column, changes.values(f"{image}{column.attnum}")) for image in "on"
     )
@@ -274,7 +278,8 @@ def failing_conversion(
     changes: Staged,
     position: int,
 ) -> tuple[str, str] | None:
-    """Return the change at a position with a value that cannot be converted: its kind and column.
+    """Find a value that cannot be converted in the changes at a position, and return the change's
+    kind and the column.
 
     Columns are tried in the target's order, as apply converts them.
     """
@@ -296,7 +301,7 @@ def failing_conversion(
 
 
 def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> str:
-    """Return a column that is sent, as the target stores it."""
+    """Return SQL of a sent column, converted to the target's storage."""
     assert column.sent is not None
     source = sent[column.sent - 1]
     value = SqlValue(f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod))
@@ -304,13 +309,13 @@ def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> st
 
 
 def _sent_column(changes: Staged, number: int) -> TargetColumn:
-    """Return a column that is sent, by its number among them."""
+    """Return the sent column with a number, in its type at the publisher, as a target column."""
     _name, type_, typmod = next(c for c in changes.columns if c.name == f"n{number}")
     return TargetColumn(number, "", type_, typmod, not_null=False, sent=number)
 
 
 def _has_same_keys(changes: Staged, key: Sequence[TargetColumn]) -> bool:
-    """Return whether it can be told here that no update changes its key."""
+    """Return whether the rows held by this process show that no update changes its key."""
     if not changes.is_small:
         return False
     olds, news = (
@@ -323,7 +328,7 @@ def _has_same_keys(changes: Staged, key: Sequence[TargetColumn]) -> bool:
 
 
 def _repeats_rows(target: Target, changes: Staged) -> bool:
-    """Return whether an update leaves all values that are sent as they were."""
+    """Return whether an update changes none of the sent values."""
     sent = [column.attnum for column in target.columns if column.sent is not None]
     images = [(changes.values(f"o{attnum}"), changes.values(f"n{attnum}")) for attnum in sent]
     return any(
@@ -342,7 +347,7 @@ def _keyed_outcome(
     has_values: bool,
     repeats_keys: bool,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of changes that leave keys as they are."""
+    """Yield the outcome of changes that do not change keys."""
     image = [str(column.attnum) for column in target.columns if column.sent is not None]
     net = net_effects_sql(changes.view, target.key_columns, image, repeats_keys=repeats_keys)
     on = " AND ".join(
@@ -361,7 +366,8 @@ def _keyed_outcome(
         f" WHEN effect = {effect[NetEffect.REPLACED]} THEN if({is_there}, 'U', 'I')"
         f" WHEN {missing['u']} + {missing['d']} > 0 THEN 'M' END"
     )
-    # An INSERT meets a row that was there, if there was one, else the one that the run has made
+    # An INSERT conflicts with the existing row if there is one, else with the row that the run
+    # inserted
     position = f"if(absent_at IS NOT NULL AND {is_there}, absent_at, conflict_at)"
     keeps_own = f"effect = {effect[NetEffect.FOUND]}"
     is_new = f"effect IN ({effect[NetEffect.INSERTED]}, {effect[NetEffect.REPLACED]})"
@@ -386,11 +392,11 @@ def _keyed_outcome(
 def _moving_outcome(
     engine: Engine, target: Target, changes: Staged, existing: str, settled: str
 ) -> Iterator[Outcome]:
-    """Yield the outcome of changes that happen at once, some of which change keys.
+    """Yield the outcome of simultaneous changes, some of which change keys.
 
     Args:
-        existing: SQL of the rows that they may concern.
-        settled: SQL for changes of which it is known that they are conflicts, or miss their row.
+        existing: SQL of the rows that they may affect.
+        settled: SQL of changes already known to be conflicts, or to miss their row.
     """
     keys = list(target.key)
     same_old = _same_key(target, "ch.o", "e.c")
@@ -430,7 +436,7 @@ def _same_key(target: Target, one: str, other: str) -> str:
     """Return SQL of whether two rows have one key.
 
     Args:
-        one, other: what stands before the attnums of their columns.
+        one, other: the prefixes of their columns, before the attnum.
     """
     return " AND ".join(
         matches(column, f"{one}{column.attnum}", f"{other}{column.attnum}")
@@ -442,7 +448,7 @@ def _same_key(target: Target, one: str, other: str) -> str:
 def _whole_row_outcome(
     engine: Engine, target: Target, changes: Staged, settled: str
 ) -> Iterator[Outcome]:
-    """Yield the outcome of changes that happen at once, for a target without a key."""
+    """Yield the outcome of simultaneous changes for a target without a key."""
     joined = whole_row_sql(target, changes.view, settled)
     with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
         yield grouped(engine, target, rows, "sent columns", counts_missing=True)

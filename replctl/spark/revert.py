@@ -1,4 +1,4 @@
-"""Taking back commits where others have committed since: their inverse, as a commit of its own."""
+"""Undo commits after which others have committed: write their inverse as a new commit."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def revert(
     foreign: Sequence[FeedVersion],
     note: CommitNote,
 ) -> None:
-    """Take back what commits have done to a table's rows; what others have done since stays.
+    """Undo the effect of commits on a table's rows.  Later changes of other writers are kept.
 
-    No commit is made where nothing of it is left.
+    No commit is made if nothing is left to undo.
 
     Args:
-        key: attnums of the columns that identify a row; () if only the whole row does: then `own`
-            is one version, of which the rows are taken back that are still there.
-        own: the versions to take back.
+        key: attnums of the columns that identify a row; () if only the whole row does.  Then `own`
+            is a single version, and only rows that still exist are reverted.
+        own: the versions to undo.
         foreign: the others' versions.
     """
     stored = tuple(column for column in source.columns if column.storage_name is not None)

@@ -1,7 +1,7 @@
-"""Hashes of rows: two sides of a table are compared by counts and sums of hashes in buckets of
-keys, each read once and without sorting, so that rows are met only in the buckets that differ.
+"""Compare two sides of a table by counts and sums of row hashes in buckets of keys.  Each side is
+read once and not sorted, and rows are joined only in buckets that differ.
 
-Equal keys are in one bucket, and rows that are stored alike have one hash.
+Equal keys are in the same bucket, and rows that are stored alike have the same hash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BITS = 62
 
 
 class HashedColumn(Protocol):
-    """A column of a table that is read, or of one that is written."""
+    """A column of a table that is read or written."""
 
     @property
     def attnum(self) -> int: ...
@@ -32,11 +32,11 @@ class HashedColumn(Protocol):
 
 
 def row_hash(columns: Sequence[HashedColumn], image: Callable[[int], str]) -> str:
-    """Return SQL of a number of 64 bits that tells rows apart.
+    """Return SQL of a 64-bit hash of a row.
 
-    Spark's hash passes over NULL, and joins arrays with what follows them: which values and
-    elements are NULL, and how long arrays are, is hashed, too.  It takes -0.0 for 0.0; to hash the
-    text of each float instead would take longer than all else.
+    Spark's hash ignores NULLs and the boundaries of arrays.  Therefore the positions of NULLs and
+    the lengths of arrays are hashed, too.  -0.0 and 0.0 have the same hash: hashing floats as text
+    would take longer than everything else.
 
     Args:
         image: the name of a column by its attnum.
@@ -67,15 +67,15 @@ def key_bucket(
     image: Callable[[int], str],
     count: int,
 ) -> str:
-    """Return SQL of the bucket of a row, by its key; without a key, by all that is compared.
+    """Return SQL of the bucket of a row, computed from its key, or from all compared columns if
+    there is no key.
 
-    Rows that Spark calls equal are in one bucket, also where they are stored differently.
+    Rows that are equal in Spark are in one bucket, even if they are stored differently.
 
     Args:
-        key: the columns of the key.
-        columns: those that are compared.
+        key: the columns of the key. columns: the compared columns.
         image: the name of a column by its attnum.
-        count: how many buckets there are.
+        count: the number of buckets.
     """
     values = [image(column.attnum) for column in columns]
     if key:
@@ -87,11 +87,12 @@ def key_bucket(
 
 
 def in_buckets(rows: Query, bucket: str, buckets: Sequence[int]) -> Query:
-    """Return the rows that are in some buckets.
+    """Return SQL of the rows in some buckets.
 
-    A join and not WHERE: Spark derives conditions on the columns of a later step from those on
-    their sources, and without a key the bucket depends on all columns, so that each column doubles
-    how many conditions it derives.  The list is one literal: thousands take Spark longer to parse.
+    It uses a join, not WHERE.  Spark derives conditions for later steps from those on their
+    sources. Without a key the bucket depends on all columns, so that each column would double the
+    number of derived conditions.  The list is one literal, because Spark parses thousands of
+    literals slowly.
 
     Args:
         bucket: SQL of a row's bucket.
@@ -107,12 +108,12 @@ def in_buckets(rows: Query, bucket: str, buckets: Sequence[int]) -> Query:
 
 
 def differing_buckets(published: Query, leaves: Sequence[Query], bucket: str, hashed: str) -> Query:
-    """Return one row: how many rows each side has, and the buckets in which they differ.
+    """Return SQL of one row: the number of rows of each side, and the buckets that differ.
 
     Args:
         published: the rows of one side.
-        leaves: those of the other, with the same columns.
-        bucket, hashed: SQL of a row's bucket and of its hash.
+        leaves: the rows of the other side, with the same columns. bucket, hashed: SQL of a row's
+        bucket and of its hash.
     """
     sums = ", ".join(f"sum({half}) AS {name}" for name, half in _HALVES)
     parts = []
@@ -136,7 +137,7 @@ def differing_buckets(published: Query, leaves: Sequence[Query], bucket: str, ha
     )
 
 
-#: The two halves of 64 bits: sums of them do not overflow.
+#: The two halves of 64 bits: their sums do not overflow.
 _HALVES = (
     ("low_bits", "row_hash & 4294967295L"),
     ("high_bits", "shiftrightunsigned(row_hash, 32)"),

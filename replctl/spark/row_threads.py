@@ -1,8 +1,8 @@
-"""Changes of one transaction that follow each other, as changes of the rows that were there before.
+"""Combine successive changes of one transaction into changes of the rows that existed before it.
 
-Where keys change, or there is none, a row cannot be told by its key: each is followed from change
-to change, from what it was before the transaction to what it is at its end.  Transactions of
-several statements that do that are the only changes that come to this process as a whole.
+If keys change, or there is no key, a key does not identify a row.  Each row is then followed from
+change to change, from the start of the transaction to its end.  Such transactions of several
+statements are the only changes that this process reads completely.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from replctl.spark.values import Target, TargetColumn
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: The values of a row's key, the same of keys that are equal; without a key of all that is sent.
+#: The values of a row's key in a form equal for equal keys; without a key, all sent values.
 _Identity: TypeAlias = tuple[Hashable, ...]
-#: How the values of a row without a key are stored, as literals.
+#: The stored values of a row without a key, as literals.
 _Form: TypeAlias = tuple[str, ...]
 _Told: TypeAlias = tuple[_Identity, _Form]
 
 
 @dataclass
 class _Row:
-    """A row on its way.
+    """A row while it is followed.
 
     Attributes:
-        start: the change that found it in the table, None of a new row.
-        image: the change that made it what it is, None as long as it is what it was.
-        last: the last change of it.
+        start: the change that found it in the table; None for a new row.
+        image: the change that set its current values; None while they are unchanged.
+        last: its last change.
         is_gone: it was deleted.
     """
 
@@ -48,13 +48,13 @@ class _Row:
 
 @contextmanager
 def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) -> Iterator[Staged]:
-    """Changes of several commits as changes that happen at once: position, action, o<attnum>,
-    n<attnum>, and `is_settled`: an INSERT or a moved row meets its key (action I), or the row
-    to change is missing (U, D).
+    """Combine the changes of several commits into simultaneous ones: position, action, o<attnum>,
+    n<attnum>, and `is_settled`.  That is true if an INSERT or moved row meets an existing key
+    (action I), or if the row to change is missing (U, D).
 
     Args:
-        changes: as replicated_change.converted gives them.
-        existing: a query of the table's rows that they may concern.
+        changes: the result of replicated_change.converted.
+        existing: a query of the table's rows that they may affect.
     """
     changes = fetched(engine, changes)
     names = [f"{image}{c.attnum}" for c in target.columns if c.sent is not None for image in "on"]
@@ -103,7 +103,7 @@ class _Threads:
         self._is_keyed = is_keyed
 
     def follow(self) -> None:
-        """Go through the changes; those of one position happen at once."""
+        """Follow the changes in order.  Those at one position are simultaneous."""
         order = sorted(range(len(self._actions)), key=lambda i: int(self._positions[i]))
         for _position, group in groupby(order, key=lambda i: int(self._positions[i])):
             together = list(group)
@@ -112,8 +112,9 @@ class _Threads:
                 self._change(i, taken.get(i))
 
     def _take(self, i: int) -> _Row | None:
-        """Return the row that an UPDATE or DELETE finds: of equal rows first one that is stored
-        alike, then one that was there before."""
+        """Return the row that an UPDATE or DELETE finds.  Among equal rows, prefer one that is
+        stored alike, then one that existed before.
+        """
         identity, form = self._olds[i]
         existing, present = self._existing[identity], self._present[identity]
         alike = next((place for place, (other, _row) in enumerate(present) if other == form), None)
@@ -144,8 +145,9 @@ class _Threads:
         self._present[identity].append((form, row))
 
     def net(self) -> list[tuple[str, int, int | None, int | None, bool]]:
-        """Return the changes that remain: action, and the changes that have the position, the old
-        image and the new one; whether it is settled what comes of it."""
+        """Return the net changes: the action; the changes with its position, its old image and its
+        new image; and whether its result is settled.
+        """
         result: list[tuple[str, int, int | None, int | None, bool]] = []
         for row in self._rows:
             if row.start is None:
@@ -163,10 +165,10 @@ class _Threads:
 def _told(
     rows: Staged, image: str, columns: Sequence[TargetColumn], *, is_keyed: bool
 ) -> list[_Told]:
-    """Return what each of some rows is told by.
+    """Return the identity of each of some rows.
 
     Args:
-        image: what stands before the attnums of their columns.
+        image: the prefixes of their columns, before the attnum.
     """
     names = [f"{image}{column.attnum}" for column in columns]
     count = rows.rows.num_rows if rows.rows is not None else 0
@@ -188,7 +190,7 @@ def _counted(
     *,
     is_keyed: bool,
 ) -> defaultdict[_Identity, Counter[_Form]]:
-    """Return how many rows of the table there are of each that the changes name."""
+    """Return the number of table rows for each row that the changes name."""
     named = " UNION ".join(
         f"SELECT {', '.join(f'{image}{c.attnum} AS c{c.attnum}' for c in columns) or '1 AS c0'}"
         f" FROM {changes.view}"

@@ -1,8 +1,9 @@
-"""Where Spark puts what it writes for a while: rows among it, so that only the owner may look.
+"""Scratch directories for Spark's temporary files.  The files may hold rows, so only the owner may
+read them.
 
-A scratch directory is its owner's alone (mode 0700).  Whoever makes one holds a lock on a file next
-to it as long as the process lives; so does the JVM, which inherits the lock.  What a killed process
-has left is removed when another directory is made in the same place.
+A scratch directory has mode 0700.  The process that creates it, and the JVM, which inherits the
+lock, hold a lock on a file next to it while they live.  The directory of a killed process is
+removed when another one is created in the same place.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from replctl.record import dataclass
 
 _PREFIX = "replctl-spark-"
-#: What Spark reads instead of spark.local.dir, if it is set.
+#: The variables that override spark.local.dir if they are set.
 _LOCAL_DIRS = "SPARK_LOCAL_DIRS"
 
 
@@ -28,8 +29,9 @@ class Scratch:
 
     Attributes:
         folder: for the JVM, its Python workers and Spark's warehouse.
-        local: for shuffles, spilled and cached rows; not `folder` where the user chose others.
-        locks: descriptors of the files whose locks say that the directories are in use.
+        local: for shuffles, spilled and cached rows; differs from `folder` if the user chose
+            others.
+        locks: descriptors of the files whose locks mark the directories as used.
     """
 
     folder: Path
@@ -44,16 +46,18 @@ class Scratch:
         }
 
     def environment(self) -> dict[str, str]:
-        """Return the variables by which the JVM and its Python workers use the directories."""
+        """Return the environment variables that name the directories to the JVM and its Python
+        workers.
+        """
         return {"TMPDIR": str(self.folder), _LOCAL_DIRS: ",".join(map(str, self.local))}
 
 
 def make_scratch(parent: Path | None, chosen: str | None = None) -> Scratch:
-    """Make scratch directories, and remove those in the same places whose processes have died.
+    """Create scratch directories, and remove those of dead processes in the same places.
 
     Args:
-        parent: where to make them; it is made if it is not there.  None: in the system's directory
-            for temporary files.
+        parent: the directory to create them in; it is created if missing.  None: the system's
+            directory for temporary files.
         chosen: spark.local.dir, if the user has set it.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
@@ -70,8 +74,11 @@ def make_scratch(parent: Path | None, chosen: str | None = None) -> Scratch:
 
 
 def make_folder(parent: Path | None) -> tuple[Path, int]:
-    """Make a scratch directory for this process, in `parent` as `make_scratch`; the directory, and
-    the descriptor of the file whose lock says that it is in use."""
+    """Create a scratch directory for this process in `parent`, as `make_scratch` does.
+
+    Returns:
+        the directory, and the descriptor of its locked file.
+    """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     place.mkdir(mode=0o700, exist_ok=True)
     return _make(place)
@@ -86,7 +93,7 @@ def _make(place: Path) -> tuple[Path, int]:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         lock = os.open(lock_file, flags, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if lock_file.exists():  # another process has not taken it for abandoned in between
+        if lock_file.exists():  # another process has not removed it as abandoned in between
             path.mkdir(mode=0o700)
             return path, lock
         os.close(lock)
@@ -100,7 +107,7 @@ def _remove_abandoned(place: Path) -> None:
             if status.st_uid != os.getuid() or not stat.S_ISREG(status.st_mode):
                 continue
             lock = os.open(lock_file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:  # another process has just removed it, or it is no file of ours
+        except OSError:  # another process has just removed it, or the file is not ours
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

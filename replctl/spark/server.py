@@ -1,8 +1,8 @@
-"""A Spark Connect server that a cluster keeps warm, found by every command of its owner.
+"""A Spark Connect server that a cluster keeps running for all commands of its owner.
 
-The process that watches over the server holds `server.lock` as long as it lives, and the JVM ends
-with it; those who use the server hold `clients.lock` together, so that idle time is counted only
-when nobody does.  The system lets go of both locks, however a process ends.
+A watching process holds `server.lock` while it lives, and the JVM ends with it.  Users of the
+server share `clients.lock`, so that idle time only counts while nobody holds it.  The system
+releases both locks when a process ends.
 """
 
 from __future__ import annotations
@@ -41,16 +41,18 @@ from replctl.spark.memory import heap, memory_limit
 from replctl.spark.start_failure import ending, reason, start_hint
 
 _START_TIMEOUT = (
-    180.0  # seconds until the server has to answer; Delta's jars may have to be brought
+    180.0  # seconds within which the server must answer; Delta's jars may have to be downloaded
 )
-_END_TIMEOUT = 30.0  # seconds that the JVM of a server gets to end
-_STOP_TIMEOUT = 45.0  # seconds until a server is killed
-_KILL_TIMEOUT = 10.0  # seconds that the system gets to end it
-_HEAP = 4 << 30  # bytes, where there is memory for it
+_END_TIMEOUT = 30.0  # seconds for the JVM of a server to end
+_STOP_TIMEOUT = 45.0  # seconds after which a server is killed
+_KILL_TIMEOUT = 10.0  # seconds for the system to end it
+_HEAP = 4 << 30  # bytes, if there is enough memory
 _POLL_INTERVAL = 0.5
-_TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # not an argument: others can see those
+_TOKEN_VARIABLE = (
+    "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # not an argument: other users can see arguments
+)
 
-#: A server lives long: what Spark remembers of work that is done is kept small.
+#: A server lives long: limit the records that Spark keeps of finished work.
 _PROPERTIES = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -71,7 +73,7 @@ class ServerConf:
     Attributes:
         master: local[*] if not given.
         properties: further Spark properties, as (name, value).
-        idle_timeout: seconds after its last user that it ends; 0: never.
+        idle_timeout: seconds without users after which it ends; 0: never.
     """
 
     master: str | None = None
@@ -79,7 +81,9 @@ class ServerConf:
     idle_timeout: float = 3600.0
 
     def misses(self, other: ServerConf) -> bool:
-        """Return whether a server with this conf is another one than a user of `other` wants."""
+        """Return whether a server with this configuration differs from the one that a user of
+        `other` wants.
+        """
         return (
             other.master not in (None, self.master)
             or not set(other.properties) <= set(self.properties)
@@ -89,16 +93,16 @@ class ServerConf:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that runs.
+    """A running server.
 
     Attributes:
-        pid: of the process that watches over it.
-        jvm: the process that it watches over, its child.
+        pid: the process that watches over it.
+        jvm: the server's JVM, a child of that process.
         port: on 127.0.0.1.
-        token: whoever has it may use the server.
-        started: when, in UTC (ISO 8601).
-        log: what Spark has to say.
-        conf: what it was started with.
+        token: the secret that gives access to the server.
+        started: time of the start, in UTC (ISO 8601).
+        log: the file with Spark's messages.
+        conf: the configuration that it was started with.
     """
 
     pid: int
@@ -111,29 +115,30 @@ class Server:
 
     @property
     def remote(self) -> str:
-        """Its address, as in SPARK_REMOTE, with the token."""
+        """The address with the token, as in SPARK_REMOTE."""
         return f"sc://localhost:{self.port}/;token={self.token}"
 
     def answers(self) -> bool:
-        """Return whether it answers within some seconds."""
+        """Return whether the server answers within some seconds."""
         return answers(self.port)
 
 
 def find_server(cluster: Path) -> Server | None:
-    """Return the server of a cluster that runs, if there is one."""
+    """Return the running server of a cluster, or None."""
     folder = _Folder(cluster)
     return folder.read() if folder.is_locked() else None
 
 
 def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
-    """Start the server of a cluster, unless it runs; of several that start it at once, one does.
+    """Start the server of a cluster unless it runs.  If several processes start it at once, only
+    one does.
 
     Returns:
         the server, and whether it is new.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, or no jars.
-        ConnectionFailure: it ended, or did not answer in time.
+        ConnectionFailure: it ended or did not answer in time.
     """
     folder = _Folder(cluster)
     folder.path.mkdir(mode=0o700, exist_ok=True)
@@ -151,7 +156,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
                 stdout=log,
                 stderr=log,
                 cwd=folder.path,
-                start_new_session=True,  # it outlives the terminal
+                start_new_session=True,  # it survives the terminal
             )  # fmt: skip
         _tell(process, json.dumps(asdict(conf)))
         deadline = time.monotonic() + _START_TIMEOUT
@@ -161,14 +166,14 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
                     detach(process)
                     return server, True
                 time.sleep(0.05)
-        except BaseException:  # Ctrl-C: it would start for nobody
+        except BaseException:  # Ctrl-C: nobody would use it
             process.terminate()
             raise
         raise _not_started(folder, process)
 
 
 def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> ConnectionFailure:
-    """End a process that watches over a server which has not started; return why."""
+    """End the watching process of a server that did not start, and return the error."""
     code = process.poll()
     process.kill()
     process.wait()
@@ -182,22 +187,22 @@ def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> Connectio
 
 
 def _tell(process: subprocess.Popen[bytes], text: str) -> None:
-    """Give a process its input: properties may be secrets, and other users can see arguments."""
+    """Send a process its input.  Properties may be secrets, and other users can see arguments."""
     assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as stdin:  # it has ended, and its log says why
+    with suppress(BrokenPipeError), process.stdin as stdin:  # it has ended; its log has the reason
         stdin.write(text.encode())
 
 
 def detach(process: subprocess.Popen[bytes]) -> None:
-    """Let a process outlive this one: it is no child to wait for any more."""
+    """Detach a child process, so that this process need not wait for it."""
     process.returncode = 0
 
 
 def stop_server(cluster: Path) -> Server | None:
-    """End the server of a cluster, whoever uses it; return the one that ran.
+    """Stop the server of a cluster, even if it is in use, and return it.
 
     Raises:
-        ConnectionFailure: it does not end even when it is killed.
+        ConnectionFailure: it does not end even after it is killed.
     """
     folder = _Folder(cluster)
     server = find_server(cluster)
@@ -206,7 +211,7 @@ def stop_server(cluster: Path) -> Server | None:
         return None
     os.kill(server.pid, signal.SIGTERM)
     if not folder.wait_for_end(_STOP_TIMEOUT):
-        # The process that watches is stopped, or hangs: its child is still the JVM
+        # The watching process is suspended or hangs: its child is still the JVM
         for pid in (server.jvm, server.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -220,17 +225,17 @@ def stop_server(cluster: Path) -> Server | None:
 
 
 def attach_server(cluster: Path) -> Server | None:
-    """Return the server of a cluster, for the rest of this process: it does not count as idle until
-    then.
+    """Return the server of a cluster and use it until this process ends.  The server does not count
+    as idle until then.
 
     Raises:
-        ConnectionFailure: there is a server that ended without being stopped.
+        ConnectionFailure: the last server ended without being stopped.
     """
     folder = _Folder(cluster)
     if not folder.description.exists():
         return None
     lock = os.open(folder.path / "clients.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_SH)  # waits for a server that is about to end
+    fcntl.flock(lock, fcntl.LOCK_SH)  # waits for a server that is ending
     server = find_server(cluster)
     if server is not None:
         note_attachment(folder.cluster, lock)
@@ -255,13 +260,13 @@ def temporary_server(
     properties: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Iterator[str]:
-    """Give the address, with the token, of a server that no cluster has, and that ends with the
+    """Yield the address, with the token, of a server without a cluster.  It ends with the `with`
     block.
 
     Args:
-        memory: of the driver, as in spark.driver.memory.
-        properties: further ones of Spark.
-        folder: an empty one where `find_server` finds it.
+        memory: memory of the driver, as in spark.driver.memory.
+        properties: further Spark properties.
+        folder: an empty directory, where `find_server` finds the server.
 
     Raises:
         As `start_server`.
@@ -269,7 +274,7 @@ def temporary_server(
     chosen = {"spark.driver.memory": memory, **(properties or {})}
     with tempfile.TemporaryDirectory() as other:
         place = folder or Path(other)
-        # Its time-out counts from the end of this process, were that killed
+        # If this process is killed, the idle timeout starts then
         conf = ServerConf(master, tuple(chosen.items()), idle_timeout=5.0)
         server, _is_new = start_server(place, conf)
         attach_server(place)
@@ -280,7 +285,7 @@ def temporary_server(
 
 
 class _Folder:
-    """Where a cluster keeps what there is to know of its server."""
+    """The files in which a cluster records its server."""
 
     def __init__(self, cluster: Path) -> None:
         self.cluster = cluster.absolute()
@@ -294,10 +299,10 @@ class _Folder:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Keep others from starting a server meanwhile.
+        """Prevent other processes from starting a server meanwhile.
 
         Raises:
-            ConnectionFailure: somebody has been starting one for too long.
+            ConnectionFailure: another process has been starting one for too long.
         """
         path = self.path / "start.lock"
         lock = FileLock(path, mode=0o600)
@@ -317,11 +322,11 @@ class _Folder:
             lock.release()
 
     def is_locked(self) -> bool:
-        """Return whether the process that watches over a server lives, and its server answers."""
+        """Return whether the watching process lives and its server answers."""
         return is_locked(self.lock)
 
     def wait_for_end(self, timeout: float) -> bool:
-        """Return whether the process that watches over a server ends within `timeout` seconds."""
+        """Return whether the watching process ends within `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while self.is_locked():
             if time.monotonic() > deadline:
@@ -333,11 +338,11 @@ class _Folder:
         try:
             found = json.loads(self.description.read_text("utf-8"))
             return Server(**{**found, "conf": _conf_of(found["conf"])})
-        except (FileNotFoundError, KeyError, TypeError):  # not here, or of another version
+        except (FileNotFoundError, KeyError, TypeError):  # missing, or of another version
             return None
 
     def write(self, server: Server) -> None:
-        """Readable for the owner alone, and never half written."""
+        """Write a file readable only by its owner, in one atomic step."""
         scratch = self.description.with_suffix(".new")
         scratch.unlink(missing_ok=True)
         with open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "w") as file:
@@ -345,18 +350,18 @@ class _Folder:
         scratch.rename(self.description)
 
     def forget(self) -> None:
-        """Remove what is known of the server before."""
+        """Remove the records of the previous server."""
         for file in (self.description, self._failure, self._ending):
             file.unlink(missing_ok=True)
 
     def write_failure(self, error: PostgresError) -> None:
-        """Keep why a server has not started, for the process that waits for it."""
+        """Record why a server did not start, for the process that waits for it."""
         told = {"detail": error.detail or f"{error.message}.", "hint": error.hint}
         with open_private(self._failure, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "w") as file:
             json.dump(told, file)
 
     def read_failure(self) -> tuple[str, str | None] | None:
-        """Return detail and hint of what `write_failure` has kept, once."""
+        """Return the detail and hint recorded by `write_failure`, and remove the record."""
         try:
             found = json.loads(self._failure.read_text("utf-8"))
         except (FileNotFoundError, ValueError):
@@ -365,16 +370,16 @@ class _Folder:
         return found["detail"], found["hint"]
 
     def note_ending(self, how: str) -> None:
-        """Keep how a server has ended, for those who look for it."""
+        """Record how a server ended, for later users."""
         with open_private(self._ending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "w") as file:
             file.write(how)
         print(how, flush=True)
 
     def read_ending(self) -> str:
-        """Return how the last server has ended, with a space after it; nothing if unknown."""
+        """Return how the last server ended, followed by a space; empty if unknown."""
         try:
             how = self._ending.read_text("utf-8")
-        except FileNotFoundError:  # it was killed together with its JVM
+        except FileNotFoundError:  # it was killed with its JVM
             return ""
         self._ending.unlink()
         return f"{how} "
@@ -385,17 +390,18 @@ class _Folder:
 
 
 def _conf_of(found: dict[str, Any]) -> ServerConf:
-    """Return a ServerConf that was written as JSON."""
+    """Return a ServerConf from its JSON form."""
     properties = tuple((name, value) for name, value in found["properties"])
     return ServerConf(**{**found, "properties": properties})
 
 
-# -- the process that watches over a server
+# -- the watching process of a server
 
 
 def serve() -> NoReturn:
-    """Run a server until it is stopped, idle or dead; the argument is the cluster's directory, the
-    input a ServerConf as JSON."""
+    """Run a server until it is stopped, idle or dead.  The argument is the cluster's directory, the
+    input a ServerConf as JSON.
+    """
     cluster, conf = Path(sys.argv[1]), _conf_of(json.load(sys.stdin))
     folder = _Folder(cluster)
     signal.signal(signal.SIGTERM, _end)
@@ -416,7 +422,7 @@ def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 @contextmanager
 def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the JVM, and say where it is; it ends with the block."""
+    """Start the JVM and record its address.  It ends with the `with` block."""
     from replctl.spark.python_functions import PACKAGE, own_package
     from replctl.spark.session_start import start
     from replctl.spark.spark_conf import SparkConf
@@ -442,13 +448,14 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
         folder.description.unlink(missing_ok=True)
         raise
     finally:
-        # One that does not answer would not end by itself, either
+        # A JVM that does not answer would not end by itself, either
         java_start.end(process, _END_TIMEOUT if answers(port) else 0.0)
 
 
 def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) -> None:
-    """Return when the JVM has died, or has not answered for too long and was killed; SystemExit
-    when nobody has used it for long enough."""
+    """Wait until the JVM has died, or was killed because it did not answer.  Raise SystemExit when
+    it has been idle for too long.
+    """
     server = folder.read()
     assert server is not None
     liveness = Liveness(server.answers)
@@ -469,7 +476,7 @@ def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) 
                 continue
             if conf.idle_timeout and time.monotonic() - idle_since > conf.idle_timeout:
                 print(f"nobody has used the server for {conf.idle_timeout:g} seconds", flush=True)
-                folder.description.unlink()  # before those who wait for the lock get it
+                folder.description.unlink()  # before waiting processes get the lock
                 sys.exit()
             fcntl.flock(clients, fcntl.LOCK_UN)
     folder.note_ending(ending(process.returncode))

@@ -1,4 +1,6 @@
-"""The Spark sessions of an engine: one for each thread, as settings of a write are a session's."""
+"""The Spark sessions of an engine: one per thread, because the settings of a write belong to a
+session.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Seconds after which a session may have been ended by its server: an hour is the default of
-#: spark.connect.session.manager.defaultSessionTimeout.
+#: Seconds of rest after which the server may have ended a session.  The default of
+#: spark.connect.session.manager.defaultSessionTimeout is an hour.
 _IDLE = 60.0
 
 
@@ -23,15 +25,15 @@ class _Used:
 
 
 class SessionPool:
-    """Sessions by thread; one of a thread that has ended goes to another thread.
+    """Sessions by thread.  The session of an ended thread is given to another thread.
 
     Args:
         first: the session of the thread that makes the pool.
-        make: makes another one.
+        make: makes another session.
         is_open: returns whether the server still has a session; asked after a minute of rest.
-        end: closes one that the server does not have any more.
-        clocks: return seconds.  A server goes by the time of day; a machine that slept, or whose
-            clock was set, is seen by that alone.
+        end: closes a session that the server no longer has.
+        clocks: return seconds.  The time of day is needed, too: a server uses it, and only it
+            reveals that the machine slept or its clock was set.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class SessionPool:
         """Return the session of this thread.
 
         Raises:
-            PostgresError: a new one cannot be made.
+            PostgresError: a new session cannot be made.
         """
         thread = threading.current_thread()
         used = self._used.get(thread) or self._of_ended_thread()
@@ -67,10 +69,9 @@ class SessionPool:
         return used.session
 
     def drop(self) -> None:
-        """Forget the session of this thread, which its server has ended.
+        """Forget this thread's session, which its server has ended.
 
-        Work that was begun in it has still to be cleaned up: its connection is closed with the
-        engine.
+        Its connection is closed with the engine, because work begun in it must still be cleaned up.
         """
         with self._giving:
             self._used.pop(threading.current_thread(), None)
@@ -93,5 +94,5 @@ class SessionPool:
 
 
 def _has_rested(used: _Used, now: tuple[float, ...]) -> bool:
-    """Return whether a session may have been ended since it was used."""
+    """Return whether the server may have ended a session since its last use."""
     return any(abs(time - at) > _IDLE for time, at in zip(now, used.at, strict=True))

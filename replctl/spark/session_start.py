@@ -1,5 +1,6 @@
-"""How a Spark session begins: a JVM of this process or a connection to a server, with the settings
-that PostgreSQL's results need."""
+"""Start a Spark session: in a JVM of this process or on a server, with the settings that
+PostgreSQL's results require.
+"""
 
 from __future__ import annotations
 
@@ -42,36 +43,36 @@ _DEFAULT_PROPERTIES = {
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.databricks.delta.snapshotPartitions": "1",
     **DELTA,
-    # A sync of many changes has 170 pieces of generated code; with Spark's 100 none of them is left
-    # when the next sync comes, and to compile them again takes a fifth of it
+    # A sync of many changes has 170 pieces of generated code.  Spark's cache of 100 would lose all
+    # of them before the next sync; compiling them again takes a fifth of a sync
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # Each sort and each hash map takes a page, however few rows it has; with Spark's 64m every sync
-    # of 10 rows fills the heap and ends in a full collection
+    # Each sort and each hash map takes a page, even for few rows.  With Spark's 64m every sync of
+    # 10 rows fills the heap and causes a full collection
     "spark.buffer.pageSize": "2m",
-    # What is broadcast, each stage's code for one, takes a whole block, however small it is; with
-    # Spark's 4m that is an eighth of all memory that small jobs use up
+    # Each broadcast, such as the code of a stage, takes a whole block.  With Spark's 4m that is an
+    # eighth of all memory that small jobs allocate
     "spark.broadcast.blockSize": "512k",
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",  # wide rows in a small heap
-    # Rows that are kept are written once and read two or three times, soon: to encode them costs
-    # more than it saves, and a join of what fits into memory need not sort it.  Together they take
-    # a tenth of a sync of 1e5 changes (benchmarks/incremental.py)
+    # Cached rows are written once and soon read two or three times: encoding them costs more than
+    # it saves, and a join in memory need not sort.  Together this is a tenth of a sync of 1e5
+    # changes (benchmarks/incremental.py)
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
-    # Each query writes its plan for a user interface that is off; as a list with an entry for each
-    # operator that takes a fourth of the planning of a small write
+    # Each query formats its plan for a user interface that is off.  With one entry per operator
+    # this takes a quarter of the planning of a small write
     "spark.sql.ui.explainMode": "simple",
     "spark.databricks.delta.optimize.maxFileSize": str(OPTIMIZED_FILE_SIZE),
-    # A key beyond the columns that have statistics clusters rows none the less
+    # A key clusters rows even if its columns have no statistics
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }
-#: Where all of Spark is one JVM.
+#: Settings for a Spark that is a single JVM.
 _LOCAL_PROPERTIES = {
     "spark.driver.host": "127.0.0.1",
-    # The clock may jump, and the machine may sleep: that is no reason to end the JVM
+    # The clock may jump and the machine may sleep: the JVM must not end for that
     "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
     "spark.executor.heartbeat.maxFailures": str(2**31 - 1),
 }
-#: What a session can set of them.
+#: The settings that a session can change.
 _LEAN_SETTINGS = (
     "spark.databricks.delta.optimize.maxFileSize",
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled",
@@ -85,9 +86,9 @@ _LEAN_SETTINGS = (
 
 
 _CACHED_LOGS = "spark.databricks.delta.delta.log.cacheSize"
-#: Bytes of the driver's heap, where there is memory for it.
+#: Bytes of the driver's heap, if there is enough memory.
 _HEAP = 2 << 30
-#: PySpark sends a token without TLS to this name alone.
+#: PySpark sends a token without TLS only to this name.
 _LOOPBACK = re.compile(r"(?<=^sc://)(127\.0\.0\.1|\[::1\])(?=[:/]|$)")
 
 
@@ -98,8 +99,8 @@ def connect(remote: str) -> SparkSession:
     os.environ.pop("SPARK_REMOTE", None)
     with told_to_pyspark(NO_DEFAULTS):
         session = SparkSession.builder.remote(_LOOPBACK.sub("localhost", remote)).create()
-    # A server that does not answer is tried again for some 5 seconds, not for PySpark's ten
-    # minutes, in which nothing is said and Ctrl-C waits, too
+    # Retry a server that does not answer for about 5 seconds.  PySpark would retry for ten minutes,
+    # without a message and without reacting to Ctrl-C
     patience = DefaultPolicy(
         max_retries=9, initial_backoff=50, backoff_multiplier=2.0, max_backoff=1000
     )
@@ -108,7 +109,7 @@ def connect(remote: str) -> SparkSession:
 
 
 def start(conf: SparkConf, log: Path | None = None) -> SparkSession:
-    """Return the session, configured, of a JVM that is started for this process.
+    """Start a JVM for this process, and return its configured session.
 
     Args:
         log: the file to which the JVM writes.
@@ -122,7 +123,7 @@ def start(conf: SparkConf, log: Path | None = None) -> SparkSession:
         properties["spark.driver.extraJavaOptions"] = f"{java_start.BRIEF_OPTIONS} {options}"
     if java_start.has_executors(properties["spark.master"]):
         properties |= java_start.executor_properties(properties)
-    else:  # nobody else has to reach its ports, which ask for no token
+    else:  # nobody else must reach its ports, which need no token
         properties = _LOCAL_PROPERTIES | properties
     scratch = make_scratch(conf.scratch, properties.get("spark.local.dir"))
     properties = properties | scratch.properties()
@@ -136,14 +137,13 @@ def start(conf: SparkConf, log: Path | None = None) -> SparkSession:
             session.sparkContext.setLogLevel("ERROR")  # fails where Spark has given up
             configure(session, conf)
     except BaseException:
-        java_start.forget()  # it has ended: the next start would wait for it, or use what it had
+        java_start.forget()  # it has ended: the next start would wait for it or reuse its state
         raise
     return session
 
 
 def configure(session: SparkSession, conf: SparkConf) -> None:
-    """Set what a session can set, and refuse a server that has not what only its start can give
-    it."""
+    """Set the settings of a session, and refuse a server that was started without required ones."""
     if session.version.split(".")[:2] != ["4", "2"]:
         raise FeatureNotSupported(
             f"Spark {session.version} is not supported", detail="replctl needs Spark 4.2."
@@ -159,9 +159,11 @@ def configure(session: SparkSession, conf: SparkConf) -> None:
             session.conf.set(name, value)
     for name, value in FORCED_SETTINGS.items():
         if not has_value(found, name, value):
-            with suppress(PySparkException):  # what a session cannot set, is told below
+            with suppress(
+                PySparkException
+            ):  # settings that a session cannot change are reported below
                 session.conf.set(name, value)
-    if conf.remote:  # a session of our own JVM takes what it is given
+    if conf.remote:  # a session of our own JVM accepts all of them
         for name in unwanted(found, chosen):
             with suppress(PySparkException):
                 session.conf.unset(name)
@@ -171,7 +173,7 @@ def configure(session: SparkSession, conf: SparkConf) -> None:
 def _settings_of(
     session: SparkSession, conf: SparkConf, names: Iterable[str]
 ) -> Mapping[str, str | None]:
-    """Return settings that a session has: of a Connect server all, for it is asked once."""
+    """Return the current values of settings.  A Connect server returns all settings in one request."""
     if conf.remote:
         return session.conf.getAll
     return {name: session.conf.get(name, None) for name in names}
@@ -179,8 +181,9 @@ def _settings_of(
 
 @contextmanager
 def _keeping_handler(number: signal.Signals) -> Iterator[None]:
-    """Around what takes a signal for itself: PySpark's handler calls the JVM from within the call
-    that it interrupts, which fails."""
+    """Restore the signal handler afterwards.  PySpark's own handler calls the JVM from within the
+    interrupted call, which fails.
+    """
     handler = signal.getsignal(number)
     yield
     if threading.current_thread() is threading.main_thread():

@@ -1,4 +1,4 @@
-"""Set-returning functions in FROM as Spark SQL."""
+"""Translate set-returning functions in FROM to Spark SQL."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from replctl.spark.sql_value import SqlValue, raise_error_sql
 
 
 def set_function_sql(name: str, args: Sequence[SqlValue], *, with_ordinality: bool = False) -> str:
-    """Return what follows SELECT to give the rows that a set-returning function returns, as c1 (and
-    c2, which counts them).
+    """Return the select list that produces the rows of a set-returning function, as c1 (and c2,
+    which numbers them).
 
     Raises:
         FeatureNotSupported: the function has no translation.

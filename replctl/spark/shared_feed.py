@@ -1,5 +1,6 @@
-"""Change feeds that are read once for several subscriptions: images are paired once, and each
-subscription filters the pairs."""
+"""Read change feeds once for several subscriptions: pair images once, and let each subscription
+filter the pairs.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 
 class SharedFeeds:
-    """The feeds that are read while it is open: by who asks for one first, for all others that ask
-    for the same."""
+    """The feeds that are read while it is open.  The first subscription that needs a feed reads it
+    for all others.
+    """
 
     def __init__(self) -> None:
         self._opening = Lock()
@@ -40,7 +42,7 @@ class SharedFeeds:
         """Yield SQL of the pairs of a table's changes (change_data_feed.pairs_sql).
 
         Args:
-            count: how many changes there are, about.
+            count: estimated number of changes.
         """
         rows = self._rows(engine, change_source, count)
         if rows.rows is None:

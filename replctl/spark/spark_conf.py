@@ -1,4 +1,4 @@
-"""The choice of a Spark."""
+"""The configuration that selects a Spark."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SparkConf:
-    """Which Spark to use: a Connect server (`remote`, sc://..), else one started in this process.
+    """Selects the Spark to use: a Connect server (`remote`, sc://..), else one started in this
+    process.
 
     Attributes:
         remote: address of a Spark Connect server, as in SPARK_REMOTE.
         master: master of the session that is started here, local[*] if not given.
         properties: further Spark properties, as (name, value).
-        is_brief: the process ends soon: code is not to be compiled for a long life.  It is no other
-            Spark for that.
-        scratch: the directory for what Spark writes for a while; the system's for temporary files
-            if not given.
+        is_brief: the process ends soon, so that optimising compilation does not pay off.  Two
+            configurations that only differ in this select the same Spark.
+        scratch: the directory for Spark's temporary files; default: the system's directory.
     """
 
     remote: str | None = None

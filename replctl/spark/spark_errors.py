@@ -1,4 +1,4 @@
-"""Spark's and Delta's exceptions as ours, and which of them are worth another attempt."""
+"""Translate Spark's and Delta's exceptions to ours, and mark those worth a retry."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _INTEGER_NAMES = {
     "BIGINT": "bigint",
 }
 
-#: What Py4J says before it tells of an exception of Java.
+#: Py4J's text before the exception of Java.
 _PY4J_PREFIX = re.compile(r"\AAn error occurred while calling \S+\n: ")
 _RPC_DETAILS = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 
-#: Conditions for "there is no Delta table", and which of their parameters says where.
+#: Conditions for "there is no Delta table", and their parameter with the location.
 _NOT_THERE = {
     "PATH_NOT_FOUND": "path",
     "DELTA_PATH_DOES_NOT_EXIST": "path",
@@ -55,16 +55,16 @@ _NOT_THERE = {
     "DELTA_MISSING_DELTA_TABLE": "tableName",
     "DELTA_NO_COMMITS_FOUND": "logPath",
 }
-#: The same, where a version is asked for.
+#: The same, for a query of a version.
 _NO_LOG = re.compile(r"FileNotFoundException\S* File (?:file:)?(.+)/_delta_log does not exist")
 
-#: A file of a version that is gone: VACUUM has removed it.
+#: Conditions for a missing file of a version: VACUUM has removed it.
 _NO_FILE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
 
-#: The same, where a change feed is asked for.
+#: The same, for a query of a change feed.
 _NO_VERSION = "exceeds the latest table version -1."
 
-#: Conditions for a table of which something cannot be read: its log, or one of its files.
+#: Conditions for a table whose log, or one of whose files, cannot be read.
 _UNREADABLE = (
     "FAILED_READ_FILE",
     "DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
@@ -83,18 +83,18 @@ _UNREADABLE = (
 _PATH_PARAMETERS = ("path", "currentFile", "logPath", "tableName")
 _PATH = re.compile(r"((?:file|s3a?|abfss?|gs|hdfs):/[^\s'\"`,;)\]]+)")
 
-#: What Java says of a host that Spark does not reach: a table's storage, or an executor.
+#: Java's exceptions for a host that Spark cannot reach: a table's storage, or an executor.
 _UNREACHED = re.compile(
     r"java\.net\.(?:Connect|NoRouteToHost|SocketTimeout|UnknownHost)Exception"
     r"|Unable to execute HTTP request|Connection (?:refused|reset|timed out)"
 )
-#: SQLSTATE classes of errors that are a statement's own, whatever text they show.
+#: SQLSTATE classes of errors caused by the statement itself, whatever text they contain.
 _OWN_FAULTS = ("0A", "22", "42")
 
-#: What the system says of a full disk; Java hands it on as text.
+#: The system's message for a full disk; Java passes it on as text.
 _FULL = ("No space left on device", "Disk quota exceeded")
 
-#: What the system, or Hadoop, says of a file that may not be opened, with its path if that is said.
+#: The message of the system, or of Hadoop, for a file without permission, with its path if given.
 _DENIED = re.compile(
     r"(?:Mkdirs failed to create|AccessDeniedException:) (?:file:)?(?P<made>/[^\s(]+)"
     r"|(?:file:)?(?P<path>/[^\n]*?) \((?P<reason>Permission denied|Operation not permitted"
@@ -102,7 +102,7 @@ _DENIED = re.compile(
     r"|(?P<alone>Permission denied|Operation not permitted|Read-only file system)"
 )
 
-#: Delta's conditions for "somebody else committed in between": the statement can be tried again.
+#: Delta's conditions for "another writer committed in between": the statement can be retried.
 _CONCURRENT = (
     "DELTA_CONCURRENT_APPEND",
     "DELTA_CONCURRENT_DELETE_DELETE",
@@ -112,21 +112,21 @@ _CONCURRENT = (
     "DELTA_METADATA_CHANGED",
     "DELTA_PROTOCOL_CHANGED",
 )
-#: The same, where they come as exceptions of Java.
+#: The same conditions as exceptions of Java.
 _CONCURRENT_EXCEPTION = re.compile(
     r"io\.delta\.exceptions\.(?:Concurrent\w+|MetadataChanged|ProtocolChanged)Exception:"
 )
 
 
 class HostNotReached(ConnectionFailure):
-    """Spark runs, and does not reach a host that it needs."""
+    """Raised if Spark runs but cannot reach a host that it needs."""
 
 
 def _unreachable_hint(clusters: Sequence[Path]) -> str:
-    """Return what helps where a server does not answer.
+    """Return the hint for a server that does not answer.
 
     Args:
-        clusters: those whose servers this process has found by itself.
+        clusters: the clusters whose servers this process found by itself.
     """
     if not clusters:
         return (
@@ -139,7 +139,7 @@ def _unreachable_hint(clusters: Sequence[Path]) -> str:
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Around what Spark does: its exceptions become ours."""
+    """Translate the exceptions of Spark that are raised inside the `with` block."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -149,7 +149,9 @@ def translating() -> Iterator[None]:
 
 
 def translated(error: Exception) -> PostgresError:
-    """Return what a user is told of an exception of Spark; the caller raises it `from error`."""
+    """Return the error that the user sees for an exception of Spark.  The caller raises it `from
+    error`.
+    """
     if isinstance(error, PostgresError):
         return error
     told = _told(error)
@@ -163,7 +165,8 @@ def _told(error: Exception) -> PostgresError:
     condition, sqlstate = _condition(error)
     if "NON_DETERMINISTIC" in condition or "NONDETERMINISTIC" in condition:
         return FeatureNotSupported("volatile functions are not supported here")
-    # A statement that Spark cannot resolve raises nothing, but its plan shows what it might raise
+    # A statement that Spark cannot resolve raises nothing, but its plan quotes errors that it might
+    # raise
     raised = None if condition.startswith("UNRESOLVED_") else raised_error(message)
     if raised is not None:
         return raised
@@ -271,8 +274,9 @@ def _denied(found: re.Match[str], message: str) -> FileAccessDenied:
 
 
 def _path(error: Exception) -> str | None:
-    """Return the file or directory that an exception of Spark is about: as its parameters say, else
-    the first one in its message."""
+    """Return the path of the file or directory in an exception of Spark: from its parameters, else
+    the first path in its message.
+    """
     parameters = (error.getMessageParameters() or {}) if isinstance(error, PySparkException) else {}
     for name in _PATH_PARAMETERS:
         if parameters.get(name):
@@ -282,8 +286,7 @@ def _path(error: Exception) -> str | None:
 
 
 def _missing_location(error: Exception, condition: str) -> str | None:
-    """Return where Spark has looked for a Delta table that is not there; None for other
-    exceptions."""
+    """Return the location at which Spark has not found a Delta table; None for other exceptions."""
     if condition not in _NOT_THERE:
         found = _NO_LOG.search(str(error))
         return None if found is None else found[1]
@@ -299,14 +302,15 @@ def _condition(error: Exception) -> tuple[str, str]:
 
 
 def _grpc_status(error: Exception) -> str | None:
-    """Return the status of a call of a Connect server that has failed; None for other errors, also
-    for those that a server answers with."""
+    """Return the gRPC status of a failed call of a Connect server.  None for other errors,
+    including errors that a server returns.
+    """
     code = getattr(error, "getGrpcStatusCode", None)  # its class is not loaded without a server
     return None if code is None else str(code().name)
 
 
 def _first_line(message: str) -> str:
-    """Return the first line that tells something, with the cause of all that follows from it."""
+    """Return the first line with information, followed by the original cause."""
     message = _PY4J_PREFIX.sub("", message).lstrip()
     details = _RPC_DETAILS.search(message)
     first = message.split("\n", 1)[0] if details is None else details[1]
