@@ -119,7 +119,7 @@ def test_jars_that_another_program_brings_for_ever(
     stopped(tmp_path / "replctl" / f"delta-{version('delta_spark')}-spark-{SPARK}.lock")
     with pytest.raises(ObjectNotInPrerequisiteState) as caught:
         maven.delta_jars(Path("java"))
-    assert "has been bringing it for 0.2 seconds" in (caught.value.detail or "")
+    assert "has been downloading it for 0.2 seconds" in (caught.value.detail or "")
 
 
 def test_the_holder_of_a_lock(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ HINTS: dict[str, str] = {
     "Stop them first.": f"{_COPIED}who_is_in_use_is_not_identified",
     'Copy its primary "{}" instead.': f"{_COMMANDS}a_copied_standby_is_no_cluster",
     # -- Spark
-    "Try again: another one is started. What was not finished is finished, or undone.": "psql/"
+    "Try again: replctl starts another one, and completes or undoes unfinished work.": "psql/"
     "test_spark_server.py::test_a_watch_outlives_its_server",
     "_unreachable_hint(attached_clusters())": "psql/test_spark_server.py::"
     "test_a_server_that_cannot_be_reached",
@@ -217,7 +217,7 @@ HINTS: dict[str, str] = {
     " spark.driver.extraJavaOptions=-Djava.io.tmpdir=DIRECTORY.": MACHINE,
     "_TRUST_HINT": MACHINE,
     "start_hint(code)": MACHINE,
-    "Try again when it answers. Where storage is, and how it is reached, Spark's properties say:"
+    "Try again when the host answers. Spark's properties name the storage and its settings:"
     " --conf spark.hadoop.NAME=VALUE.": MACHINE,
     "Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip install"
     " 'replctl[java]'.": MACHINE,

@@ -1,4 +1,5 @@
-"""Reduce a run of changes to one net effect for each key (replication/composition.py as Spark SQL)."""
+"""Reduce a run of changes to one net effect for each key (replication/composition.py as Spark
+SQL)."""
 
 from __future__ import annotations
 

@@ -128,7 +128,8 @@ def date_as_timestamp(value: SqlValue, beyond: str) -> str:
 
 
 def lsn_key(text: str) -> str:
-    """Return SQL of a sort key for LSNs.  They are stored as 64 unsigned bits in a signed BIGINT."""
+    """Return SQL of a sort key for LSNs.  They are stored as 64 unsigned bits in a signed
+    BIGINT."""
     return f"({text} ^ CAST('-9223372036854775808' AS BIGINT))"
 
 

@@ -71,7 +71,8 @@ def to_sql(
 
 
 def untranslatable(expr: nodes.Expr) -> str | None:
-    """Return the reason why an expression cannot be translated; see `translation.untranslatable`."""
+    """Return the reason why an expression cannot be translated; see
+    `translation.untranslatable`."""
     try:
         expr = fold.simplified(expr)
     except PostgresError:

@@ -151,7 +151,8 @@ def _class_path(java: Path) -> str:
 
 
 def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
-    """Return the paths of the class archives for a Java and a class path: the JDK's, and Spark's."""
+    """Return the paths of the class archives for a Java and a class path: the JDK's, and
+    Spark's."""
     release = java.resolve().parent.parent / "release"
     known = [str(java), release.read_text("utf-8") if release.is_file() else "", class_path]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]

@@ -182,7 +182,7 @@ def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
 
 def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
     """Return the Arrow type that carries values of a storage type, and the Spark expression of {0}
-    that decodes them: like data_type.wire, but for storage types.
+    that decodes them: like data_type.wire, applied to storage types.
     """
     import pyarrow as pa
 

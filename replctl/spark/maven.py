@@ -96,10 +96,10 @@ def _bringing(folder: Path) -> Iterator[None]:
         except Timeout as error:
             detail, hint = help_with(path)
             if time.monotonic() - begun > _OTHERS_TIMEOUT:
-                why = f"Another process has been bringing it for {_OTHERS_TIMEOUT:g} seconds."
+                why = f"Another process has been downloading it for {_OTHERS_TIMEOUT:g} seconds."
                 told = why if detail is None else f"{why} {detail}"
                 raise _not_brought(folder.name, told, hint=hint) from error
-            logger.info("waiting for %s, which another process brings", folder.name)
+            logger.info("waiting for %s, which another process downloads", folder.name)
     try:
         yield
     finally:
@@ -148,7 +148,7 @@ def resolve(java: Path, dependency: str, folder: Path) -> None:
         '<ivy-module version="2.0"><info organisation="replctl" module="jars"/>'
         f"<dependencies>{dependency}</dependencies></ivy-module>"
     )
-    logger.info("bringing %s from Maven Central", folder.name)
+    logger.info("downloading %s from Maven Central", folder.name)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         ivy_file = Path(scratch) / "ivy.xml"
         ivy_file.write_text(description, encoding="utf-8")
@@ -216,7 +216,7 @@ def _await(process: subprocess.Popen[bytes], scratch: Path, what: str) -> None:
         if now - reported > _REPORT_INTERVAL:
             reported = now
             waited = int(now - changed)
-            logger.info("bringing %s: %d kB, %d s without an answer", what, size >> 10, waited)
+            logger.info("downloading %s: %d kB, %d s without an answer", what, size >> 10, waited)
 
 
 def _size(folder: Path) -> int:

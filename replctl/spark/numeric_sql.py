@@ -88,7 +88,8 @@ def sort_key(value: SqlValue) -> str:
 
 
 def sum_or_average(expr: nodes.Aggref, value: SqlValue, distinct: str, condition: str) -> SqlValue:
-    """Translate sum() and avg(): integers give bigint or numeric, floats double, numerics numeric."""
+    """Translate sum() and avg(): integers give bigint or numeric, floats double, numerics
+    numeric."""
     argument = f"{distinct}{value.text}"
     if value.type in ("float4", "float8"):
         return _of_floats(expr.name, expr.type, value, distinct, condition)

@@ -384,7 +384,8 @@ def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
 def earliest_row(
     engine: Engine, outcome: Outcome, query: str
 ) -> tuple[dict[str, Any], dict[int, str | None]] | None:
-    """Return the row with the smallest position in a query of an outcome, with the new row as text."""
+    """Return the row with the smallest position in a query of an outcome, with the new row as
+    text."""
     columns = outcome.rows.columns
     sent = ", ".join(
         f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns

@@ -173,7 +173,8 @@ def configure(session: SparkSession, conf: SparkConf) -> None:
 def _settings_of(
     session: SparkSession, conf: SparkConf, names: Iterable[str]
 ) -> Mapping[str, str | None]:
-    """Return the current values of settings.  A Connect server returns all settings in one request."""
+    """Return the current values of settings.  A Connect server returns all settings in one
+    request."""
     if conf.remote:
         return session.conf.getAll
     return {name: session.conf.get(name, None) for name in names}

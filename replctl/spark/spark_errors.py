@@ -205,7 +205,7 @@ def _told(error: Exception) -> PostgresError:
         return ConnectionFailure(
             "the Java process that runs Spark has ended",
             detail=_first_line(message),
-            hint="Try again: another one is started. What was not finished is finished, or undone.",
+            hint="Try again: replctl starts another one, and completes or undoes unfinished work.",
         )
     if _grpc_status(error) == "UNAVAILABLE":
         return ConnectionFailure(
@@ -251,8 +251,8 @@ def _told(error: Exception) -> PostgresError:
         return HostNotReached(
             "Spark could not reach a host",
             detail=_first_line(message),
-            hint="Try again when it answers. Where storage is, and how it is reached, Spark's"
-            " properties say: --conf spark.hadoop.NAME=VALUE.",
+            hint="Try again when the host answers. Spark's properties name the storage"
+            " and its settings: --conf spark.hadoop.NAME=VALUE.",
         )
     if condition.startswith(_UNREADABLE):
         return DataCorrupted("Spark could not read a table", detail=_first_line(message))

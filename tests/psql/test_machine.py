@@ -144,7 +144,7 @@ def test_jars_for_an_image(psql: Psql, tmp_path: Path, monkeypatch: pytest.Monke
     first = psql("spark", "prepare", "--no-archive")
     (folder,) = (tmp_path / "cache" / "replctl").glob("delta-*[0-9]")
     assert (first.stdout, first.exit_code) == (f"jars: {folder}\n", 0)
-    assert first.stderr == f"replctl: bringing {folder.name} from Maven Central\n"
+    assert first.stderr == f"replctl: downloading {folder.name} from Maven Central\n"
     assert psql("spark", "prepare", "--no-archive").stderr == ""
     monkeypatch.setattr(os, "access", lambda path, _mode: path != folder.parent)
     refused = psql("spark", "prepare")

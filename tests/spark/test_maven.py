@@ -137,8 +137,8 @@ def test_a_network_that_does_not_answer(
         "Nothing has come for 0.5 seconds through proxy.corp:3128 (HTTPS_PROXY)."
     )
     first, *others = caplog.messages
-    assert first == "bringing jars from Maven Central"
-    assert others[0] == "bringing jars: 0 kB, 0 s without an answer"
+    assert first == "downloading jars from Maven Central"
+    assert others[0] == "downloading jars: 0 kB, 0 s without an answer"
     pid = (tmp_path / "pid").read_text("utf-8").strip()
     assert not Path(f"/proc/{pid}").exists()
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["jdk", "pid"]
