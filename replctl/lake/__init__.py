@@ -1,1 +1,1 @@
-"""A database of a cluster as a node of replication: its catalog and its Delta tables together."""
+"""A database of a cluster as a node of replication: combines its catalog and its Delta tables."""

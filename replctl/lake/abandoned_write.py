@@ -1,4 +1,4 @@
-"""The end of transactions that a subscription has written in part and does not finish."""
+"""Undo transactions that a subscription has written in part and will not finish."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from replctl.lake.waiting import when_free
 from replctl.relation_lock import lock_relations
 from replctl.session import Session
 
-#: A transaction that is written in part: its number, and the tables by OID, each with its version
-#: before and its step.
+#: A transaction that is written in part: its number, and its tables by OID, each with its previous
+#: version and its step.
 Begun: TypeAlias = tuple[int, dict[int, WriteStep]]
 
 
 def note_abandoned(
     catalog: Catalog, subscription: Subscription, relid: int, begun: Sequence[Begun]
 ) -> None:
-    """Let transactions be undone instead of finished, whoever does so.
+    """Mark transactions to be undone instead of finished, by any process.
 
     Args:
-        relid: the table whose synchronization they are of; 0: none.
+        relid: the table whose synchronization they belong to; 0: none.
     """
     for xid, targets in begun:
         for leaf, (version, _step) in targets.items():
@@ -37,7 +37,7 @@ def note_abandoned(
 
 
 def undo(session: Session, begun: Sequence[Begun]) -> None:
-    """Undo transactions that `note_abandoned` has noted."""
+    """Undo transactions that `note_abandoned` has marked."""
     for xid, targets in begun:
         with ExitStack() as stack:
             when_free(session, partial(lock_relations, session, list(targets), stack))

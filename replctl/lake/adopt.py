@@ -1,4 +1,4 @@
-"""Delta tables that others own: their columns as PostgreSQL's."""
+"""Delta tables that others own: map their columns to PostgreSQL's."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DeltaColumn:
-    """A column of a Delta table as a column of PostgreSQL's.
+    """A column of a Delta table in PostgreSQL's terms.
 
     Attributes:
-        physical_name: its name in files, if that is another one.
+        physical_name: its name in files, if different.
     """
 
     name: str
@@ -45,8 +45,9 @@ class DeltaColumn:
 
 
 def delta_settings(location: str) -> dict[str, str]:
-    """Return the properties of the Delta table at `location`, and what its protocol asks of readers
-    and writers, by name."""
+    """Return the properties of the Delta table at `location`, and the requirements of its protocol
+    for readers and writers, by name.
+    """
     asked = {
         name: ", ".join(sorted(value)) if isinstance(value, list) else str(value)
         for name, value in protocol_at(location).items()
@@ -56,7 +57,7 @@ def delta_settings(location: str) -> dict[str, str]:
 
 
 def collation_of(type_name: str) -> str | None:
-    """Return the collation that a column of a type has unless one is asked for."""
+    """Return the default collation of a column of a type."""
     return (
         "default"
         if type_name in ("text", "varchar", "bpchar", "_text", "_varchar", "_bpchar")
@@ -65,10 +66,10 @@ def collation_of(type_name: str) -> str | None:
 
 
 def delta_column(location: str, field: Mapping[str, Any]) -> DeltaColumn:
-    """Return a column of a Delta schema as one of PostgreSQL's.
+    """Return a column of a Delta schema as a column of PostgreSQL.
 
     Raises:
-        FeatureNotSupported: its type has no counterpart there; it is named.
+        FeatureNotSupported: its type, which the message names, has no counterpart there.
     """
     column = readable_column(field)
     if column is None:
@@ -85,8 +86,9 @@ def shown_type(declared: Any) -> str:
 
 
 def readable_column(field: Mapping[str, Any]) -> DeltaColumn | None:
-    """Return a column of a Delta schema as one of PostgreSQL's; None, if its type has no
-    counterpart there."""
+    """Return a column of a Delta schema as a column of PostgreSQL; None if its type has no
+    counterpart there.
+    """
     found = _type(field["type"])
     if found is None:
         return None
@@ -95,7 +97,7 @@ def readable_column(field: Mapping[str, Any]) -> DeltaColumn | None:
 
 
 def stored_physical_name(field: Mapping[str, Any]) -> str | None:
-    """Return the name of a column in files, if it is another than its own."""
+    """Return the name of a column in files, if it differs from its own."""
     physical = physical_name(field)
     return None if physical == field["name"] else physical
 

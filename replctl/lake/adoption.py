@@ -1,8 +1,7 @@
-"""The start of an adopted table: its newest version is entered in the commit log, and nothing
-before it.
+"""Adopt a table: enter its newest version in the commit log, and no older version.
 
-What Delta reads a table from, its newest checkpoint and the commits after it, is enough: the rest
-of the log may have been cleaned.
+The newest checkpoint and the later commits are enough, as for Delta: the rest of the log may have
+been cleaned up.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ class NewestVersion:
 
     Attributes:
         commit: of that version.
-        columns: as PostgreSQL's, in the table's order.
-        outside: the path of a file outside the table's directory that the log names, and what
-            names it; None, if there is none.
+        columns: its columns in PostgreSQL's terms, in the table's order.
+        outside: the path of a file outside the table's directory, and the log file that names it;
+            None if there is none.
         table_id: metaData.id.
     """
 
@@ -54,9 +53,10 @@ def newest_version(location: str) -> NewestVersion:
 
     Raises:
         UndefinedTable: there is no Delta table.
-        ObjectNotInPrerequisiteState: one of these commits is not in the log (55000).
-        FeatureNotSupported: it asks for a protocol that is not known here, or a column's type has
-            no counterpart in PostgreSQL.
+        ObjectNotInPrerequisiteState: one of these commits
+        is missing in the log (55000).
+        FeatureNotSupported: it requires an unknown protocol, or a column's type has no counterpart
+            in PostgreSQL.
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     newest = latest_version(location)
@@ -92,8 +92,9 @@ def _columns(metadata: dict[str, Any], location: str, version: int) -> Iterator[
 
 
 def enter_adopted(catalog: Catalog, relation: Relation, found: NewestVersion) -> None:
-    """Enter the version that a relation's table has when it is adopted: replication starts there,
-    and reads no version before it."""
+    """Enter the current version of an adopted table.  Replication starts there and reads no older
+    version.
+    """
     commit = found.commit
     note_foreign_commit(catalog.connection, relation.oid)
     note_metadata(catalog.connection, relation.oid, found.table_id, has_row_ids=False)

@@ -1,5 +1,6 @@
-"""A copy of a cluster that is consistent although commits go on: the catalog first, then each of
-its own tables up to the version that this catalog knows."""
+"""Copy a cluster consistently while commits continue.  The catalog is copied first, then each of
+the cluster's own tables up to the version that this catalog knows.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The result of a backup: how many tables and files; and tables with a LOCATION, as (name,
-    location), which are not."""
+    """The result of a backup: the numbers of tables and files copied, and the tables with a
+    LOCATION, as (name, location), which are not copied.
+    """
 
     tables: int
     files: int
@@ -58,13 +60,13 @@ class _Table:
 def back_up(cluster: Cluster, directory: Path) -> Backup:
     """Copy a cluster into a new directory.  If that fails, the directory is left empty.
 
-    VACUUM waits meanwhile; nobody else does.
+    Only VACUUM waits meanwhile.
 
     Raises:
-        FeatureNotSupported: it is a standby, whose tables are its primary's.
-        ObjectNotInPrerequisiteState: the directory is not empty, or lies in the cluster's own,
-            or in that of a table (55000).
-        UndefinedFile: a table is not there (58P01).
+        FeatureNotSupported: the cluster is a standby, whose tables belong to its primary.
+        ObjectNotInPrerequisiteState: the directory is not empty, or lies inside the cluster's
+            directory or that of a table (55000).
+        UndefinedFile: a table is missing (58P01).
         IoError: something cannot be read or written.
     """
     directory = directory.absolute()
@@ -125,13 +127,13 @@ def _copy(cluster: Cluster, directory: Path) -> Backup:
     if (cluster.path / AUTO_CONF).exists():
         shutil.copy2(cluster.path / AUTO_CONF, directory / AUTO_CONF)
         make_private(directory / AUTO_CONF)
-    os.sync()  # the catalog makes it a cluster: everything else has to be there before
+    os.sync()  # the catalog turns the directory into a cluster: it must be copied last
     os.replace(catalog, directory / CATALOG)
     return Backup(copied, files, elsewhere)
 
 
 def _copy_catalog(cluster: Cluster, path: Path) -> None:
-    """One state of the catalog, by SQLite's own backup."""
+    """Copy one state of the catalog with SQLite's own backup."""
     open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "wb").close()
     target = sqlite3.connect(path)
     try:
@@ -145,7 +147,7 @@ def _copy_catalog(cluster: Cluster, path: Path) -> None:
 
 
 #: The cluster's own tables, each with the newest version that the catalog knows: from the log, or
-#: because a transaction in progress began after it.  A table that has been made has a version.
+#: from the start of a transaction in progress.  An existing table always has a version.
 _KNOWN = f"""
     SELECT s.relid, c.relname, s.location, max(
         0,
@@ -162,7 +164,7 @@ _ELSEWHERE = f"""
 
 
 def _tables(catalog: Path) -> tuple[list[_Table], list[tuple[str, str]]]:
-    """Return the cluster's own tables, and those that lie elsewhere."""
+    """Return the cluster's own tables, and the tables stored elsewhere."""
     with closing(sqlite3.connect(f"{catalog.as_uri()}?mode=ro", uri=True)) as connection:
         known = [_Table(*row) for row in connection.execute(_KNOWN)]
         elsewhere = [(str(name), str(place)) for name, place in connection.execute(_ELSEWHERE)]
@@ -170,8 +172,9 @@ def _tables(catalog: Path) -> tuple[list[_Table], list[tuple[str, str]]]:
 
 
 def _forget_later_columns(catalog: Path, tables: Sequence[_Table]) -> None:
-    """Let columns be made again that transactions in progress have added to tables, in versions
-    that are not copied."""
+    """Forget columns that transactions in progress added in versions that are not copied, so that
+    they can be added again.
+    """
     with closing(sqlite3.connect(catalog)) as connection, connection:
         connection.executemany(
             "UPDATE storage_column SET since_version = NULL WHERE relid = ? AND since_version > ?",
@@ -180,10 +183,10 @@ def _forget_later_columns(catalog: Path, tables: Sequence[_Table]) -> None:
 
 
 def _copy_table(source: Path, target: Path, version: int) -> int:
-    """Copy a table up to a version: its log, in which later versions are left out, and its files.
+    """Copy a table up to a version: its log without later versions, and its files.
 
     Returns:
-        How many files there are.
+        the number of files.
     """
     copied = 0
     for path in _files(source):
@@ -209,8 +212,9 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _is_left_out(name: str, version: int) -> bool:
-    """Return whether a file of Delta's log is not copied: it tells of a later version, is not
-    complete, or changes while it is read.  Delta finds the newest checkpoint without the last."""
+    """Return whether a file of Delta's log is not copied.  These belong to a later version, are
+    incomplete, or may change while being read (_last_checkpoint, which Delta does not need).
+    """
     last = last_version(checked_name(name))
     if last is not None:
         return last > version

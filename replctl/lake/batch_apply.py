@@ -1,8 +1,8 @@
-"""Batches of changes, written into a subscription's tables.
+"""Apply batches of changes to a subscription's tables.
 
-A batch is written table after table, each in one Delta commit.  Before the first of them the batch
-is in the catalog with the version of every target; after a crash it is finished from there, and
-what is already written is recognised by Delta's transaction identifier.
+A batch is written table after table, each in one Delta commit.  Before the first commit, the
+catalog records the batch with the version of every target.  After a crash the batch is finished
+from this record, and finished tables are recognised by Delta's transaction identifier.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ from replctl.spark import LeafChange, cancel_jobs, estimated_path
 
 
 class BatchApply(TargetWrite):
-    """Changes of published tables, applied to those of one subscription
-    (replication.node.Changes)."""
+    """Applies changes of published tables to the tables of one subscription
+    (replication.node.Changes).
+    """
 
     def opens(self, remote: RemoteRelation) -> bool:
-        """Return whether there is a table that changes of a relation fit; apply asks also for
-        relations that it does not apply, as PostgreSQL's does."""
+        """Return whether a local table can receive changes of a relation.  Like PostgreSQL's
+        worker, apply also calls this for relations that it does not apply.
+        """
         if self._state.table is not None:
             return True
         try:
@@ -63,8 +65,9 @@ class BatchApply(TargetWrite):
         return True
 
     def joins(self, remote: RemoteRelation) -> bool:
-        """Return whether the local table of a relation has no columns of its own, which an UPDATE
-        would keep, and a DELETE with an INSERT of the same key would not."""
+        """Return whether the local table of a relation has no columns of its own.  An UPDATE would
+        keep their values; a DELETE and an INSERT of the same key would not.
+        """
         try:
             table = self._local.table(remote)
         except PostgresError:  # it is reported for the first of its changes (apply)
@@ -72,8 +75,9 @@ class BatchApply(TargetWrite):
         return table.has_no_own_columns
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
-        """Return the changes that cannot be composed with those of other transactions: they move
-        keys, or their table has no key."""
+        """Return the positions of changes that cannot be composed with other transactions, because
+        they change keys or their table has no key.
+        """
         found = [(item.lane, partial(self._isolated, item)) for item in batch.changes]
         return set().union(*side_by_side(found, cancel_jobs))
 
@@ -87,13 +91,14 @@ class BatchApply(TargetWrite):
     def apply(
         self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
-        """Write the changes at positions from `first` to `last`, as one batch, and count the rows;
-        progress is then `to`.
+        """Write the changes at positions from `first` to `last` as one batch, count the rows, and
+        set the progress to `to`.
 
         Raises:
-            ReplicationConflict: one of them does not fit; what was written of the batch is undone,
-                unless a table cannot be used at all.
-            PostgresError: it cannot be written; it is given up if nothing of it is written.
+            ReplicationConflict: a change does not fit.  The written part of the batch is undone,
+                unless a table is unusable.
+            PostgresError: the batch cannot be written.  It is abandoned if no part of it is
+                written.
         """
         try:
             return repeated(lambda: self._apply(batch, first, last, from_lsn, to))
@@ -111,7 +116,8 @@ class BatchApply(TargetWrite):
     def _apply(
         self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
-        """Return a batch; when it is overtaken, it is left unfinished."""
+        """Return the applied batch.  If another writer commits first, the batch stays
+        unfinished."""
         unfinished = self._state.unfinished_batch()
         part = BatchPart(self._local, batch, first, last, is_begun=unfinished is not None)
         with self.locked(part.families) as locked, ExitStack() as stack:
@@ -139,8 +145,8 @@ class BatchApply(TargetWrite):
                     return RowCounts()
                 unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to, part)
             else:
-                # It is finished as such even if nothing seems to be left of it: Spark may have
-                # ended its write since its tables were looked at.  Others may have written, too.
+                # Finish the batch even if nothing seems left to write: Spark may have completed a
+                # write since the tables were checked.  Others may have written, too.
                 undone = undone_leaves(self._session, tables, targets, self._check.application)
                 missing = (leaves & undone) | leaves.difference(targets)
                 unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
@@ -161,7 +167,7 @@ class BatchApply(TargetWrite):
 
     @contextmanager
     def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
-        """Yield what `apply` would write now; nothing is locked, and nothing is written.
+        """Yield what `apply` would write now, without locking or writing anything.
 
         Raises:
             ReplicationConflict: as `apply`.
@@ -180,16 +186,16 @@ class BatchApply(TargetWrite):
             yield [work.outcome for work in part.works(done, stack)]
 
     def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[str, int]:
-        """Return how many changes of each action (I, U, D) a relation has at some positions."""
+        """Return the number of changes of each action (I, U, D) of a relation at some positions."""
         return count_actions(self._session, changes, first, last)
 
     def estimated_paths(
         self, changes: RelationChanges, counts: Mapping[str, int], first: int, last: int
     ) -> list[str]:
-        """Return how changes are probably written, if it cannot be known what rows they meet.
+        """Return the likely write path of changes when the rows that they meet are unknown.
 
         Args:
-            counts: as `count_sent` gives them.
+            counts: the result of `count_sent`.
             first, last: the positions of the changes.
         """
         if not any(counts.values()):
@@ -222,7 +228,7 @@ class BatchApply(TargetWrite):
         return batch
 
     def _give_up_batch(self) -> None:
-        """After an error: the tables of the batch can be written again, unless a part of it is."""
+        """Release the tables of the batch after an error, unless a part of it is written."""
         batch = self._state.unfinished_batch()
         if batch is None:
             return
@@ -238,8 +244,9 @@ class BatchApply(TargetWrite):
             abort_transaction(catalog.connection, batch.xid)
 
     def _take_back_batch(self) -> None:
-        """After a conflict that others' changes have led to: what is written of the batch is
-        undone, so that what precedes the transaction that fails can be applied by itself."""
+        """Undo the written part of the batch after a conflict caused by other writers.  Then the
+        transactions before the failing one can be applied by themselves.
+        """
         batch = self._state.unfinished_batch()
         if batch is None:
             return
@@ -249,7 +256,7 @@ class BatchApply(TargetWrite):
         undo(self._session, begun)
 
     def _extend_batch(self, batch: ApplyBatch, leaves: Sequence[Relation]) -> ApplyBatch:
-        """Steps for tables that have none in a batch, or need another one."""
+        """Assign steps to tables that have none in a batch, or that need a new one."""
         if not leaves:
             return batch
         with self._state.writing() as catalog:
@@ -266,7 +273,7 @@ class BatchApply(TargetWrite):
         to: LogPosition,
         conflicts: Mapping[ConflictType, int],
     ) -> None:
-        """Enter the versions, the commit and the progress, all at once."""
+        """Enter the versions, the commit and the progress in one transaction."""
 
         def note_progress(catalog: Catalog, local_lsn: int) -> None:
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
@@ -280,7 +287,7 @@ class BatchApply(TargetWrite):
         injection_point("apply.after-progress")
 
     def _finish_empty(self, to: LogPosition, conflicts: Mapping[ConflictType, int]) -> None:
-        """Note progress over changes that write nothing, and the conflicts among them."""
+        """Record progress over changes that write nothing, and count the conflicts among them."""
         with self._state.writing() as catalog:
             advance_origin(catalog.connection, self._state.origin_name, to, 0)
             self._state.enter_conflicts(catalog, conflicts)
@@ -300,7 +307,7 @@ class BatchApply(TargetWrite):
         batch: ApplyBatch,
         done: dict[int, int | None],
     ) -> None:
-        """Empty the tables of a TRUNCATE; it is an entry of the log for each of them."""
+        """Empty the tables of a TRUNCATE, with one log entry for each."""
         detail: dict[str, object] = {
             "cascade": truncation.cascade,
             "restart_identity": truncation.restart_identity,

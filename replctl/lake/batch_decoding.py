@@ -1,4 +1,4 @@
-"""Batches of changes, decoded from a database's log."""
+"""Decode batches of changes from a database's log."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import ChangeSource, FeedVersion, SharedFeeds, cancel_jobs
 
-#: So many changes a commit counts for whose writer has not counted them.
+#: Assumed number of changes of a commit whose writer recorded no row count.
 _MANY = 1_000_000
 
 
 class BatchDecoding:
-    """The changes that a session's database publishes (replication.node.Decoding).
+    """Decodes the changes that a session's database publishes (replication.node.Decoding).
 
     Args:
-        feeds: what others read of its tables, too.
+        feeds: feeds of its tables that several subscriptions share.
     """
 
     def __init__(self, session: Session, feeds: SharedFeeds | None = None) -> None:
@@ -107,12 +107,13 @@ class BatchDecoding:
         return sorted({entry.commit_lsn for entry in entries})
 
     def batch_ends(self, log: LogRange, max_changes: int) -> list[int]:
-        """Return the LSNs at which to end batches of so many changes, by the statistics of Delta's
-        log."""
+        """Return the LSNs at which to end batches of a given size, estimated from the statistics of
+        Delta's log.
+        """
         return batch_ends(self._session, log, max_changes)
 
     def pending(self, log: LogRange) -> dict[tuple[str, str], PendingChanges]:
-        """Return what the log has of relations that are published; nothing is decoded."""
+        """Return the log's summary of pending changes of published relations, without decoding."""
         return pending_changes(self._session, log)
 
     @contextmanager
@@ -123,10 +124,10 @@ class BatchDecoding:
         max_parallel: int,
         joins: Callable[[RemoteRelation], bool] | None = None,
     ) -> Iterator[ChangeBatch]:
-        """Yield the changes of a range of the log, under the definitions in force there.
+        """Yield the changes of a range of the log, under the definitions valid in it.
 
         Raises:
-            UndefinedObject: there is no such publication (42704); one that was made later did not
+            UndefinedObject: there was no such publication (42704).  One created later did not
                 publish anything then.
             DecodingFailure: a row filter fails for a row, or the publications list different
                 columns of a table that changes.
@@ -156,8 +157,9 @@ class BatchDecoding:
             )
 
     def _published(self, log: LogRange) -> tuple[list[LogEntry], dict[int, PublishedRelation]]:
-        """Return the entries of a range, and what was published then of the tables that they
-        change, by OID."""
+        """Return the entries of a range, and the published relations of the tables that they
+        change, by OID.
+        """
         with self._session.read() as current:
             entries = entries_between(current, log.from_lsn, log.to_lsn)
             # Definitions are the same for all entries of the range.
@@ -182,11 +184,11 @@ class BatchDecoding:
         *,
         are_joined: bool,
     ) -> Iterator[tuple[RelationChanges, bool]]:
-        """Decode the changes of one published relation, which may lie in several leaves.
+        """Decode the changes of one published relation, which may be stored in several leaf
+        partitions.
 
         Args:
-            are_joined: versions may be, as far as they are compared; the result says whether some
-                are.
+            are_joined: compared versions may be joined; the result says whether some are.
         """
         by_leaf = _by_leaf(entries)
         relations = {relid: published[relid].relation for relid in by_leaf}
@@ -219,13 +221,13 @@ class BatchDecoding:
     def _feeds_of(
         self, item: PublishedRelation, entries: Sequence[_Placed], *, are_joined: bool
     ) -> tuple[Sequence[FeedVersion], bool]:
-        """Choose where the changes of a leaf are read.
+        """Choose the sources of the changes of a leaf partition.
 
-        Args:
-            are_joined: versions may be.
+                Args:
+                    are_joined: versions may be joined.
 
         Returns:
-            The feeds, and whether some versions are joined.
+            the feeds, and whether some versions are joined.
         """
         for filters in item.filters.values():
             check_filters(self._session, item.published_as, filters)
@@ -240,10 +242,10 @@ class BatchDecoding:
     def _decoded(
         self, sources: Sequence[ChangeSource], remote: RemoteRelation, count: int, stack: ExitStack
     ) -> Rows:
-        """Decode the changes of a relation; `stack` keeps them.
+        """Decode the changes of a relation and keep them until `stack` closes.
 
         Args:
-            count: how many there are, about.
+            count: estimated number of changes.
         """
         engine = self._session.engine()
         decoded = spark.jobs.decoded(engine, sources, sent_columns(remote), count, self._feeds)
@@ -251,11 +253,11 @@ class BatchDecoding:
             return Rows(stack.enter_context(decoded))
         except DataError as error:
             raise DecodingFailure(error) from error
-        except IntegrityError as error:  # rows that others have written
+        except IntegrityError as error:  # rows written by other programs
             raise self._key_fault(error, remote) from error
 
     def _key_fault(self, error: IntegrityError, remote: RemoteRelation) -> DecodingFailure:
-        """Return the failure of changes of rows that have no key, or one that others have, too."""
+        """Return the error for rows without a key, or with a key that other rows have, too."""
         with self._session.read() as catalog:
             database = current_database(catalog)
         error.detail = f'{error.detail} The table is in database "{database}".'
@@ -265,8 +267,9 @@ class BatchDecoding:
 
 @dataclass(frozen=True, slots=True)
 class _Definitions:
-    """The publications that exist of those asked for, and what they send of which table; the faults
-    of others."""
+    """The existing publications among the requested ones, the relations that they publish, and the
+    faults of others.
+    """
 
     publications: frozenset[str]
     relations: dict[int, PublishedRelation]
@@ -276,7 +279,7 @@ class _Definitions:
 def _definitions(
     catalog: Catalog, publications: Sequence[str], relids: Collection[int]
 ) -> _Definitions:
-    """Return the definitions in force of tables that change; they are found by their own OIDs."""
+    """Return the valid definitions of changed tables, by the tables' own OIDs."""
     publication_set = PublicationSet.of_names(catalog, publications)
     found: dict[int, PublishedRelation] = {}
     problems: list[PostgresError] = []
@@ -293,8 +296,9 @@ def _definitions(
 
 
 def _between_commits(definition_lsns: Sequence[int], commits: Sequence[int]) -> Iterator[int]:
-    """Of the LSNs at which definitions change: the last one behind each commit of rows, up to the
-    next, which may change definitions itself."""
+    """Return the last change of definitions between each two commits of rows.  A commit of rows may
+    change definitions itself.
+    """
     for before, after in pairwise(commits):
         between = [lsn for lsn in definition_lsns if before < lsn <= after]
         if between:
@@ -310,7 +314,7 @@ class _Placed:
 
 
 def _placed(entries: Sequence[LogEntry]) -> list[_Placed]:
-    """Entries in the order of commits, numbered from 1."""
+    """Return entries in the order of commits, numbered from 1."""
     return [_Placed(position, entry) for position, entry in enumerate(entries, start=1)]
 
 
@@ -334,7 +338,7 @@ def _transactions(entries: Sequence[LogEntry]) -> tuple[RemoteTransaction, ...]:
 def _truncations(
     entries: Sequence[LogEntry], published: dict[int, PublishedRelation]
 ) -> Iterator[Truncation]:
-    """TRUNCATEs that are sent: of a partition only if it is published as itself."""
+    """Return the TRUNCATEs to send: that of a partition only if it is published as itself."""
     by_statement: dict[int, list[_Placed]] = defaultdict(list)
     for placed in _placed(entries):
         entry = placed.entry
@@ -353,7 +357,7 @@ def _truncations(
 
 
 def _versions_to_read(entries: Sequence[LogEntry]) -> dict[int, list[int]]:
-    """Return the versions of each table, by OID, whose changes are to be decoded."""
+    """Return the versions of each table, by OID, whose changes must be decoded."""
     found: dict[int, list[int]] = defaultdict(list)
     for entry in entries:
         if entry.action == CHANGE and entry.version is not None:
@@ -366,8 +370,9 @@ def _with_refused(
     published: dict[int, PublishedRelation],
     opens: Callable[[RemoteRelation], bool],
 ) -> LogRange:
-    """Return a range in which also such relations are wanted that no table of the subscriber takes:
-    it has to report them."""
+    """Return a range that also includes relations without a table at the subscriber, because it
+    must report them.
+    """
     refused = {
         relation_name(item.published_as)
         for item in published.values()
@@ -393,7 +398,7 @@ def _wanted_entries(
 def _by_relation(
     wanted: Sequence[LogEntry], published: dict[int, PublishedRelation]
 ) -> list[list[_Placed]]:
-    """Return the changes of rows, those of each published relation together."""
+    """Return the changes of rows, grouped by published relation."""
     groups: dict[int, list[_Placed]] = defaultdict(list)
     for placed in _placed(wanted):
         if placed.entry.action == CHANGE:
@@ -413,7 +418,7 @@ def _may_join(
     published: dict[int, PublishedRelation],
     joins: Callable[[RemoteRelation], bool],
 ) -> bool:
-    """Return whether versions of a relation may be read together."""
+    """Return whether versions of a relation may be joined."""
     item = published[group[0].entry.relid]
     # Rows may move between leaves.
     has_one_leaf = len({placed.entry.relid for placed in group}) == 1
@@ -421,10 +426,10 @@ def _may_join(
 
 
 def _check_decodable(wanted: Sequence[LogEntry], published: dict[int, PublishedRelation]) -> None:
-    """Check that the logs of tables still have what is to be decoded.
+    """Check that the logs of tables still contain the versions to decode.
 
     Raises:
-        DecodingFailure: a table was replaced, or a version was cleaned out of its log.
+        DecodingFailure: a table was replaced, or a version was removed from its log.
     """
     for entry in wanted:
         if entry.action == BREAK:
@@ -439,11 +444,11 @@ def _check_decodable(wanted: Sequence[LogEntry], published: dict[int, PublishedR
 def _check_in_log(relation: Relation, versions: Sequence[int], name: tuple[str, str]) -> None:
     """Check that versions of a table can be decoded.
 
-    Args:
-        name: of the published table.
+        Args:
+            name: the name of the published table.
 
     Raises:
-        DecodingFailure: one was cleaned out of the table's log.
+        DecodingFailure: a version was removed from the table's log.
     """
     assert relation.storage is not None
     there = set(log_versions(relation.storage.location))
@@ -453,7 +458,7 @@ def _check_in_log(relation: Relation, versions: Sequence[int], name: tuple[str, 
 
 
 def _has_other_writers(leaf: Relation) -> bool:
-    """Return whether programs write a table that do not keep its key."""
+    """Return whether other programs, which do not enforce its key, write a table."""
     return leaf.storage is not None and (leaf.storage.is_adopted or leaf.storage.has_foreign)
 
 

@@ -1,5 +1,6 @@
-"""The part of a batch that is applied together, and what it does to the tables: asked for before it
-is written, and by who only wants to know."""
+"""A part of a batch that is applied together, and its outcome for the tables.  The outcome is
+computed before a write, and for `sync --explain`.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ from replctl.spark import cancel_jobs
 
 @dataclass(frozen=True, slots=True)
 class TableWork:
-    """A part of a batch: what is going to be written into a table, where that is done, and what has
-    found no row."""
+    """The work of a batch part for one table: the rows to write, the leaves already written, and
+    the changes that found no row.
+    """
 
     lane: Lane
     outcome: TableOutcome
@@ -50,11 +52,11 @@ class BatchPart:
 
     Args:
         first, last: the positions.
-        is_begun: it has been found to fit, and a part of it may be written.
-        is_trial: it is not going to be written.
+        is_begun: its changes are known to fit, and some may be written already.
+        is_trial: it will not be written.
 
     Attributes:
-        families: the tables that it concerns, as far as there are such.
+        families: the existing tables that it affects.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class BatchPart:
         }
 
     def applied_filters(self) -> dict[int, tuple[AppliedFilter, ...]]:
-        """Return the row filters that the changes have passed, by the table's OID."""
+        """Return the row filters that the changes passed, by the table's OID."""
         return {
             self.families[name][0].oid: item.relation.filters
             for item, _start in self._changes
@@ -116,12 +118,12 @@ class BatchPart:
         stack: ExitStack,
         locked: Mapping[int, int | None] | None = None,
     ) -> list[TableWork]:
-        """Return what is going to be written into each table.
+        """Return the work for each table.
 
         Args:
-            done: tables into which it is written already, each with its version before that.
+            done: tables already written, each with its version before that.
             stack: keeps the outcomes.
-            locked: the versions that the tables had when they were locked, if they are.
+            locked: the versions of the tables when they were locked; None if they are not locked.
 
         Raises:
             ReplicationConflict: a change does not fit.
@@ -179,8 +181,9 @@ class BatchPart:
 
 
 class _Problems:
-    """The changes that the tables of a batch do not take: of several problems the first is
-    reported."""
+    """Collects the changes that the tables of a batch cannot take, and reports the earliest
+    problem.
+    """
 
     def __init__(self) -> None:
         self._found: list[ReplicationConflict] = []
@@ -189,8 +192,8 @@ class _Problems:
     def of(
         self, changes: RelationChanges, first_action: Callable[[], tuple[int, str] | None]
     ) -> Iterator[None]:
-        """Around work: an error concerns changes of one relation; if nothing else is known, the
-        first of them.  It is no problem if nothing is sent.
+        """Attribute errors of the `with` block to the changes of one relation: by default to the
+        first. Errors are ignored if no change is sent.
 
         Args:
             first_action: finds that change's position and action.
@@ -216,14 +219,14 @@ class _Problems:
 
     @contextmanager
     def of_truncation(self, truncation: Truncation) -> Iterator[None]:
-        """Around work: an error concerns a TRUNCATE."""
+        """Attribute errors of the `with` block to a TRUNCATE."""
         try:
             yield
         except PostgresError as error:
             self._found.append(ReplicationConflict(truncation.position, error, "", "TRUNCATE"))
 
     def raise_first(self) -> None:
-        """Raise the problem of the earliest change, if there is one."""
+        """Raise the problem of the earliest change, if any."""
         first = min(self._found, key=lambda conflict: conflict.position, default=None)
         if first is not None:
             raise first
@@ -232,8 +235,9 @@ class _Problems:
 def _after_truncations(
     batch: ChangeBatch, truncations: tuple[Truncation, ...], first: int, last: int
 ) -> Iterator[tuple[RelationChanges, int]]:
-    """Yield the changes of a batch at positions from `first` to `last`, for each relation those
-    behind its last TRUNCATE, with the position that they start from."""
+    """Yield the changes of a batch at positions from `first` to `last`.  For each relation these
+    are the changes after its last TRUNCATE, with the position that they start from.
+    """
     starts = {name: t.position + 1 for t in truncations for name in t.relations}
     for item in batch.changes:
         start = starts.get((item.relation.schema, item.relation.name), first)

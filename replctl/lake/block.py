@@ -1,9 +1,9 @@
-"""Transaction blocks (xact.c): statements that take effect together, or not at all.
+"""Transaction blocks (xact.c): statements that take effect together or not at all.
 
-Definitions of a block are rows of the catalog that others see after its commit.  Its changes
-of tables are commits of Delta at once, under the relations' locks; they enter the log with the
-block's number, and count when that is committed.  ROLLBACK undoes them by their inverse, in commits
-that are not decoded; the block of a process that died is undone by whoever comes next.
+Definitions of a block are rows of the catalog that others see after its commit.  Changes of tables
+are committed to Delta immediately, under the relations' locks.  They enter the log with the block's
+transaction number and become valid when that commits.  ROLLBACK undoes them by inverse commits,
+which are not decoded.  If the process died, the next user of a table undoes its block.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def begin(session: Session, *, is_implicit: bool = False) -> TransactionBlock:
     """Open a block.
 
     Args:
-        is_implicit: without BEGIN, for the statements of one query string.
+        is_implicit: opened without BEGIN, for the statements of one query string.
     """
     session.transaction_start = session.statement_start
     session.block = TransactionBlock(
@@ -45,7 +45,7 @@ def begin(session: Session, *, is_implicit: bool = False) -> TransactionBlock:
 
 
 def commit(session: Session) -> None:
-    """End the open block: all that it did takes effect, at one LSN."""
+    """Commit the open block: all its changes take effect at one LSN."""
     block = _open(session)
     top = block.xids.top
     if top is not None:
@@ -73,13 +73,13 @@ def commit(session: Session) -> None:
 
 
 def rollback(session: Session) -> None:
-    """End the open block: nothing that it did has happened."""
+    """Roll back the open block, with all its changes."""
     block = _open(session)
     top = block.xids.top
     session.settings = block.settings
     try:
         if top is not None:
-            session.block = None  # what undoes, is no part of it
+            session.block = None  # undoing is not part of the transaction
             undo_or_leave(session, top)
             if session.origin is not None:
                 with session.cluster.begin(write=True) as connection:
@@ -91,8 +91,9 @@ def rollback(session: Session) -> None:
 
 
 def fail(session: Session) -> None:
-    """A statement of the open block has failed: nothing is done any more before its end, or before
-    a savepoint is gone back to.  Without savepoints, the block is undone at once."""
+    """Mark the open block as failed: it refuses statements until it ends or returns to a savepoint.
+    Without savepoints, the block is undone immediately.
+    """
     block = _open(session)
     if block.is_implicit:
         rollback(session)
@@ -105,7 +106,7 @@ def fail(session: Session) -> None:
 
 
 def savepoint(session: Session, name: str) -> None:
-    """Remember where the block is."""
+    """Define a savepoint at the current state of the block."""
     block = _open(session)
     with session.cluster.begin(write=False) as connection:
         lsn = insert_lsn(connection)
@@ -114,7 +115,7 @@ def savepoint(session: Session, name: str) -> None:
 
 
 def release(session: Session, name: str) -> None:
-    """Forget a savepoint, and those after it; what was done since belongs to the block.
+    """Forget a savepoint and the later ones, and keep the changes since then.
 
     Raises:
         InvalidSavepointSpecification: there is none of that name (3B001).
@@ -128,7 +129,7 @@ def release(session: Session, name: str) -> None:
 
 
 def rollback_to(session: Session, name: str) -> None:
-    """Undo what was done since a savepoint, which stays.
+    """Undo the changes since a savepoint, and keep the savepoint.
 
     Raises:
         InvalidSavepointSpecification: there is none of that name (3B001).

@@ -1,9 +1,8 @@
-"""Which versions of a table are decoded from its change data feed, and which by comparing the rows
+"""Choose for each version of a table whether to decode its change data feed, or to compare the rows
 before and after.
 
-The feed is used where a version has one that Delta can read.  Whether writers kept one is a
-property of each version's metadata; its files, or the schema that it was written with, may be gone
-later.
+The feed is used if Delta can read it.  Each version's metadata says whether writers kept a feed;
+its files, or the schema that it was written with, may be gone later.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from replctl.spark import ChangedFiles, FeedVersion
 
 
 def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommit]:
-    """Return successive commits, oldest first, with what the metadata in force says of their feeds:
-    where the log does not say it, there is none.
+    """Return successive commits, oldest first, with `has_feed` set from the metadata valid at each.
+    It is false if the log does not say.
 
     Raises:
         DataCorrupted, IoError: an older version is broken (XX001), or cannot be read.
@@ -64,24 +63,24 @@ def chosen_feeds(
     *,
     are_joined: bool = False,
 ) -> tuple[FeedVersion, ...]:
-    """Return versions of a relation's table, oldest first, each with the way in which its changes
-    can be read now.
+    """Return versions of a relation's table, oldest first, each with the way to read its changes
+    now.
 
     Args:
-        place: makes a Delta table of a log (Engine.place_log); None, if Spark could not read it:
-            then the whole table before and after a version is compared.
-        are_joined: what happened between versions does not matter: of those that are compared, one
-            stands for those before it.
+        place: creates a Delta table from a log (Engine.place_log); returns None if Spark cannot
+            read it.  Then the whole table before and after a version is compared.
+        are_joined: intermediate states do not matter: one compared version may stand for those
+            before it.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of them is not in the log any more, or the files that say
-            what has changed are gone (55000).
+        ObjectNotInPrerequisiteState: one of them is no longer in the log, or the files with its
+            changes are gone (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     storage = relation.storage
     if storage is None:
         return tuple(versions)
-    # replctl's VACUUM and ALTER TABLE see to the feeds of tables that nobody else writes
+    # replctl's VACUUM and ALTER TABLE preserve the feeds of tables that nobody else writes
     is_shared = storage.is_adopted or storage.has_foreign
     chosen = _readable(storage.location, versions) if is_shared else versions
     if are_joined:
@@ -108,8 +107,9 @@ def _removed(relation: Relation, location: str, version: int) -> ObjectNotInPrer
 
 
 def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
-    """Return versions; those whose feed Delta refuses or reads wrongly, or whose feed has lost its
-    files, are compared."""
+    """Return versions, marked to be compared if Delta refuses their feed or reads it wrongly, or if
+    files of the feed are missing.
+    """
     newest = metadata_at(location, latest_version(location) or 0)
     reads_vectors = reads_deletion_vectors(table_state(location).protocol)
     result: list[FeedVersion] = []
@@ -120,8 +120,8 @@ def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersio
             version.is_compared
             or has_moved_keys  # row ids pair images whose key has changed
             or not _is_readable(location, version.version, newest)
-            # Delta reads old versions of the feed by the newest protocol, and then takes all rows
-            # of a file for deleted
+            # Delta reads old versions of the feed by the newest protocol, and then treats all rows
+            # of a file as deleted
             or (not reads_vectors and needs_deletion_vectors(location, version.version))
         ):
             result.append(replace(version, is_compared=True))
@@ -151,14 +151,15 @@ def _is_readable(location: str, version: int, newest: TableMetadata) -> bool:
 
 
 def _has_row_ids(location: str, version: int) -> bool:
-    """Return whether rows have row ids before and after a version, as far as the log says it."""
+    """Return whether the log says that rows have row ids before and after a version."""
     both = (_known_metadata(location, version - 1), _known_metadata(location, version))
     return all(metadata is not None and metadata.has_row_ids for metadata in both)
 
 
 def _changes_metadata(location: str, after: int, until: int) -> bool:
-    """Return whether a version in (after, until] has metadata of its own; so, if one of them is
-    gone."""
+    """Return whether a version in (after, until] has metadata of its own.  True if one of them is
+    gone.
+    """
     try:
         return any(metadata_of(location, v) is not None for v in range(after + 1, until + 1))
     except ObjectNotInPrerequisiteState:

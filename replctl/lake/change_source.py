@@ -1,4 +1,4 @@
-"""The versions of a published table as Spark's jobs decode them."""
+"""Describe the versions of a published table for Spark's decoding jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replctl.spark import ChangeSource, FeedVersion
 
 
 def change_source(published: PublishedRelation, versions: Sequence[FeedVersion]) -> ChangeSource:
-    """Return what is to be decoded of a published table: some of its versions, oldest first."""
+    """Return the source to decode for a published table: some of its versions, oldest first."""
     relation, root = published.relation, published.published_as
     key = relation.primary_key or next((i for i in relation.indexes if i.is_replica_identity), None)
     names = tuple(column.name for column in relation.index_columns(key)) if key is not None else ()
@@ -35,7 +35,7 @@ def change_source(published: PublishedRelation, versions: Sequence[FeedVersion])
 
 
 def feed_version(entry: LogEntry, position: int) -> FeedVersion:
-    """Return the version of a table that an entry of the log is."""
+    """Return the table version of a log entry."""
     assert entry.version is not None
     return FeedVersion(
         entry.version,
@@ -48,7 +48,7 @@ def feed_version(entry: LogEntry, position: int) -> FeedVersion:
 def pieces_by_type(
     published: PublishedRelation, versions: Sequence[FeedVersion]
 ) -> list[tuple[PublishedRelation, tuple[FeedVersion, ...]]]:
-    """Return the versions of a table, by the types that its columns had then."""
+    """Return the versions of a table, grouped by the types of its columns."""
     relation, found = published.relation, []
     for types, group in groupby(versions, key=lambda v: relation_at(relation, v.version).columns):
         own = tuple(group)
@@ -64,7 +64,7 @@ def changed_types(relation: Relation, other: Relation) -> set[str]:
 
 
 def with_texts(remote: RemoteRelation, names: Collection[str]) -> RemoteRelation:
-    """Return a relation whose columns of these names are sent as texts of different types."""
+    """Return a relation with these columns sent as text, because their types changed."""
     columns = tuple(
         RemoteColumn(column.name, "text", -1) if column.name in names else column
         for column in remote.columns
@@ -73,7 +73,7 @@ def with_texts(remote: RemoteRelation, names: Collection[str]) -> RemoteRelation
 
 
 def text_source(source: ChangeSource, root: Relation, names: Collection[str]) -> ChangeSource:
-    """Changes of a table, the columns of these names as texts.
+    """Return the changes of a table with these columns as text.
 
     Raises:
         DecodingFailure: a row filter needs one of them.

@@ -1,9 +1,9 @@
-"""Changes that others make to the columns of a relation's Delta table: they add some, rename, drop
-or put back others.
+"""Follow the changes that others make to the columns of a relation's Delta table: added, renamed,
+dropped and restored columns.
 
-With column mapping a column is known by its physical name, which stays when it is renamed (Delta's
-protocol, section "Column Mapping").  Without it, and where a version replaces the whole schema, a
-column is known by its name.
+With column mapping a column is identified by its physical name, which a rename does not change
+(Delta's protocol, section "Column Mapping").  Without it, and if a version replaces the whole
+schema, a column is identified by its name.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _Field = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ColumnChanges:
-    """How the columns of a version differ from those that were known before.
+    """The differences between the columns of a version and the known columns.
 
     Attributes:
-        renamed: those that are known, as they are now: with another name, dropped, or put back.
+        renamed: known columns in their new form: with another name, dropped, or restored.
         known: the fields of the known columns, by their numbers.
         new: the fields of the others.
     """
@@ -55,9 +55,9 @@ def column_changes(
 ) -> ColumnChanges:
     """Return how the columns of a version differ from the known ones.
 
-    A column that is missing, while another one has its name, was replaced together with its table:
-    it is the same column.  One that was dropped before is not: a column that is added then is
-    another one, whatever its name.
+    If a column is missing and another one has its name, the table was replaced, and both are the
+    same column.  If the column was dropped before, the added one is a different column, whatever
+    its name.
     """
     matched: dict[int, _Field] = {}
     rest: list[_Field] = []
@@ -117,15 +117,16 @@ def follow_columns(
     *,
     notes_dropped: bool = True,
 ) -> None:
-    """Enter what another writer has changed of the columns of a table, from that commit on.
+    """Enter the changes that another writer made to the columns of a table, valid from that commit
+    on.
 
-    A column that is new is the relation's, unless its type cannot be read here.  A column that was
-    renamed keeps its name in the relation; one whose type was widened has the new type, unless
-    something depends on the old one; one that may be NULL from then on may be NULL.
+    A new column is added to the relation, unless its type is unreadable.  A renamed column keeps
+    its name in the relation.  A widened column gets the new type, unless something depends on the
+    old one.  A column that became nullable becomes nullable in the relation.
 
     Args:
         found: the columns that the table has at that version (delta_log.columns_of).
-        notes_dropped: columns that are not there were dropped; else replctl makes them again.
+        notes_dropped: missing columns were dropped; otherwise replctl creates them again.
     """
     changes = column_changes(storage_columns(catalog.connection, relid), found, version)
     for stored in changes.renamed:
@@ -162,7 +163,7 @@ def follow_columns(
 def _altered_columns(
     catalog: Catalog, relation: Relation, found: Mapping[int, _Field], version: int
 ) -> list[Column]:
-    """Return the columns of an adopted table that have wider types by now, or may be NULL."""
+    """Return the columns of an adopted table that now have wider types or may be NULL."""
     storage = relation.storage
     if storage is None or not storage.is_adopted:
         return []
@@ -191,7 +192,7 @@ def _not_null_before(storage: Storage, version: int) -> set[str]:
     """Return the identities of the columns that could not be NULL before a version."""
     try:
         before = metadata_at(storage.location, version - 1)
-    except ObjectNotInPrerequisiteState:  # nobody knows
+    except ObjectNotInPrerequisiteState:  # unknown
         return set()
     return {physical or name for name, _type, physical, nullable in before.columns if not nullable}
 
@@ -205,8 +206,7 @@ def _free_name(wanted: str, taken: Collection[str]) -> str:
 
 
 def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]:
-    """Return the names that the columns of a table have at a version, by attnum; None for those
-    that it does not have then.
+    """Return the column names of a table at a version, by attnum; None for columns that it lacks.
 
     Args:
         version: None: the newest one.
@@ -229,14 +229,15 @@ def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]
 def names_around(
     storage: Storage, versions: Collection[int]
 ) -> tuple[tuple[int, dict[int, str | None]], ...]:
-    """Return the names that columns had before some versions and from each of them on, as
-    `stored_names`, oldest first.  Nothing, if all names are still the same."""
+    """Return the column names before some versions and from each of them on, as `stored_names`,
+    oldest first.  Empty if no name has changed.
+    """
     last = _last_renaming(storage)
     found: dict[int, dict[int, str | None]] = {}
     for version in versions:
         if version <= last:
             found[version] = stored_names(storage, version)
-            # A log that begins with the version does not say what was before
+            # A log that begins with the version does not contain the names before
             is_same = version == 0 or metadata_of(storage.location, version) is None
             found[version - 1] = stored_names(storage, version if is_same else version - 1)
     if found:
@@ -247,8 +248,8 @@ def names_around(
 def names_in_log(
     location: str, columns: Collection[StorageColumn], versions: Collection[int]
 ) -> tuple[tuple[int, dict[int, str | None]], ...]:
-    """Return the names that columns have before some versions, at each of them and now, by their
-    numbers, oldest first, whether these versions are entered or not.
+    """Return the column names before some versions, at each of them, and now, by attnum, oldest
+    first. The versions need not be entered.
 
     Raises:
         As `stored_names`.
@@ -262,12 +263,12 @@ def names_in_log(
 
 
 def has_renamings(storage: Storage) -> bool:
-    """Return whether others have renamed, dropped or put back a column."""
+    """Return whether others have renamed, dropped or restored a column."""
     return _last_renaming(storage) >= 0
 
 
 def _last_renaming(storage: Storage) -> int:
-    """Return the last version that has changed names; -1, if none has."""
+    """Return the last version that changed names; -1 if none did."""
     return max((column.renamed_version or -1 for column in storage.columns.values()), default=-1)
 
 
@@ -277,7 +278,7 @@ def _names_in(storage: Storage, metadata: TableMetadata) -> dict[int, str | None
 
 
 def _names_of(columns: Collection[StorageColumn], metadata: TableMetadata) -> dict[int, str | None]:
-    """Return the names that columns have by a table's metadata, by their numbers."""
+    """Return the column names in a table's metadata, by attnum."""
     names = metadata.names
     identities = {column.identity for column in columns}
     others = {name.lower(): name for known, name in names.items() if known not in identities}
@@ -288,7 +289,7 @@ def _names_of(columns: Collection[StorageColumn], metadata: TableMetadata) -> di
 
 
 def has_since(storage: Storage, attnum: int, version: int | None) -> bool:
-    """Return whether a column came to a table before a version ends; None: the newest one."""
+    """Return whether a column was added to a table up to a version (None: the newest)."""
     column = storage.columns.get(attnum)
     since = None if column is None else column.since_version
     return since is not None and (version is None or since <= version)

@@ -1,5 +1,6 @@
-"""Columns of a published table that cannot be read any more: others have dropped them, or given
-them another type."""
+"""Detect columns of a published table that are no longer readable, because others dropped them or
+changed their type.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +34,11 @@ from replctl.session import Session
 def column_fault(
     relation: Relation, names: Collection[str], versions: Iterable[int]
 ) -> ColumnFault | None:
-    """Return the first column that cannot be read at a version; None, if all can be.
+    """Return the first column that cannot be read at a version; None if all are readable.
 
     Args:
         relation: the table, with the types that its columns have at these versions.
-        names: the columns that are needed.
+        names: the required columns.
 
     Raises:
         ObjectNotInPrerequisiteState: the log does not say what a version was (55000).
@@ -95,7 +96,7 @@ def has_type(relation: Relation, column: Column) -> bool:
 def check_decodable(
     session: Session, published: PublishedRelation, versions: Sequence[int]
 ) -> None:
-    """Check the columns of a published table that its changes need.
+    """Check that the columns required by the changes of a published table are readable.
 
     Raises:
         DecodingFailure: one of them cannot be read at a version.
@@ -109,7 +110,7 @@ def check_decodable(
 def check_listable(
     session: Session, published: PublishedRelation, versions: Sequence[int], slot_name: str
 ) -> None:
-    """As `check_decodable`, for functions that list the changes of a slot.
+    """Check columns as `check_decodable`, for functions that list the changes of a slot.
 
     Raises:
         UndefinedColumn: others have dropped one of the columns (42703).
@@ -140,11 +141,11 @@ def _decoding_fault(
 def check_copyable(
     session: Session, table: TableToCopy, leaf: Relation, version: int | None
 ) -> None:
-    """Check the columns of a published table that a copy needs.
+    """Check that the columns required by a copy of a published table are readable.
 
     Args:
         leaf: one of the tables that hold its rows.
-        version: the version of that table; None, if there was none.
+        version: the version of that table; None if it did not exist.
 
     Raises:
         UndefinedColumn: others have dropped one of them (42703).
@@ -162,7 +163,7 @@ def check_copyable(
 
 
 def check_columns(session: Session, relation: Relation) -> None:
-    """Check that the table has all columns of a relation that is to be written, in their types.
+    """Check that a table to be written has all columns of the relation, with their types.
 
     Raises:
         UndefinedColumn: others have dropped one of them (42703).
@@ -181,7 +182,7 @@ def check_columns(session: Session, relation: Relation) -> None:
 
 
 def dropped_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresError]:
-    """Return the errors of the columns of a relation that others have dropped, by attnum."""
+    """Return an error for each column of a relation that others have dropped, by attnum."""
     stored = {} if relation.storage is None else relation.storage.columns
     faults = [
         ColumnFault(relation, column, known.renamed_version or 0)
@@ -192,8 +193,9 @@ def dropped_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresE
 
 
 def _unfit_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresError]:
-    """Return the errors of the columns of a relation that the newest version does not have, as
-    where it has not been entered, or whose types there do not take its values; by attnum."""
+    """Return an error for each column of a relation that the newest version lacks (even if that
+    version is not entered yet), or whose type there cannot hold its values; by attnum.
+    """
     storage = relation.storage
     if storage is None or not has_foreign_rules(storage):
         return {}
@@ -203,14 +205,14 @@ def _unfit_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresEr
     faults = []
     for column in relation.columns:
         name = names[column.attnum]
-        if name is None:  # it is still to be made
+        if name is None:  # it has not been created yet
             continue
         field = fields.get(name.lower())
         if field is None:
             faults.append(ColumnFault(relation, column, state.version))
             continue
         readable = readable_column(field)
-        # How replctl stores some types is not to be read from the log
+        # The log does not show how replctl stores some types
         is_unknown = readable is None and not storage.is_adopted
         if not (is_unknown or _can_be_read(readable, column)):
             shown = shown_type(field["type"])

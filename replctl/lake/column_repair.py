@@ -1,4 +1,4 @@
-"""The statements that help where a column of a published table cannot be read any more."""
+"""The statements that repair a published table with an unreadable column."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from replctl.types.quote import quote_identifier, quote_literal, quote_qualified
 
 @dataclass(frozen=True, slots=True)
 class ColumnFault:
-    """A column that a version of a table does not have any more, or has with another type.
+    """A column that a version of a table lacks, or has with another type.
 
     Attributes:
-        found: its type in Delta's words; None: it was dropped.
-        readable: the column of that type as PostgreSQL's; None, if it cannot be read.
+        found: its type in Delta's notation; None: it was dropped.
+        readable: that type as a column of PostgreSQL; None if it is unreadable.
     """
 
     relation: Relation
@@ -45,13 +45,13 @@ class ColumnFault:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The statements that end a fault.
+    """The statements that repair a fault.
 
     Attributes:
-        database: of the publisher.
-        statements: there; there may be none.
+        database: the publisher's database.
+        statements: the statements to run there; may be empty.
         root: the table as it is published.
-        leaves: the table is published no more then.
+        leaves: the statements stop publishing the table.
     """
 
     database: str
@@ -61,11 +61,11 @@ class Repair:
 
     @property
     def hint(self) -> str | None:
-        """Return what is to be done at the publisher."""
+        """Return the hint for the publisher."""
         return self._use(self.statements) if self.statements else None
 
     def hint_for_slot(self, name: str) -> str:
-        """Return what is to be done so that a slot's later changes can be listed."""
+        """Return the hint for listing a slot's later changes."""
         skip = f"SELECT pg_replication_slot_advance({quote_literal(name)}, pg_current_wal_lsn());"
         return self._use([*self.statements, skip])
 
@@ -73,7 +73,7 @@ class Repair:
         return f'In database "{self.database}", use {" ".join(statements)}'
 
     def hint_for(self, subscription: Subscription) -> str:
-        """Return what is to be done, at the publisher and at a subscription."""
+        """Return the hint for the publisher and a subscription."""
         if self.leaves:
             then = publication_refresh(subscription)
         else:
@@ -84,10 +84,10 @@ class Repair:
 
 
 def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Relation) -> Repair:
-    """Return what ends a fault, under the definitions that are in force now.
+    """Return the repair of a fault under the current definitions.
 
-    A table whose key, row filter or last column is lost leaves its publications: nobody knows which
-    rows are meant then.
+    A table that loses its key, a column of its row filter, or its last column is removed from its
+    publications, because the published rows are no longer defined.
 
     Args:
         root: the table as it is published.
@@ -124,15 +124,15 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
 
 
 class _Places:
-    """Where publications list a table by name.
+    """The publications that list a table by name.
 
     Attributes:
         listed: all of them.
-        filtering, listing: those whose row filter, or whose column list, has a column.
-        using: those where one of them has it.
+        filtering, listing: those whose row filter, or whose column list, uses the column.
+        using: those with either of them.
 
     Args:
-        name: of the column.
+        name: the name of the column.
     """
 
     def __init__(self, session: Session, catalog: Catalog, root: Relation, name: str) -> None:
@@ -152,16 +152,16 @@ class _Places:
 
     @property
     def has_only_this(self) -> bool:
-        """A publication lists no other column."""
+        """Return whether a publication lists no other column."""
         return any(len(place.columns or ()) < 2 for place in self.listing)
 
     def drop(self, place: PublishedTable) -> str:
-        """Return the statement that takes the table out of a publication."""
+        """Return the statement that removes the table from a publication."""
         table = quote_qualified_identifier(self._root.schema, self._root.name)
         return f"{self._alter(place)} DROP TABLE {table};"
 
     def add(self, place: PublishedTable, without: str | None = None) -> str:
-        """Return the statement that publishes the table again as it was, without a column."""
+        """Return the statement that publishes the table again without a column."""
         shown = quote_qualified_identifier(self._root.schema, self._root.name)
         if place.columns is not None:
             names = [self._root.column_at(attnum).name for attnum in place.columns]
@@ -183,9 +183,10 @@ def drop_column(relation: Relation, column: Column) -> str:
 def made_again(
     session: Session, catalog: Catalog, relation: Relation, column: Column
 ) -> str | None:
-    """Return the hint that makes a column of a subscription's target again, with its values; None,
-    if the table is none.  A table whose rows lie elsewhere, as in a shallow clone, is replaced: it
-    is not to be read."""
+    """Return the hint for restoring a column of a subscription's target with its values; None if
+    the table is not a target.  A table whose rows are stored elsewhere, such as a shallow clone,
+    must be replaced, because it must not be read.
+    """
     oids = set(subscriptions_of_relation(catalog, relation.oid))
     subscriptions = [s for s in list_subscriptions(catalog) if s.oid in oids]
     if not subscriptions:
@@ -211,7 +212,7 @@ def _alter(relation: Relation) -> str:
 
 
 def is_stored_alike(found: DeltaColumn, column: Column) -> bool:
-    """Return whether a column of a Delta table has the type that one of a relation is stored as."""
+    """Return whether a column of a Delta table has the storage type of a relation's column."""
     stored = storage_type(found.type, found.typmod)
     return stored == storage_type(column.type, column.typmod)
 

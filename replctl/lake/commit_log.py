@@ -1,9 +1,7 @@
-"""The commit log: which Delta versions of which relations belong to which transaction, and in what
-order.
+"""The commit log: maps Delta versions of relations to transactions, and orders them.
 
-Within a relation the order of LSNs is the order of Delta's versions, always: before anything of a
-relation is entered, the versions that others made are, as they are found in Delta's own log
-(without Spark).
+Within a relation, LSNs always have the order of Delta's versions.  Therefore versions made by other
+writers are entered first; they are read from Delta's own log, without Spark.
 """
 
 from __future__ import annotations
@@ -80,7 +78,7 @@ from replctl.own_command import own_command
 from replctl.types.boolean import bool_in
 from replctl.types.quote import quote_literal, quote_qualified_identifier
 
-#: What says that a table cannot be read, or must not be.
+#: Errors that say that a table cannot or must not be read.
 UNREADABLE = (
     DataCorrupted,
     FeatureNotSupported,
@@ -92,12 +90,12 @@ UNREADABLE = (
 
 
 def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
-    """Return whether Delta's log of a relation has versions that are not in ours, or not those any
-    more that ours has: a listing, and a look at the newest one that we know.
+    """Return whether Delta's log of a relation differs from ours: it has unknown versions, or lacks
+    known ones.  This lists the log and checks the newest known version.
 
     Raises:
-        UndefinedFile: it is not there (58P01).
-        IoError: it cannot be listed.
+        UndefinedFile: the table is missing (58P01).
+        IoError: the log cannot be listed.
     """
     storage = relation.storage
     if storage is None or not storage.is_made:
@@ -106,8 +104,9 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
-    """Return the tables of the database, all or some, of which that is so, or that cannot be
-    listed."""
+    """Return the tables (all of the database, or some) with unlogged versions, or whose log cannot
+    be listed.
+    """
     behind = []
     for table in logged_tables(catalog, relids):
         try:
@@ -128,7 +127,7 @@ def _is_behind(table: LoggedTable) -> bool:
 
 
 def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
-    """Check what Delta's logs of relations have and ours has not: Spark is going to read it.
+    """Check that versions missing in our log are readable, before Spark reads the relations.
 
     Raises:
         PostgresError: one of them cannot be read, as `commits_since`.
@@ -151,10 +150,11 @@ def enter_readable(
     *,
     ends: bool = False,
 ) -> dict[int, PostgresError]:
-    """As `enter_versions`, of several relations, if there is anything to enter.
+    """Enter the versions of several relations as `enter_versions`, if there are any.
 
     Returns:
-        What is wrong with those that cannot be read, by OID: they stop nothing but what needs them.
+        the errors of unreadable relations, by OID.  They only stop statements that need these
+        relations.
     """
     broken: dict[int, PostgresError] = {}
     for relation in relations:
@@ -169,7 +169,7 @@ def enter_readable(
 
 @contextmanager
 def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
-    """Let errors tell which table it is."""
+    """Add the table's name to errors raised in the `with` block."""
     try:
         yield
     except UNREADABLE as error:
@@ -187,13 +187,13 @@ def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
 
 
 def put_back_hint(relation: Relation) -> str:
-    """Return what helps where the directory of a table is not there."""
+    """Return the hint for a missing table directory."""
     name = quote_qualified_identifier(relation.schema, relation.name)
     return f"Put the directory back from a backup, or use DROP TABLE {name}."
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
-    """Return what Delta's log of a relation has and ours has not, as `commits_since`."""
+    """Return the commits of a relation that our log lacks, as `commits_since`."""
     return commits_since(
         catalog, cluster, relation, last_logged_version(catalog.connection, relation.oid)
     )
@@ -207,23 +207,24 @@ def commits_since(
     *,
     reads_files: bool = True,
 ) -> list[DeltaCommit]:
-    """Read the commits of a relation, and tell replctl's own from all others: they have a mark.
+    """Read the commits of a relation, and recognise replctl's own by their mark.
 
-    A commit is replctl's own if it is in our log as such and its file is still the same; or if it
-    is not in our log yet, its mark is signed, the catalog knows the mark's nonce for this relation,
-    and no earlier commit bears that mark.
+    A commit is replctl's own if our log says so and its file has not changed.  A commit that is not
+    in our log yet is replctl's own if its mark is signed, the catalog knows the mark's nonce for
+    this relation, and no earlier commit has the same mark.
 
     Args:
         version: only newer ones; None for all.
-        reads_files: the files that they name are going to be read; else these may lie elsewhere.
+        reads_files: the files that they name will be read;
+        otherwise the files may be outside the table's directory.
 
     Returns:
         The commits, oldest first.
 
     Raises:
-        UndefinedFile: the storage is not there.
-        ObjectNotInPrerequisiteState: some of them are not in Delta's log any more; or one bears the
-            mark of a newer copy of this catalog (55000).
+        UndefinedFile: the storage is missing.
+        ObjectNotInPrerequisiteState: some of them are no
+        longer in Delta's log, or one has the mark of a newer copy of this catalog (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
         CannotConnectNow: a standby that was promoted writes the table (57P03).
     """
@@ -254,9 +255,9 @@ def _read_commits(
 
     Raises:
         As `commits_since`.
-        ForeignFiles: one of them, or the newest checkpoint, names a file outside the table's
-            directory, such files belong to the newest version, too, and the table was not adopted
-            with foreign_files (42501).
+        ForeignFiles: a commit or the newest checkpoint names a file outside the table's directory,
+            the newest version has such files, and the table was not adopted with foreign_files
+            (42501).
     """
     assert relation.storage is not None
     location = relation.storage.location
@@ -276,8 +277,7 @@ def _read_commits(
 
 
 class ForeignFiles(InsufficientPrivilege):
-    """A table has files outside its directory, and nobody has said that its log is to be
-    trusted."""
+    """Raised if a table has files outside its directory and was not declared as trusted."""
 
 
 def has_foreign_files(relation: Relation) -> bool:
@@ -289,8 +289,8 @@ def leads_out(relation: Relation, path: str, what: str, *, hint: str) -> Foreign
     """Return the error of a file outside a table's directory.
 
     Args:
-        what: names the file.
-        hint: what helps.
+        what: the text that names the file.
+        hint: the hint of the error.
     """
     return ForeignFiles(
         f'file "{path}" is outside the directory of table "{relation.qualified_name}"',
@@ -300,7 +300,7 @@ def leads_out(relation: Relation, path: str, what: str, *, hint: str) -> Foreign
 
 
 def _trust_hint(catalog: Catalog, relation: Relation) -> str:
-    """Return what lets a table be read whose log names files outside its directory."""
+    """Return the hint for reading a table whose log names files outside its directory."""
     assert relation.storage is not None
     if not relation.storage.is_adopted:
         place = f"delta.`{relation.storage.location}`"
@@ -322,8 +322,9 @@ def _own_marks(
     marks: Mapping[int, CommitMark],
     logged: int,
 ) -> dict[int, CommitMark]:
-    """Return those of the signed marks, by version, that are replctl's own, each with the number
-    that its transaction has here: a restored catalog gives lost transactions new ones.
+    """Return the marks that are replctl's own, by version, among the signed ones.  Each has the
+    number of its transaction in this catalog: a restored catalog gives lost transactions new
+    numbers.
 
     Args:
         logged: the newest version in our log.
@@ -379,16 +380,16 @@ def marked_text(cluster: Cluster, mark: CommitMark, relid: int) -> str:
 def check_written(
     cluster: Cluster, relation: Relation, mark: CommitMark, before: int | None
 ) -> None:
-    """Check that a commit that Delta was told to make is there.
+    """Check that Delta has made a requested commit.
 
-    Delta makes none, and says nothing, where the transaction identifier that makes a repeat
-    harmless has a larger step already: of this subscription's own, or of somebody who forged it.
+    Delta silently skips a commit if the table already has a larger step for the same transaction
+    identifier: one of this subscription, or a forged one.
 
     Args:
         before: the newest version of the table before the write.
 
     Raises:
-        DataCorrupted: no version since then bears the mark (XX001).
+        DataCorrupted: no version since then has the mark (XX001).
     """
     assert relation.storage is not None
     location = relation.storage.location
@@ -400,7 +401,7 @@ def check_written(
 
 
 def not_carried_out(relation: Relation) -> DataCorrupted:
-    """Return the error of a write that Delta has taken for one that was done already."""
+    """Return the error of a write that Delta skipped as a repetition."""
     assert relation.storage is not None
     return DataCorrupted(
         f'a write into table "{relation.qualified_name}" was not carried out',
@@ -413,11 +414,11 @@ def not_carried_out(relation: Relation) -> DataCorrupted:
 def learn_marks(
     catalog: Catalog, cluster: Cluster, relation: Relation, numbers: Mapping[int, int]
 ) -> None:
-    """Take commits of a newer state of this catalog for the cluster's own: it is the catalog that
-    was put back, or that of a standby.
+    """Accept commits of a newer state of this catalog as the cluster's own.  The catalog was
+    restored from a backup, or belongs to a standby.
 
     Args:
-        numbers: the numbers that lost transactions get here, by those in the marks.
+        numbers: the new numbers of lost transactions, by the numbers in the marks.
     """
     if relation.storage is None or latest_version(relation.storage.location) is None:
         return
@@ -440,21 +441,20 @@ def enter_versions(
     *,
     ends: bool = False,
 ) -> None:
-    """Enter what Delta's log of a relation has and ours has not, oldest first.
+    """Enter the versions of a relation that our log lacks, oldest first.
 
-    Versions of `own_xid` are entered as its own, those of `undone_xid` as changing nothing, as are
-    those that their transaction has taken back; each of others' becomes a transaction of its own.
-    But what others have committed after a version of `own_xid` becomes a part of that transaction:
-    it is decoded in the order of its entries, so that theirs come where they are in the table.
-    It stops before a version of a transaction that is in progress: nothing behind it may be seen.
-    Columns that others have added are the relation's from their commit on; those that they have
-    renamed are read by their new names.
+    Versions of `own_xid` are entered as part of it.  Versions of `undone_xid`, and versions that
+    their transaction has undone, are entered as changing nothing.  Each version of another writer
+    becomes a transaction of its own, except after a version of `own_xid`: then it becomes a part of
+    that transaction, because entries are decoded in order. Entering stops before a version of
+    another transaction in progress: later versions must not be visible yet.  Columns added by
+    others belong to the relation from their commit on; renamed columns are read by their new names.
 
-    Where the table does not have the newest version of our log any more, a break is entered.  What
-    stops the subscriptions that write the table is noted (target_fault).
+    If the table no longer has the newest version of our log, a break is entered.  Faults that stop
+    the subscriptions of the table are recorded (target_fault).
 
     Args:
-        ends: `own_xid` writes no more: what others have committed after it is left for later.
+        ends: `own_xid` has finished writing: later commits of others are entered another time.
 
     Raises:
         As `commits_since`; ObjectNotInPrerequisiteState: the table was replaced while the
@@ -535,13 +535,13 @@ def _enter(
 
     Args:
         is_undone: it changes nothing.
-        by_row: others' TRUNCATE removes only the rows that were there: a transaction is undone that
-            has removed others before, which come back.
+        by_row: a TRUNCATE of others only removes the rows that existed.  A transaction that had
+            removed other rows before is being undone, and these come back.
     """
     assert relation.storage is not None
     action = NONE if is_undone else _action(relation.storage.location, commit)
     if commit.outside is not None and not has_foreign_files(relation):
-        action = BREAK  # the files are not the table's any more, and must not be read
+        action = BREAK  # the files no longer belong to the table, and must not be read
     enter(
         catalog,
         xid,
@@ -556,8 +556,9 @@ def _enter(
 
 
 def _action(location: str, commit: DeltaCommit) -> str:
-    """Return what a commit does to rows; of what replctl has not marked itself, its actions say it:
-    one that is called TRUNCATE is one only if it leaves nothing."""
+    """Return the effect of a commit on rows.  For commits without replctl's mark, their actions
+    decide: an operation called TRUNCATE counts as one only if it leaves no rows.
+    """
     if not commit.changes_data:
         return NONE
     if commit.mark is not None:
@@ -567,8 +568,9 @@ def _action(location: str, commit: DeltaCommit) -> str:
 
 
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:
-    """Return how its changes are read: whether images of updates have to be paired by row id, as
-    ours say, and others' may need it; and whether versions have to be compared."""
+    """Return how to read the changes of a commit: whether update images must be paired by row id
+    (our mark says so; commits of others may need it), and whether versions must be compared.
+    """
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys
     )

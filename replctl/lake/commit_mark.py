@@ -1,8 +1,8 @@
-"""The mark that replctl's own commits bear in Delta's `userMetadata`: what a commit means to
-replctl, signed with the catalog's key.
+"""The mark of replctl's own commits in Delta's `userMetadata`: the commit's meaning to replctl,
+signed with the catalog's key.
 
-A mark is believed only together with the catalog (commit_log.py): its nonce has to be one that the
-catalog recorded before the write.  The text of any other writer is no mark.
+A mark is only valid together with the catalog (commit_log.py): the catalog must have recorded its
+nonce before the write.  Text of other writers is never a mark.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Any
 from replctl.record import dataclass
 
 _PREFIX = '{"replctl":'
-#: Characters; no mark of replctl's comes near.
+#: Characters; replctl's marks are far shorter.
 _LONGEST = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class CommitMark:
-    """The mark that replctl gives one of its commits.
+    """The mark of one of replctl's commits.
 
     Attributes:
-        nonce: of the intent to write the relation.
+        nonce: the nonce of the intent to write the relation.
         number: 1 for the first commit that is made with the nonce, 2 for the second, ...
         xid: the transaction.
         timeline: of the cluster.
         silent: the commit is not decoded, and is not undone.
-        whole: it is all that its transaction does.
+        whole: it is the only commit of its transaction.
         truncates: it empties the table; the commit log has an entry of its own for that.
-        changes_keys: images of its updates have to be paired by row id.
-        undoes: the versions that it takes back.
+        changes_keys: images of its updates must be paired by row id.
+        undoes: the versions that it undoes.
         origin: where the changes come from, when they are replicated.
         origin_at: LSN and timestamp at that origin, if they are known.
     """
@@ -52,11 +52,11 @@ class CommitMark:
 
     @property
     def place(self) -> str:
-        """Return what only one commit of a relation bears: nonce and number."""
+        """Return nonce and number, which together are unique among the commits of a relation."""
         return f"{self.nonce}/{self.number}"
 
 
-#: What is left out of the text: flags that are not set, and such.
+#: Default values, which the text leaves out.
 _DEFAULTS = {
     name: value
     for name, value in asdict(CommitMark("", 0, 0)).items()
@@ -79,7 +79,7 @@ def signed_text(mark: CommitMark, system_identifier: int, key: bytes, relid: int
 def mark_of(user_metadata: object, key: bytes, relid: int) -> CommitMark | None:
     """Return the mark in a commit's `userMetadata`; None if it is not signed for this relation.
 
-    Whatever else stands there never raises: it is another writer's text.
+    Other content never raises an error: it is another writer's text.
     """
     if not isinstance(user_metadata, str) or not user_metadata.startswith(_PREFIX):
         return None
@@ -96,7 +96,7 @@ def mark_of(user_metadata: object, key: bytes, relid: int) -> CommitMark | None:
 
 
 def _mark(body: Mapping[str, Any]) -> CommitMark:
-    """Return the mark of a body that is signed, and so as `signed_text` has made it."""
+    """Return the mark of a signed body, which `signed_text` has made."""
     known = {field.name for field in fields(CommitMark)}
     said = {name: value for name, value in body.items() if name in known}
     for name in ("undoes", "origin_at"):

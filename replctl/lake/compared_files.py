@@ -1,9 +1,9 @@
-"""The files that versions of a Delta table added and removed, as two small Delta tables: what one
-has and the other has not is what the versions have changed.
+"""Present the files that versions of a Delta table removed and added as two small Delta tables. The
+difference between the two is the change made by the versions.
 
-Each of the two consists of a log alone, whose `add` actions point at the files where they lie.  So
-Spark reads old rows under the schema before the version, new ones under the schema after, with
-column mapping, widened types, deletion vectors and row ids.
+Each consists only of a log, whose `add` actions refer to the existing files.  So Spark reads old
+rows with the old schema and new rows with the new schema, including column mapping, widened types,
+deletion vectors and row ids.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ _PROTOCOL = {
     "readerFeatures": _FEATURES,
     "writerFeatures": [*_FEATURES, "domainMetadata", "rowTracking"],
 }
-#: The properties that say how rows lie in files; Delta refuses others whose feature is missing.
+#: Properties that describe how files store rows.  Delta refuses other properties without their
+#: feature.
 _PROPERTIES = (MAPPING_MODE, "delta.columnMapping.maxColumnId")
 _ROW_ID_COLUMNS = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
 )
-#: Of what is noted at columns, that which says how they lie in files.
+#: Metadata of columns that describes how files store them.
 _COLUMN_NOTES = ("delta.columnMapping.", "delta.typeChanges", "__CHAR_VARCHAR_TYPE_STRING")
-#: A file of a table (`file_key`), and what the log says of it.
+#: A file of a table (`file_key`), and its entry in the log.
 _Key: TypeAlias = tuple[str, str]
 _Body: TypeAlias = dict[str, Any]
 _KEPT = ("partitionValues", "size", "baseRowId", "defaultRowCommitVersion")
@@ -49,8 +50,8 @@ class ComparedFiles:
     """The logs of the two tables, each one commit.
 
     Attributes:
-        before: of the files that the version removed; None, if there are none.
-        after: of the files that it added, likewise.
+        before: the log of the removed files; None if there are none.
+        after: the log of the added files; None if there are none.
         has_row_ids: rows of all these files have row ids.
         files: all these files and their deletion vectors, as the table's log names them.
     """
@@ -62,10 +63,10 @@ class ComparedFiles:
 
 
 def compared_files(location: str, version: int, first: int | None = None) -> ComparedFiles:
-    """Return what versions of a table changed as two tables.
+    """Return the files changed by versions of a table as the logs of two tables.
 
-    A file that was there before, with the same deletion vector, adds nothing; nor does one that a
-    later version removed.  What a `remove` leaves out comes from the `add` that it removes.
+    Added files do not count if they existed before with the same deletion vector, or if a later
+    version removed them.  Fields missing in a `remove` are taken from the `add` that it removes.
 
     Args:
         version: the last one.
@@ -73,7 +74,7 @@ def compared_files(location: str, version: int, first: int | None = None) -> Com
 
     Raises:
         ObjectNotInPrerequisiteState: the log does not say which files these were (55000).
-        DataCorrupted, IoError: it is broken (XX001), or cannot be read.
+        DataCorrupted, IoError: the log is broken (XX001) or unreadable.
     """
     first = version if first is None else first
     changes = [_changed_files(location, number) for number in range(first, version + 1)]
@@ -100,10 +101,10 @@ def compared_files(location: str, version: int, first: int | None = None) -> Com
 def _earlier_files(
     location: str, first: int, changes: Sequence[tuple[dict[_Key, _Body], dict[_Key, _Body]]]
 ) -> dict[_Key, _Body] | None:
-    """Return the files before a version that it and those after it name.
+    """Return the earlier files that a version and the later ones name.
 
     Returns:
-        None: the log begins with the version, and what it removes is complete without them.
+        None if the log begins with the version and its `remove` actions are complete.
     """
     paths = {path for removes, adds in changes for path, _vector in [*removes, *adds]}
     try:
@@ -132,11 +133,11 @@ def _net_files(
     changes: Iterable[tuple[dict[_Key, _Body], dict[_Key, _Body]]],
     earlier: Mapping[_Key, _Body] | None,
 ) -> tuple[list[_Body], list[_Body]]:
-    """Return the files that are gone after successive versions, and those that have come.
+    """Return the files removed and the files added by successive versions in total.
 
     Args:
-        changes: what each version removes and adds.
-        earlier: files that were there before; None, if the log does not say it.
+        changes: the files that each version removes and adds.
+        earlier: the files that existed before; None if the log does not say.
     """
     gone: dict[_Key, _Body] = {}
     come: dict[_Key, _Body] = {}
@@ -151,7 +152,7 @@ def _net_files(
 
 
 def _log(metadata: dict[str, Any], bodies: Iterable[Mapping[str, Any]], places: _Places) -> str:
-    """Return the only commit of a table of some files."""
+    """Return the only commit of a table that consists of some files."""
     adds = [_add(body, places) for body in bodies]
     # Delta keeps the state of tables by their ids, too
     content = json.dumps([metadata, adds], sort_keys=True)
@@ -174,7 +175,7 @@ def _metadata(action: Mapping[str, Any], *, has_row_ids: bool) -> dict[str, Any]
 
 
 def _stored_type(declared: Any) -> Any:
-    """Return a type of Delta's without what its columns are checked for, or filled with."""
+    """Return a Delta type without the constraints and defaults of its columns."""
     if isinstance(declared, list):
         return [_stored_type(item) for item in declared]
     if not isinstance(declared, dict):
@@ -204,7 +205,7 @@ def _add(body: Mapping[str, Any], places: _Places) -> dict[str, Any]:
 
 
 class _Places:
-    """Where the files of a table lie.
+    """The locations of a table's files.
 
     Args:
         location: the table's directory, a path or a URI.

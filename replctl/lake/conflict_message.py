@@ -1,5 +1,6 @@
-"""The words of conflicts: rows that a table does not take, of statements and of subscriptions
-(execMain.c, nbtinsert.c, ri_triggers.c)."""
+"""The messages for rows that a table cannot take, in statements and subscriptions (execMain.c,
+nbtinsert.c, ri_triggers.c).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def violation(
     """Return the error for a problem of an outcome.
 
     Args:
-        reader: whom it is told to.
+        reader: the role that sees the error.
     """
     leaf = relation if problem.leaf is None else family[target.leaves[problem.leaf].relid]
     row = reader.row(relation, problem.row)
@@ -87,7 +88,9 @@ def orphan(
     values: Sequence[str | None],
     reader: RowReader,
 ) -> PostgresError:
-    """Return a row that refers to nothing; `values` are those of the foreign key's columns."""
+    """Return the error for a row that refers to no row; `values` belong to the foreign key's
+    columns.
+    """
     names = [relation.column_at(attnum).name for attnum in constraint.columns]
     head = (
         f'insert or update on table "{relation.name}" violates foreign key constraint'
@@ -114,7 +117,7 @@ def still_referenced(
     old_values: Sequence[str | None],
     reader: RowReader,
 ) -> PostgresError:
-    """Return a row that goes although others refer to it."""
+    """Return the error for a removed row that other rows refer to."""
     names = [relation.column_at(attnum).name for attnum in constraint.ref_columns]
     key = _key(reader.key(relation, names, old_values))
     return ForeignKeyViolation(
@@ -131,10 +134,11 @@ def not_carried_out(
     violation: PostgresError,
     assigned: Collection[int] | None,
 ) -> FeatureNotSupported:
-    """Return the error of rows that a foreign key says to change with the row that they refer to.
+    """Return the error if rows cannot be changed with the row that they refer to (CASCADE, SET
+    NULL).
 
     Args:
-        violation: tells of the first of them.
+        violation: the violation of the first of them.
         assigned: the columns that an UPDATE assigns; None for a DELETE.
     """
     event = "DELETE" if assigned is None else "UPDATE"
@@ -150,7 +154,7 @@ def not_carried_out(
 def duplicated(
     relation: Relation, index: Index, values: Sequence[str | None], reader: RowReader
 ) -> UniqueViolation:
-    """Return rows with equal keys, for which there can be no unique index."""
+    """Return the error for rows with equal keys, which prevent a unique index."""
     names = [column.name for column in relation.index_columns(index)]
     key = reader.key(relation, names, values)
     return UniqueViolation(
@@ -164,7 +168,7 @@ def duplicated(
 def doubly_published(
     relation: Relation, target: Target, problem: Problem, reader: RowReader
 ) -> PostgresError:
-    """Return the error of published rows that have the same key."""
+    """Return the error for published rows with the same key."""
     names = [relation.column_at(attnum).name for attnum in target.key]
     key = reader.key(relation, names, [problem.row[attnum] for attnum in target.key])
     return UniqueViolation(
@@ -178,7 +182,7 @@ def doubly_published(
 def _duplicate(
     relation: Relation, leaf: Relation, unique: UniqueKey, problem: Problem, reader: RowReader
 ) -> PostgresError:
-    """The index is the leaf's own, over columns of the same names."""
+    """Return the error for a duplicate key, with the leaf partition's own index."""
     names = [relation.column_at(attnum).name for attnum in unique.attnums]
     is_partial = unique.condition is not None
     alike = [
@@ -188,7 +192,7 @@ def _duplicate(
         and (index.predicate is not None) == is_partial
         and [c.name for c in leaf.index_columns(index)] == names
     ]
-    # A root's index has another name in a leaf; of several partial ones that is not known
+    # A root's index has another name in a leaf, which is unknown if there are several partial ones
     name = min(alike, key=lambda index: index.name != unique.name).name if alike else ""
     key = reader.key(leaf, names, [problem.row[attnum] for attnum in unique.attnums])
     return UniqueViolation(

@@ -1,4 +1,4 @@
-"""DDL meets the log: a definition takes effect behind everything that was committed before it."""
+"""Order DDL in the log: a definition takes effect after everything committed before it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from replctl.session import Session
 def changing_definitions(session: Session) -> Iterator[Catalog]:
     """Yield the catalogs to change by DDL, as one transaction.
 
-    What others have committed to tables so far enters the log first, so that it is decoded under
-    the definitions that were in force then: a listing of each table's log, no Spark.  What blocks
-    of dead processes have defined is taken back before.  A table that cannot be read stops no
-    DDL: it has to be possible to drop it.
+    Commits of other writers enter the log first, so that they are decoded under the old
+    definitions. This lists each table's log and does not need Spark.  Definitions by blocks of dead
+    processes are undone before.  An unreadable table does not stop DDL, because it must be possible
+    to drop it.
     """
     recover(session)
     with session.write() as catalog:

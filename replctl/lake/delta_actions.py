@@ -1,8 +1,8 @@
-"""The actions of Delta's log, as any writer may have put them there: their form is checked here,
-once, so that nothing else has to.
+"""Parse and check the actions of Delta's log, which may come from any writer.  Other modules rely
+on the checks made here.
 
 Delta's protocol, section "Actions", says which fields an action has.  Unknown actions and fields
-are ignored.  `commitInfo` may be anything: of it only that is taken which is understood.
+are ignored.  `commitInfo` may have any content; only known fields are used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 _INT64 = 2**63
-#: Jackson, which reads JSON for Delta, takes twenty million letters.
+#: Jackson, Delta's JSON parser, accepts strings of twenty million characters.
 _LONGEST_TEXT = 10_000_000
 #: The last millisecond of the year 9999.
 _LAST_TIMESTAMP = 253_402_300_799_999
@@ -30,7 +30,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class BrokenLogError(ValueError):
-    """A fault of a file of a log, as the end of a sentence."""
+    """Raised for a broken file of a log.  The message is the end of a sentence."""
 
 
 def parse_actions(content: bytes) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def parse_checkpoint(content: bytes) -> list[dict[str, Any]]:
 
 
 def check_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of a checkpoint, of which only some columns may have been read.
+    """Check a row of a checkpoint, of which only some columns may have been read, and return it.
 
     Raises:
         BrokenLogError: an action does not have the form that Delta gives it.
@@ -77,7 +77,7 @@ def parse_columns(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the columns of a `metaData` action's schema, each with a name and a type.
 
     Raises:
-        BrokenLogError: it is no schema.
+        BrokenLogError: it is not a valid schema.
     """
     try:
         schema = _loads(metadata["schemaString"])
@@ -89,8 +89,9 @@ def parse_columns(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def file_uris(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of the files that an action names, as URIs: data or changes, and that of the
-    deletion vector."""
+    """Yield the paths of the files that an action names, as URIs: the file of data or changes, and
+    the deletion vector.
+    """
     yield body["path"]
     vector = body.get("deletionVector")
     if not vector:
@@ -105,7 +106,7 @@ def file_uris(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _decoded(text: str) -> bytes:
-    """Base 85 as in ZeroMQ's RFC 32: five letters are four bytes.
+    """Decode base 85 as in ZeroMQ's RFC 32: five characters encode four bytes.
 
     Raises:
         ValueError: it is none.
@@ -124,8 +125,9 @@ def _decoded(text: str) -> bytes:
 
 
 def counted_rows(body: Mapping[str, Any]) -> int | None:
-    """Return how many rows a file has that an `add` or `remove` names, without those that are
-    deleted; None if its statistics do not say it.  They may be anything."""
+    """Return the number of rows in the file of an `add` or `remove`, without deleted ones; None if
+    the statistics, which may have any content, do not say it.
+    """
     written = body.get("stats")
     try:
         stats = _loads(written) if isinstance(written, str) else None
@@ -138,7 +140,7 @@ def counted_rows(body: Mapping[str, Any]) -> int | None:
 
 
 def commit_time(info: Mapping[str, Any]) -> int:
-    """Return the milliseconds since 1970 that a `commitInfo` says; 0 if it says none."""
+    """Return the time of a `commitInfo` in milliseconds since 1970; 0 if it has none."""
     for name in ("inCommitTimestamp", "timestamp"):
         said: Any = info.get(name)
         if _is_count(said) and 0 < said <= _LAST_TIMESTAMP:
@@ -147,8 +149,9 @@ def commit_time(info: Mapping[str, Any]) -> int:
 
 
 def is_readable(info: Mapping[str, Any]) -> bool:
-    """Return whether Delta can read a `commitInfo`: its change data feed asks for that, whatever
-    the other actions of the commit say."""
+    """Return whether Delta can read a `commitInfo`.  Its change data feed requires that, whatever
+    the other actions contain.
+    """
     return all(info.get(name) is None or check(info[name]) for name, check in _INFO.items())
 
 
@@ -219,18 +222,22 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int | float:
-    """Python refuses to read the longest numbers, which are none of Delta's."""
+    """Return an integer; very long ones, which Python refuses to parse and Delta never has, are
+    invalid.
+    """
     return int(text) if len(text) < 40 else float(text)
 
 
 def _is_closed(text: str) -> bool:
-    """Return whether as many brackets are closed as are opened."""
+    """Return whether all brackets are closed."""
     bare = _STRING.sub("", text)
     return '"' not in bare and all(bare.count(a) == bare.count(b) for a, b in ("{}", "[]"))
 
 
 def _place(kind: str, body: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return what only one action of a commit may say; None, if it may be said often."""
+    """Return the key under which an action may occur only once in a commit; None if it may occur
+    often.
+    """
     if kind in ("metaData", "protocol"):
         return (kind,)
     if kind in ("add", "remove"):
@@ -246,7 +253,7 @@ def _place(kind: str, body: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether it is text that can be stored, shown, and be a file's name."""
+    """Return whether a value is text that can be stored, shown, and used as a file name."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -283,12 +290,12 @@ def _is_map(value: object) -> bool:
 
 
 def _is_short_text(value: object) -> bool:
-    """Return whether it is a text, and not one that Delta finds too long."""
+    """Return whether a value is text that is not too long for Delta."""
     return isinstance(value, str) and len(value) < _LONGEST_TEXT
 
 
 def _is_flat(value: object) -> bool:
-    """Return whether it is an object of plain values."""
+    """Return whether a value is an object of plain values."""
     return isinstance(value, dict) and all(
         item is None or _is_flag(item) or _is_integer(item) or _is_short_text(item)
         for item in value.values()
@@ -317,7 +324,7 @@ def _is_vector_name(text: str) -> bool:
 
 
 def _is_type(value: object, depth: int = 0) -> bool:
-    """Return whether it is the type of a column, or of a part of one, in Delta's form."""
+    """Return whether a value is the type of a column, or of a part of one, in Delta's form."""
     if depth > 100:
         return False
     if not isinstance(value, dict):
@@ -354,7 +361,7 @@ _OPTIONAL_FILE: dict[str, _Check] = {
     "deletionTimestamp": _is_integer,
     "extendedFileMetadata": _is_flag,
 }
-#: Of each action, the fields that it must have, and others that have a type.
+#: For each action its mandatory fields, and its optional fields, with their types.
 _ACTIONS: dict[str, tuple[dict[str, _Check], dict[str, _Check]]] = {
     "add": (
         {
@@ -407,7 +414,7 @@ _INFO: dict[str, _Check] = {
     "operationParameters": lambda value: isinstance(value, dict),
     **dict.fromkeys(("operationMetrics", "tags", "job", "notebook"), _is_flat),
 }  # fmt: skip
-#: What stands for a `commitInfo` that cannot be read here.
+#: The replacement for an unreadable `commitInfo`.
 _UNREADABLE_INFO: dict[str, Any] = {"userMetadata": {}}
 
 
@@ -415,7 +422,7 @@ def _checked(kind: str, body: object, *, is_complete: bool) -> dict[str, Any]:
     """Return the fields of an action, without those that are null.
 
     Args:
-        is_complete: its mandatory fields have to be there.
+        is_complete: its mandatory fields must be present.
     """
     if kind == "commitInfo":
         return body if isinstance(body, dict) else _UNREADABLE_INFO
@@ -434,8 +441,9 @@ def _checked(kind: str, body: object, *, is_complete: bool) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a value that was read from Parquet as if it was read from JSON: maps are lists there,
-    and a vector that is missing may be one without anything in it."""
+    """Return a value read from Parquet in the form of JSON.  In Parquet, maps are lists, and a
+    missing deletion vector may be an empty one.
+    """
     if name in _MAPS and isinstance(value, list):
         pairs = [item for item in value if isinstance(item, tuple) and len(item) == 2]
         return dict(pairs) if len(pairs) == len(value) else value

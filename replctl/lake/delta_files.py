@@ -1,12 +1,12 @@
-"""The files of a Delta table: how large they are, and which of them nobody needs who starts at a
-version (Delta's VACUUM and its clean-up of expired logs, by versions instead of times).
+"""The files of a Delta table: their size, and those not needed by readers that start at a version
+(like Delta's VACUUM and log clean-up, but by version instead of time).
 
-A file is needed if the table at that version consists of it, or a later commit has added it, or it
-holds changes of a later commit.  So every version from there on can be read, and every change
-after it; the versions before cannot.
+A file is needed if it belongs to the table at that version, if a later commit added it, or if it
+holds changes of a later commit.  So every version from there on, and every later change, stays
+readable; older versions do not.
 
-Only files that the table's own log names are removed, and those that no log names but that have
-Delta's names and are old: their commit may be on its way.
+Only files named in the table's own log are removed, and old files with Delta's names that no log
+names.  Recent ones are kept, because their commit may still follow.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from replctl.record import dataclass
 
 #: The actions that change rows.
 _ROW_KINDS = ("add", "remove")
-#: All that a checkpoint tells of a file that is there.
+#: The columns of a checkpoint that describe an existing file.
 _WHOLE_ADD = [
     "add.path",
     "add.partitionValues",
@@ -55,12 +55,12 @@ _WHOLE_ADD = [
 
 
 def unneeded_files(location: str, version: int, untracked_before: float | None) -> list[str]:
-    """Return the data files, files of changes and deletion vectors that no version from `version`
-    on needs.
+    """Return the data files, change files and deletion vectors that no version from `version` on
+    needs.
 
     Args:
-        untracked_before: of the files that the log does not name, those with Delta's names count
-            that were last changed before this time (seconds since 1970); None: none of them.
+        untracked_before: also return files that the log does not name, if they have Delta's names
+            and were last changed before this time (seconds since 1970); None: no such files.
 
     Raises:
         ObjectNotInPrerequisiteState: the log does not say what the table was at that version, or
@@ -80,8 +80,8 @@ def unneeded_files(location: str, version: int, untracked_before: float | None) 
 
 
 def untracked_files(location: str, version: int, since: float) -> list[str]:
-    """Return the files with Delta's names that were changed since a time (seconds since 1970), and
-    that no commit after `version` names: a write that failed has left them.
+    """Return the files of failed writes: those with Delta's names that changed since a time
+    (seconds since 1970) and that no commit after `version` names.
 
     Raises:
         ObjectNotInPrerequisiteState: the log does not have these commits any more.
@@ -118,7 +118,7 @@ def _list(files: Iterator[tuple[str, float]], location: str) -> list[tuple[str, 
 
 
 def table_size(location: str) -> int:
-    """Return bytes of the files that a table consists of now; 0, where there is no table.
+    """Return the size of a table's current files in bytes; 0 if there is no table.
 
     Raises:
         ObjectNotInPrerequisiteState: as `unneeded_files`.
@@ -131,8 +131,8 @@ def table_size(location: str) -> int:
 
 
 def superfluous_files(location: str, size: int) -> int:
-    """Return how many files less a table would have in files of `size` bytes, each with rows of one
-    partition, as OPTIMIZE writes them.
+    """Return by how many files OPTIMIZE would reduce a table, with files of `size` bytes that each
+    hold rows of one partition.
 
     Raises:
         ObjectNotInPrerequisiteState: as `unneeded_files`.
@@ -147,10 +147,10 @@ def superfluous_files(location: str, size: int) -> int:
 
 
 def files_at(location: str, version: int) -> list[dict[str, Any]]:
-    """Return the files that a table consists of at a version, as the log describes them.
+    """Return the files of a table at a version, as the log describes them.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say it.
+            ObjectNotInPrerequisiteState: the log does not say it.
     """
     return _files_of(location, log_names(location), version)
 
@@ -167,7 +167,7 @@ def has_files_elsewhere(location: str) -> bool:
 
 
 def is_empty_at(location: str, version: int) -> bool:
-    """Return whether a table has no files at a version; not, where the log does not say it."""
+    """Return whether a table has no files at a version; False if the log does not say."""
     try:
         return not files_at(location, version)
     except ObjectNotInPrerequisiteState:
@@ -175,8 +175,8 @@ def is_empty_at(location: str, version: int) -> bool:
 
 
 def has_changes(location: str, version: int) -> bool:
-    """Return whether files are still there that tell what a version has changed: those of its
-    change data feed, or those that it added and removed.
+    """Return whether the files with a version's changes still exist: those of its change data feed,
+    or those that it added and removed.
 
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
@@ -185,7 +185,7 @@ def has_changes(location: str, version: int) -> bool:
 
 
 def has_row_files(location: str, version: int) -> bool:
-    """Return whether the files are still there that a version has added and removed.
+    """Return whether the files that a version added and removed still exist.
 
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
@@ -194,8 +194,7 @@ def has_row_files(location: str, version: int) -> bool:
 
 
 def has_feed_files(location: str, version: int) -> bool:
-    """Return whether the files are still there that Delta reads the change data feed of a version
-    from.
+    """Return whether the files of a version's change data feed still exist.
 
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
@@ -237,11 +236,11 @@ def _are_there(location: str, bodies: Iterable[dict[str, Any]]) -> bool:
 
 
 def remove_versions(location: str, first: int) -> None:
-    """Take the versions from `first` on out of a table's log, the newest first; their data files
-    stay, as files that no log names.
+    """Remove the versions from `first` on from a table's log, the newest first.  Their data files
+    stay.
 
     Raises:
-        IoError: files cannot be removed.
+        IoError: a file cannot be removed.
     """
     folder = TableFolder.of(location)
     found = [(last_version(name), name) for name in log_names(location)]
@@ -254,12 +253,12 @@ def remove_versions(location: str, first: int) -> None:
 
 
 def unneeded_log(location: str, version: int, before: float) -> list[str]:
-    """Return the files of the log below the newest checkpoint that is not newer than `version`, and
-    the sidecars that no checkpoint from there on refers to.
+    """Return the log files older than the newest checkpoint up to `version`, and the sidecars that
+    no checkpoint from there on refers to.
 
     Args:
-        before: a sidecar counts if it was last changed before this time (seconds since 1970): its
-            checkpoint may be on its way.
+        before: return only sidecars last changed before this time (seconds since 1970), because a
+            checkpoint of newer ones may still follow.
     """
     names = log_names(location)
     start = _checkpoint_before(names, version)
@@ -286,9 +285,9 @@ class _LoggedFiles:
 
     Attributes:
         named: all of them.
-        needed: those that some version from the one asked for on needs.
-        needed_elsewhere: the last names of needed files whose path is not one below the table, as
-            far as that can be told.
+        needed: those that some version from `version` on needs.
+        needed_elsewhere: the last path component of needed files that are not known to be below the
+            table.
     """
 
     named: set[str]
@@ -362,7 +361,7 @@ def _files_of(
 def files_by_key(
     location: str, version: int, paths: Collection[str]
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return those of a table's files at a version that have one of some paths, by `file_key`.
+    """Return the files of a table at a version that have one of these paths, by `file_key`.
 
     Raises:
         ObjectNotInPrerequisiteState: the log does not say what the table was then (55000).
@@ -396,8 +395,7 @@ def _commits(names: list[str]) -> set[int]:
 
 
 def file_key(body: dict[str, Any]) -> tuple[str, str]:
-    """Return what identifies a file of a table: the same data with other deletion vectors is
-    another."""
+    """Return the identity of a table's file: path and deletion vector."""
     vector = body.get("deletionVector")
     return body["path"], "" if not vector else f"{vector['storageType']}{vector['pathOrInlineDv']}"
 

@@ -1,4 +1,4 @@
-"""The log of a Delta table, read without Spark: which versions there are, and what each of them is.
+"""Read the log of a Delta table without Spark: its versions and their commits.
 
 Delta's protocol, sections "Delta Log Entries", "Checkpoints" and "Actions".
 """
@@ -39,7 +39,7 @@ from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
 
-#: What a checkpoint tells of files.
+#: The columns of a checkpoint about files.
 FILE_COLUMNS = [
     "add.path",
     "add.size",
@@ -57,7 +57,7 @@ _CHECKPOINT_FILE = re.compile(
 )
 
 
-#: Operations, and where their metrics count changed rows.
+#: Operations, and their metrics that count changed rows.
 _ROW_METRICS = {
     "WRITE": ("numOutputRows",),
     "UPDATE": ("numUpdatedRows",),
@@ -72,26 +72,24 @@ class DeltaCommit:
 
     Attributes:
         version: Delta's number.
-        timestamp: milliseconds since 1970, of the writer's clock; those of the version's file, if
-            the writer has not said it.
+        timestamp: milliseconds since 1970 by the writer's clock, or the time of the version's file
+            if the writer recorded none.
         operation: Delta's name for it: WRITE, UPDATE, MERGE, TRUNCATE, OPTIMIZE, CREATE TABLE ...
         digest: SHA-256 of the version's file.
-        user_metadata: what the writer noted.
-        changes_data: whether it adds or removes rows, as far as can be told.
+        user_metadata: the writer's note.
+        changes_data: whether it adds or removes rows, as far as known.
         changes_schema: whether it has a metaData action.
-        metrics: what the writer has counted, by Delta's names.
+        metrics: the writer's metrics, by Delta's names.
         file_rows: rows in the files that it adds and removes, or in the deletion vectors that it
-            changes; None if the writer has not counted them.
-        outside: the path of a file that it names outside the table's directory; None if there is
-            none.
-        feed_size: bytes of the files that its change feed is read from.
-        has_feed: Delta can read its change feed, as far as its commit says it; else the versions
+            changes; None if the writer did not count them.
+        outside: a path outside the table's directory that it names; None if there is none.
+        feed_size: bytes of the files of its change feed.
+        has_feed: the commit says that Delta can read its change feed.  Otherwise the versions
             before and after are compared (change_feed.with_feeds).
         metadata: its metaData action; None, if it has none.
         parameters: those of the operation, by Delta's names.
-        file_state: number, size and time of the version's file; another one is another file.
-        mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
-            other writer's.
+        file_state: number, size and time of the version's file; they change if it is replaced.
+        mark: replctl's mark of its own commit (commit_log.commits_since); None for other writers.
     """
 
     version: int
@@ -113,41 +111,40 @@ class DeltaCommit:
 
     @property
     def is_silent(self) -> bool:
-        """Return whether it is replctl's own and changes no row for anybody."""
+        """Return whether the commit is replctl's own and must not be decoded."""
         return self.mark is not None and self.mark.silent
 
     @property
     def undoes(self) -> tuple[int, ...]:
-        """The versions that it takes back, if it is replctl's own."""
+        """The versions that it undoes, if it is replctl's own."""
         return () if self.mark is None else self.mark.undoes
 
     def is_of(self, xid: int) -> bool:
-        """Return whether it is replctl's own, of this transaction."""
+        """Return whether the commit belongs to this transaction of replctl."""
         return self.mark is not None and self.mark.xid == xid
 
     @property
     def changed_rows(self) -> int | None:
-        """How many rows it inserts, updates and deletes; None if the writer has not counted.
+        """The number of rows it inserts, updates and deletes; None if the writer did not count
+        them.
 
-        Of what replaceWhere writes the larger one of what it has put in and taken out: nobody has
-        counted which of its rows are new versions of others.
+        For replaceWhere it is the larger of the rows added and removed: the metrics do not say how
+        many of them are new versions of others.
         """
         names = _ROW_METRICS.get(self.operation, ())
         counts = [int(self.metrics[name]) for name in names if name in self.metrics]
         if not counts:
             return None
-        if (
-            self.operation == "WRITE"
-        ):  # replaceWhere outputs what lies outside of what it replaces, too
+        if self.operation == "WRITE":  # replaceWhere also outputs rows outside of its condition
             written = sum(counts) - int(self.metrics.get("numCopiedRows", 0))
             return max(written, int(self.metrics.get("numDeletedRows", 0)))
         return sum(counts)
 
     @property
     def decoded_rows(self) -> int | None:
-        """How many changes decoding it gives, at most and about; None if nobody knows.
+        """The estimated maximum number of changes from decoding the commit; None if unknown.
 
-        What is written in the place of other rows has counted the new ones only.
+        Commits that replace rows have only counted the new ones.
         """
         if self.operation == "WRITE" and self.file_rows is not None:
             return self.file_rows
@@ -155,8 +152,9 @@ class DeltaCommit:
 
 
 def latest_version(location: str) -> int | None:
-    """Return the newest version of the table at `location`, by a listing; None where there is no
-    table."""
+    """Return the newest version of the table at `location`, by listing its log; None if there is no
+    table.
+    """
     return max(log_versions(location), default=None)
 
 
@@ -171,8 +169,8 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     """Yield the commits newer than `version`, oldest first.
 
     Raises:
-        UndefinedFile: there is no table, although it had that version: its storage is not there.
-        ObjectNotInPrerequisiteState: some of them are not in the log any more.
+        UndefinedFile: the table's storage is missing, although it had that version.
+        ObjectNotInPrerequisiteState: some of them are no longer in the log.
         DataCorrupted: one of them is broken, or missing between others (XX001).
         IoError: the log cannot be read.
     """
@@ -192,7 +190,7 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
 
 
 def read_commit(location: str, version: int) -> DeltaCommit:
-    """Return what one version of a table is.
+    """Return the commit of one version of a table.
 
     Raises:
         ObjectNotInPrerequisiteState: it is not in the log.
@@ -273,8 +271,9 @@ def _outside(location: str, bodies: Sequence[dict[str, Any]]) -> str | None:
 
 
 def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
-    """As DeltaCommit.file_rows: a file that is there before and after has another deletion
-    vector."""
+    """Return DeltaCommit.file_rows.  A file that is both removed and added has a new deletion
+    vector.
+    """
     rows: dict[str, int] = {}
     for body in files:
         alive = counted_rows(body)
@@ -285,8 +284,8 @@ def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
 
 
 def version_state(location: str, version: int) -> tuple[int, int, int] | None:
-    """Return what tells a version's file from another one in its place (TableFolder.state); None,
-    if it is not in the log.
+    """Return the state by which a replaced file of a version is recognised (TableFolder.state);
+    None if the version is not in the log.
 
     Raises:
         IoError: that cannot be seen.
@@ -311,7 +310,7 @@ def metadata_of(location: str, version: int) -> dict[str, Any] | None:
 def actions_of_kinds(
     location: str, version: int, kinds: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return the actions of one version that are of some kinds, of which it has one at most.
+    """Return the actions of some kinds in one version, at most one of each kind.
 
     Raises:
         As `read_actions`.
@@ -357,7 +356,7 @@ def file_state_of(location: str, version: int) -> str | None:
 def version_digest(location: str, version: int) -> str | None:
     """Return the SHA-256 of a version's file; None, if it is not in the log.
 
-    The file is read once, as long as its size and its time stay what they are.
+    The file is read again only if its size or time changes.
     """
     folder, name = TableFolder.of(location), _version_file(version)
     try:
@@ -408,7 +407,7 @@ def columns_of(
 
 
 def protocol_at(location: str) -> dict[str, Any]:
-    """Return the newest protocol action of the log: what readers and writers have to know.
+    """Return the newest protocol action of the log: the requirements for readers and writers.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -438,7 +437,7 @@ def table_properties(location: str) -> dict[str, str]:
 
 
 def stored_names(location: str) -> set[str]:
-    """Return the names of a table's columns, in lower case: Delta does not tell `A` from `a`.
+    """Return the names of a table's columns in lower case: Delta ignores case.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -447,7 +446,7 @@ def stored_names(location: str) -> set[str]:
 
 
 def written_step(location: str, application: str) -> int | None:
-    """Return the newest transaction version of `application` that a table has, as far as its log
+    """Return the newest transaction version of `application` in a table's log, as far as the log
     reaches back.
 
     Raises:
@@ -546,7 +545,7 @@ def _sidecars(rows: list[dict[str, Any]]) -> list[str]:
 def _checkpoint_rows(
     location: str, name: str, columns: list[str], paths: Collection[str] | None
 ) -> list[dict[str, Any]]:
-    """Return the rows of one file of a checkpoint, with a key for each action that is asked for."""
+    """Return the rows of one file of a checkpoint, with a key for each requested action."""
     folder, wanted = TableFolder.of(location), [*columns, "sidecar.path"]
     nothing = dict.fromkeys(column.partition(".")[0] for column in wanted)
     try:
@@ -562,7 +561,7 @@ def _checkpoint_rows(
 
 
 def checkpoints(names: list[str]) -> dict[int, list[str]]:
-    """Return the checkpoints of a log that are whole: the files of each, by version."""
+    """Return the complete checkpoints of a log: the files of each, by version."""
     parts: dict[tuple[int, int, str], list[str]] = {}
     for name in names:
         match = _CHECKPOINT_FILE.fullmatch(name)
@@ -573,7 +572,7 @@ def checkpoints(names: list[str]) -> dict[int, list[str]]:
 
 
 def log_names(location: str) -> list[str]:
-    """Return the names of the files of a table's log; none, where there is no table.
+    """Return the names of the files of a table's log; empty if there is no table.
 
     Raises:
         IoError: they cannot be listed.

@@ -50,7 +50,7 @@ _LEXEME = "('(?:[^']++|'')*+'):[*A-D]++"
 
 
 def normal_form(value: SqlValue) -> SqlValue:
-    """Return the normal form of a stored value: `1.50` of type numeric -> `1.5`; NULL stays NULL.
+    """Return the normal form of a stored value: `1.5` for the numeric `1.50`, NULL for NULL.
 
     Raises:
         UndefinedFunction: PostgreSQL has no equality for the type (json, xml, point).

@@ -73,7 +73,8 @@ def key_bucket(
     Rows that are equal in Spark are in one bucket, even if they are stored differently.
 
     Args:
-        key: the columns of the key. columns: the compared columns.
+        key: the columns of the key.
+        columns: the compared columns.
         image: the name of a column by its attnum.
         count: the number of buckets.
     """
