@@ -223,8 +223,8 @@ class BatchDecoding:
     ) -> tuple[Sequence[FeedVersion], bool]:
         """Choose the sources of the changes of a leaf partition.
 
-                Args:
-                    are_joined: versions may be joined.
+        Args:
+            are_joined: versions may be joined.
 
         Returns:
             the feeds, and whether some versions are joined.
@@ -444,8 +444,8 @@ def _check_decodable(wanted: Sequence[LogEntry], published: dict[int, PublishedR
 def _check_in_log(relation: Relation, versions: Sequence[int], name: tuple[str, str]) -> None:
     """Check that versions of a table can be decoded.
 
-        Args:
-            name: the name of the published table.
+    Args:
+        name: the name of the published table.
 
     Raises:
         DecodingFailure: a version was removed from the table's log.

@@ -1,7 +1,7 @@
 """The names that Delta's writers (Spark, Kernel, delta-rs) give to the files of a table.
 
-replctl removes a file that no log names only if it has such a name: other files in a table's
-directory are somebody else's.
+A file that no log names is only removed if it has such a name: other files in a table's directory
+belong to somebody else.
 
 Source: FileNames.scala, DelayedCommitProtocol.scala and DeletionVectorDescriptor.scala in Delta;
 PROTOCOL.md, sections "Data Files", "Deletion Vectors", "Change Data Files", "Delta Log Entries".
@@ -27,20 +27,22 @@ _VERSION_FILE = re.compile(
 _COMPACTED_FILE = re.compile(r"\d{20}\.(\d{20})\.compacted\.json", re.ASCII)
 _SIDECAR = re.compile(rf"(?:[\d.]+\.checkpoint\.[\d.]+\.)?{_UUID}\.parquet", re.ASCII)
 _STAGED_COMMIT = re.compile(rf"\d{{20}}\.{_UUID}\.json", re.ASCII)
-#: What a writer of the log renames when it is complete, or leaves when it dies.
+#: Temporary names of log files: a writer renames the file when it is complete, or leaves it behind
+#: when it dies.
 _UNFINISHED = re.compile(rf"(?:\.(.+)\.{_UUID}\.tmp|_commit_{_UUID}\.json\.tmp)", re.ASCII)
-#: A check sum that Hadoop puts next to a local file.
+#: The check sum that Hadoop writes next to a local file.
 _CHECK_SUM = re.compile(r"\.(.+)\.crc")
 
 
 def is_data_name(path: str) -> bool:
-    """Return whether a path ends in a name for data, changes or a deletion vector, or in that of a
-    check sum of one."""
+    """Return whether the last name of a path is one for data, changes or a deletion vector, or for
+    a check sum of one.
+    """
     return _DATA_FILE.fullmatch(checked_name(path)) is not None
 
 
 def is_log_name(path: str) -> bool:
-    """Return whether a path is one that files of a log have.
+    """Return whether a path is that of a log file.
 
     Args:
         path: relative to the table's directory.
@@ -56,7 +58,7 @@ def is_log_name(path: str) -> bool:
 
 
 def is_unfinished_name(name: str) -> bool:
-    """Return whether a file of a log has the name that it has before it is complete."""
+    """Return whether a log file has the name of an incomplete one."""
     found = _UNFINISHED.fullmatch(name)
     if found is None:
         return False
@@ -64,7 +66,7 @@ def is_unfinished_name(name: str) -> bool:
 
 
 def last_version(name: str) -> int | None:
-    """Return the newest version that a file of a log tells of; None for other files.
+    """Return the newest version that a log file describes; None for other files.
 
     `00000000000000000003.00000000000000000007.compacted.json` -> 7
     """
@@ -73,7 +75,7 @@ def last_version(name: str) -> int | None:
 
 
 def checked_name(path: str) -> str:
-    """Return the last name of a path; of a check sum, the name of the file next to it."""
+    """Return the last name of a path; for a check sum, the name of the file that it checks."""
     name = path.rpartition("/")[2]
     found = _CHECK_SUM.fullmatch(name)
     return name if found is None else found[1]

@@ -1,9 +1,9 @@
-"""The demands of a Delta table on those who read and write it (Delta's protocol, section "Protocol
+"""The requirements of a Delta table for readers and writers (Delta's protocol, section "Protocol
 Evolution").
 
-A table with a reader feature that is not known here may keep rows, or commits, where nobody looks
-for them.  One with an unknown writer feature may have rules that replctl would break.  Both are
-refused by the feature's name.
+A table with an unknown reader feature may keep rows or commits where replctl does not look. A table
+with an unknown writer feature may have rules that replctl would break.  Both are refused, and the
+error names the feature.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from replctl.errors import FeatureNotSupported
 
-#: The newest versions of the protocol that are known here.
+#: The newest versions of the protocol that replctl knows.
 _VERSIONS = {"minReaderVersion": 3, "minWriterVersion": 7}
 #: The reader features that Delta 4.4 reads, and replctl in Delta's log.
 _READER_FEATURES = frozenset(
@@ -51,14 +51,14 @@ _WRITER_FEATURES = _READER_FEATURES | {
     "materializePartitionColumns",
     "rowTracking",
 }
-#: Features of tables that are not, or not only, what their directory shows.
+#: Features of tables whose rows or commits are not only in their directory.
 _ELSEWHERE = {
     "catalogManaged": "a catalog service has its newest commits",
     "catalogOwned-preview": "a catalog service has its newest commits",
     "coordinatedCommits-preview": "a commit coordinator has its newest commits",
     "redirectReaderWriter-preview": "its rows have moved to another table",
 }
-#: Those that only writers have to know.
+#: Features that only matter to writers.
 _WRITTEN_ELSEWHERE = {
     **_ELSEWHERE,
     "redirectWriterOnly-preview": "its new rows go to another table",
@@ -66,7 +66,7 @@ _WRITTEN_ELSEWHERE = {
 
 
 def check_protocol(protocol: Mapping[str, Any], location: str, version: int) -> None:
-    """Check that a table can be read as its protocol action asks from a version on.
+    """Check that replctl meets the requirements of a table's protocol action for readers.
 
     Raises:
         FeatureNotSupported: it has a newer version, or a feature that is not known here (0A000).
@@ -80,7 +80,7 @@ def check_protocol(protocol: Mapping[str, Any], location: str, version: int) -> 
 
 
 def check_writer_protocol(protocol: Mapping[str, Any], location: str) -> None:
-    """Check that a table can be written as its newest protocol action asks.
+    """Check that replctl meets the requirements of a table's newest protocol action for writers.
 
     Raises:
         FeatureNotSupported: it has a newer version, or a feature that is not known here (0A000).
@@ -92,7 +92,7 @@ def check_writer_protocol(protocol: Mapping[str, Any], location: str) -> None:
 
 
 def reads_deletion_vectors(protocol: Mapping[str, Any]) -> bool:
-    """Return whether readers look for deletion vectors, as the newest protocol action asks."""
+    """Return whether the newest protocol action makes readers look for deletion vectors."""
     return "deletionVectors" in (protocol.get("readerFeatures") or ())
 
 

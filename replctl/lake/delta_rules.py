@@ -1,5 +1,5 @@
-"""The rules of a Delta table for its rows: NOT NULL, CHECK, generated and identity columns, whether
-rows may change, and what partition columns can hold.
+"""The rules of a Delta table for its rows: NOT NULL, CHECK, generated and identity columns,
+append-only tables, and the limits of partition columns.
 
 Delta's protocol, sections "Column Invariants", "CHECK Constraints", "Append-only Tables",
 "Generated Columns" and "Identity Columns".  Delta enforces them at the commit of a write.  replctl
@@ -28,7 +28,7 @@ _IDENTITY = "delta.identity.start"
 _TAKES_VALUES = "delta.identity.allowExplicitInsert"
 _APPEND_ONLY = "delta.appendOnly"
 _UNIFORM = "delta.universalFormat.enabledFormats"
-#: The library that writes a format's metadata, and a class of it (IcebergConverterHook,
+#: The library that writes a format's metadata, and one of its classes (IcebergConverterHook,
 #: HudiConverterHook).
 _FORMATS = {
     "iceberg": ("delta-iceberg", "org.apache.spark.sql.delta.icebergShaded.IcebergConverter"),
@@ -38,16 +38,16 @@ _FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class DeltaRules:
-    """The rules of a table, columns by the names that they have in it.
+    """The rules of a table.  Columns have their names in the Delta table.
 
     Attributes:
         columns: all of them.
-        not_null: those that must not be NULL.
+        not_null: columns that must not be NULL.
         checks: the CHECK constraints by name, and the invariants by column, in Spark's SQL.
-        generated: how generated columns follow from others, in Spark's SQL.
-        identity: whether Delta always assigns the values of an identity column (a), or takes others
-            at INSERT, too (d).
-        text_partitions: partition columns of texts, where Delta stores '' as NULL.
+        generated: the expressions of generated columns, in Spark's SQL.
+        identity: identity columns: Delta always assigns the values (a), or also accepts values at
+            INSERT (d).
+        text_partitions: partition columns of text, in which Delta stores '' as NULL.
         is_append_only: no row may be changed or deleted.
         formats: other formats for which Delta writes metadata after each commit (UniForm).
     """
@@ -63,7 +63,7 @@ class DeltaRules:
 
 
 def rules_of(state: TableState, location: str) -> DeltaRules:
-    """Return the rules that a table's metadata has.
+    """Return the rules in a table's metadata.
 
     Raises:
         DataCorrupted: it has no schema of Delta's form (XX001).
@@ -106,7 +106,7 @@ def _invariant(notes: Mapping[str, Any]) -> str | None:
     """Return the condition of a column, `{"expression": {"expression": "x > 3"}}`."""
     try:
         found = json.loads(notes[_INVARIANT])["expression"]["expression"]
-    except (KeyError, TypeError, ValueError):  # Delta, too, takes only this form for one
+    except (KeyError, TypeError, ValueError):  # Delta, too, only accepts this form
         return None
     return found if isinstance(found, str) else None
 
@@ -117,7 +117,7 @@ def _formats(state: TableState) -> tuple[str, ...]:
 
 
 def delta_rules(relation: Relation) -> DeltaRules:
-    """Return the rules that the Delta table of a relation has by another program.
+    """Return the rules that another program may have given to a relation's Delta table.
 
     Raises:
         UndefinedFile, DataCorrupted, IoError: as `table_state`.
@@ -129,7 +129,7 @@ def delta_rules(relation: Relation) -> DeltaRules:
 
 
 def with_delta_columns(relation: Relation) -> Relation:
-    """Return a relation whose columns are generated, or identity columns, where Delta's are so.
+    """Return a relation with Delta's generated and identity columns.
 
     Raises:
         As `delta_rules`.
@@ -165,12 +165,12 @@ def check_takes_updates(relation: Relation, column: str) -> None:
         )
 
 
-#: What a statement does, for messages.
+#: The effect of a statement, for messages.
 _DOES = {"U": "update", "D": "delete from", "T": "truncate"}
 
 
 def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisiteState | None:
-    """Return why a table's rows may not be changed; None, if they may.
+    """Return the error if a table's rows may not be changed, else None.
 
     Args:
         action: U, D or T.
@@ -193,15 +193,14 @@ def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisit
 
 
 def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
-    """Check that Spark can write the metadata that a table has for other formats: without their
-    libraries, Delta fails after its commit.
+    """Check that Spark can write the metadata of a table for other formats.  Without their
+    libraries, Delta would fail after its commit.
 
     Args:
-        has_class: tells whether Spark knows a class of Java.
+        has_class: returns whether Spark has a Java class.
 
     Raises:
-        ObjectNotInPrerequisiteState: it cannot (55000).
-        As `delta_rules`.
+        ObjectNotInPrerequisiteState: it cannot (55000). As `delta_rules`.
     """
     for name in delta_rules(relation).formats:
         library, class_name = _FORMATS.get(name, (name, ""))
@@ -220,11 +219,11 @@ def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
 
 
 def check_can_be_undone(relation: Relation) -> None:
-    """Check that what a transaction block writes into a table can be rolled back.
+    """Check that the changes of a table by a transaction block can be rolled back.
 
     Raises:
-        ObjectNotInPrerequisiteState: no row of it can be deleted (55000).
-        As `delta_rules`.
+        ObjectNotInPrerequisiteState: the table does not allow deleting rows (55000). As
+        `delta_rules`.
     """
     if delta_rules(relation).is_append_only:
         raise ObjectNotInPrerequisiteState(

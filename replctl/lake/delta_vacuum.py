@@ -1,15 +1,14 @@
-"""VACUUM: remove what no slot, copy, transaction, batch or recent reader needs.
+"""VACUUM: remove versions that no slot, copy, transaction, batch or recent reader needs.
 
 VACUUM removes, and nothing else:
 
-1. files that a table's own log names and that no kept version needs;
-2. where the directory was empty when replctl made the table: files that no log names, with Delta's
-   names, older than a week, than the retention and than every open intent;
-3. files of Delta's log below a kept checkpoint;
-4. of a dropped table whose directory replctl chose: all files with Delta's names.
+1. files named in a table's own log that no kept version needs; 2. if the directory was empty when
+replctl created the table: files with Delta's names that no log names, and that are older than a
+week, the retention and every open intent; 3. files of Delta's log below a kept checkpoint; 4. all
+files with Delta's names of a dropped table whose directory replctl chose.
 
-It also trims the catalog's own log and history.  The next VACUUM finds everything again, wherever
-this one dies: files go before the entries of the log that name them.
+It also trims the catalog's own log and history.  Files are removed before the log entries that name
+them, so that after a crash the next VACUUM continues.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import OPTIMIZED_FILE_SIZE
 
-#: Seconds that a file stays at least that no log names: Delta's deletedFileRetentionDuration.
+#: Minimum age in seconds of removed files that no log names: Delta's deletedFileRetentionDuration.
 UNTRACKED_AGE = 7 * 86400
-#: The lock that VACUUM holds while it removes files, and a backup while it copies them.
+#: The lock held by VACUUM while it removes files, and by a backup while it copies them.
 _NO_BACKUP = "vacuum"
 
 
@@ -60,9 +59,9 @@ class Vacuumed:
     """The result of VACUUM for a table.
 
     Attributes:
-        version: the oldest Delta version that can still be read; None if nothing could go.
-        files, log_entries: how many it has removed.
-        superfluous_files: how many files fewer the table would have after VACUUM FULL.
+        version: the oldest Delta version that is still readable; None if nothing could be removed.
+        files, log_entries: the numbers removed.
+        superfluous_files: the number of files that VACUUM FULL would save.
     """
 
     version: int | None
@@ -74,18 +73,18 @@ class Vacuumed:
 def vacuum_table(
     session: Session, oid: int, *, is_full: bool, waits: bool = True
 ) -> Vacuumed | None:
-    """Remove what nobody needs of a table.
+    """Remove the unneeded files of a table.
 
     Args:
-        is_full: write its files again before.
-        waits: for those who write it.
+        is_full: rewrite its files first.
+        waits: wait for writers of the table.
 
     Returns:
-        None for a table that has no storage of ours.
+        None for a table whose storage replctl does not own.
 
     Raises:
-        LockNotAvailable: somebody writes it, and it is not to be waited for, or for longer than
-            lock_timeout (55P03).
+        LockNotAvailable: somebody writes it, and `waits` is false or lock_timeout has passed
+            (55P03).
     """
     with ExitStack() as stack:
         _lock(session, oid, stack, waits=waits)
@@ -110,8 +109,8 @@ def vacuum_table(
 
 
 def _lock(session: Session, oid: int, stack: ExitStack, *, waits: bool) -> None:
-    """Lock a table, and keep backups from copying files.  While this waits for a backup, it does
-    not keep others from writing the table.
+    """Lock a table, and prevent backups from copying files.  Others can write the table while this
+    waits for a backup.
 
     Raises:
         LockNotAvailable: as `vacuum_table`.
@@ -124,7 +123,7 @@ def _lock(session: Session, oid: int, stack: ExitStack, *, waits: bool) -> None:
             lock_relations(session, [oid], taken)
             try:
                 taken.enter_context(cluster.lock(_NO_BACKUP, timeout=0))
-            except LockNotAvailable:  # a backup has begun meanwhile
+            except LockNotAvailable:  # a backup started in the meantime
                 continue
             stack.push(taken.pop_all())
             return
@@ -142,8 +141,9 @@ def _is_ours(storage: Storage | None) -> bool:
 
 
 def _compact(session: Session, relation: Relation, location: str) -> None:
-    """Write a table's files again: no row changes, so decoding passes the commit over, and there is
-    nothing to undo.  The commit bears no mark of replctl; it makes nobody else a writer."""
+    """Rewrite a table's files.  No row changes, so the commit is neither decoded nor undone.  It
+    has no mark of replctl, and does not count as a commit of another writer.
+    """
     assert relation.storage is not None
     enter_foreign_versions(session, [relation.oid])
     before = latest_version(location)
@@ -173,8 +173,9 @@ def _clean(session: Session, storage: Storage, version: int, horizon: Horizon) -
 
 
 def _time_of_untracked(session: Session, horizon: Horizon) -> float:
-    """Return before when a file that no log names was last changed if it is to go, in seconds since
-    1970: whoever writes it may still commit it."""
+    """Return the time, in seconds since 1970, before which files that no log names are removed.
+    Newer files may still be committed by their writer.
+    """
     with session.cluster.begin(write=False) as connection:
         intent = oldest_intent(connection)
     times = [horizon.time, time.time_ns() // 1000 - UNTRACKED_AGE * 1_000_000]
@@ -191,11 +192,11 @@ def _delete(folder: TableFolder, paths: Collection[str], point: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-# What is needed
+# Needed versions
 
 
 def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
-    """Return the oldest need of the session's database, or of all."""
+    """Return the oldest version horizon of the session's database, or of all databases."""
     retention = int(session.setting("replctl.vacuum_retention"))
     database_oid = None if is_for_cluster else session.database_oid
     with session.read() as catalog:
@@ -207,8 +208,9 @@ def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
 
 
 def _oldest_version(catalog: Catalog, oid: int, horizon: Horizon) -> int | None:
-    """Return the oldest version of a table that somebody may read; None where it cannot be said, or
-    there is none."""
+    """Return the oldest version of a table that somebody may read; None if unknown or if there is
+    none.
+    """
     versions = [oldest_needed_version(catalog, oid, horizon)]
     versions += [
         intent.version for intent in list_intents(catalog.connection) if intent.relid == oid
@@ -232,7 +234,7 @@ def _oldest_version(catalog: Catalog, oid: int, horizon: Horizon) -> int | None:
 
 
 def vacuum_cluster(session: Session) -> None:
-    """Remove dropped tables, and what nobody needs of the catalogs' history and the log."""
+    """Remove dropped tables, and the unneeded parts of the catalog's history and the log."""
     horizon = _horizon(session, is_for_cluster=True)
     with session.read() as catalog:
         dropped = dropped_tables(catalog.connection, horizon)
@@ -246,7 +248,9 @@ def vacuum_cluster(session: Session) -> None:
 
 
 def _remove(session: Session, table: DroppedTable) -> None:
-    """Remove a dropped table; of one whose directory is not its own only what the catalog knows."""
+    """Remove a dropped table.  If replctl does not own its directory, only remove the catalog's
+    records.
+    """
     with session.cluster.lock(f"relation-{table.relid}"):
         if table.is_own:
             _remove_files(session, table.location)

@@ -1,5 +1,6 @@
-"""Which tables' files may be read and written: the server's files, where a table has a LOCATION,
-belong to roles that may read and write them."""
+"""Check access to the files of tables: a table with a LOCATION requires a role that may read or
+write the server's files.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from replctl.types.quote import quote_identifier, quote_literal
 
 
 def check_location_role(privileges: Privileges, *, writes: bool) -> None:
-    """Check that a role may read the tables that it finds at a LOCATION, or make some there.
+    """Check that a role may read or create tables at a LOCATION.
 
     Raises:
         InsufficientPrivilege: it may not (42501).
@@ -44,13 +45,13 @@ def check_readable(catalog: Catalog, relations: Iterable[Relation]) -> None:
 
 
 def check_writable(catalog: Catalog, relations: Iterable[Relation]) -> None:
-    """Check that replctl may write tables, and can: their protocol is known.
+    """Check that replctl may write tables, and that it knows their protocol.
 
     Raises:
         As `check_files_writable`.
-        FeatureNotSupported: one asks writers for what is not known here (0A000).
-        UndefinedFile, DataCorrupted, IoError: one is not there (58P01), its log is broken (XX001),
-            or cannot be read.
+        FeatureNotSupported: a table has an unknown requirement for writers (0A000).
+        UndefinedFile, DataCorrupted, IoError: a table is missing (58P01), or its log is broken
+            (XX001) or unreadable.
     """
     for relation in relations:
         check_files_writable(catalog, relation)
@@ -58,8 +59,9 @@ def check_writable(catalog: Catalog, relations: Iterable[Relation]) -> None:
 
 
 def check_files_writable(catalog: Catalog, relation: Relation) -> None:
-    """Check that replctl may write the files of a table: it is not one of the cluster that this one
-    is a copy of, and the owner of one with a LOCATION may write files of the server.
+    """Check that replctl may write the files of a table.  The table must not belong to the cluster
+    that this one is a copy of, and the owner of a table with a LOCATION must be allowed to write
+    the server's files.
 
     Raises:
         ObjectNotInPrerequisiteState: it belongs to the original cluster (55000).

@@ -1,7 +1,7 @@
-"""Refuse a write for which a disk has no room.
+"""Refuse a write if the disk is full.
 
-Spark leaves a file of each write that fails, and replctl removes it only where no other program can
-have written it: on a disk that is full, each new attempt would leave one more.
+Each failed write leaves files of Spark behind, and replctl only removes them if no other program
+can have written them.  On a full disk each new attempt would add more.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from replctl.catalog.pg_class import Relation
 from replctl.errors import DiskFull
 from replctl.lake.table_folder import TableFolder
 
-#: Bytes that the smallest write takes, about: a file of rows, one of the log, and their checksums.
+#: Approximate size of the smallest write in bytes: a file of rows, one of the log, and their
+#: checksums.
 _LEAST = 32 << 10
 
 
 def check_space(relations: Iterable[Relation]) -> None:
-    """Check that the disks of tables have room for a small write; of storage that is no disk of
-    this machine nothing is known.
+    """Check that the disks of tables have room for a small write.  Storage that is not a disk of
+    this machine is not checked.
 
     Raises:
-        DiskFull: one has none (53100).
+        DiskFull: a disk is full (53100).
     """
     for location in sorted({r.storage.location for r in relations if r.storage is not None}):
         folder = TableFolder.of(location)
@@ -41,14 +42,17 @@ def check_space(relations: Iterable[Relation]) -> None:
 
 
 def _free(path: Path) -> int | None:
-    """Return the bytes that this user can still write at a path, or where it is going to be; None
-    if the system does not tell."""
+    """Return the bytes that this user can still write at a path, or at its future location; None if
+    the system does not report it.
+    """
     place = next((each for each in (path, *path.parents) if each.exists()), path)
     try:
         found = os.statvfs(place)
-    except OSError:  # it may not be looked at; the write will tell
+    except OSError:  # no permission to look; the write will report it
         return None
     if not found.f_blocks:
         return None
-    blocks = found.f_bfree if os.geteuid() == 0 else found.f_bavail  # some are kept for root
+    blocks = (
+        found.f_bfree if os.geteuid() == 0 else found.f_bavail
+    )  # some blocks are reserved for root
     return blocks * found.f_frsize

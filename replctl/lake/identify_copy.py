@@ -1,7 +1,7 @@
 """`replctl cluster identify --copied`: make a copy of a cluster a cluster of its own.
 
-What the original had begun is ended first: the versions of unfinished transactions are taken out of
-the logs of the copy's own tables.  Nothing outside the copy's home is touched.
+First, unfinished transactions of the original are ended: their versions are removed from the logs
+of the copy's own tables.  Nothing outside the copy's home is changed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from replctl.lake.delta_log import commits_after, latest_version
 
 
 def identify_copied(cluster: Cluster) -> CopiedCluster:
-    """Make a copy of a cluster a cluster of its own, which leaves alone what belongs to the
-    original.  An attempt that was interrupted can be repeated.
+    """Make a copy of a cluster an independent cluster that does not touch the original's tables.
+    An interrupted attempt can be repeated.
 
     Raises:
         FeatureNotSupported, ObjectInUse, ObjectNotInPrerequisiteState: as `check_is_copy`.
@@ -43,8 +43,9 @@ def identify_copied(cluster: Cluster) -> CopiedCluster:
 
 
 def _versions(tables: Sequence[HomeTable]) -> Iterator[tuple[int, int]]:
-    """Yield the newest version of each table; a table that should be there and is not is none of
-    them: its next user gets the error."""
+    """Yield the newest version of each table.  Missing tables are skipped: their next user gets the
+    error.
+    """
     for table in tables:
         newest = latest_version(table.location)
         if newest is not None or table.committed is None:
@@ -52,7 +53,7 @@ def _versions(tables: Sequence[HomeTable]) -> Iterator[tuple[int, int]]:
 
 
 def _first_unfinished(cluster: Cluster, table: HomeTable) -> int | None:
-    """Return the first version of a table that replctl wrote and no committed transaction has."""
+    """Return the first version of a table that replctl wrote outside of a committed transaction."""
     committed = -1 if table.committed is None else table.committed
     try:
         commits = list(commits_after(table.location, committed))

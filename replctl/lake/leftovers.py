@@ -1,6 +1,6 @@
-"""Leftovers of a failed write in a table's directory: files that no commit names.
+"""Remove the leftovers of a failed write from a table's directory: files that no commit names.
 
-Delta removes nothing of a failed write (`DelayedCommitProtocol.abortJob`).
+Delta does not remove files of a failed write (`DelayedCommitProtocol.abortJob`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from replctl.session import Session
 def removing_leftovers(
     session: Session, relations: Mapping[int, Relation], versions: Mapping[int, int | None]
 ) -> Iterator[None]:
-    """Remove what a write leaves behind if it fails, and begin none where the disk is full; the
+    """Remove the leftovers of a write that fails, and refuse a write if the disk is full.  The
     caller holds the tables' locks.
 
-    replctl removes files only from tables in base/ that no other program has ever written.  For
-    the other tables a NOTICE says how many files remain.  If Spark may still be writing, everything
-    is left to VACUUM: after Ctrl-C that did not reach Spark, where Spark's server is lost, and for
-    a day after a process died that wrote the table.
+    replctl only removes files from tables in base/ that no other program has ever written.  For
+    other tables a NOTICE reports how many files remain.  If Spark may still be writing, VACUUM
+    removes the files later.  This is so after a Ctrl-C that did not reach Spark, if Spark's server
+    is lost, and for a day after the death of a process that wrote the table.
 
     Args:
         relations: the tables that may be written, by OID; the mapping may change meanwhile.
-        versions: their newest versions before.
+        versions: their newest versions before the write.
 
     Raises:
         DiskFull: a table's disk is full (53100).
@@ -53,23 +53,24 @@ def removing_leftovers(
 
 
 def take_over(session: Session, xid: int, relids: Collection[int]) -> None:
-    """Note that this process goes on with what another one had begun to write."""
+    """Record that this process continues the write of another process."""
     with session.cluster.begin(write=True) as connection:
         if backend_of(connection, xid) != session.cluster.backend:
             note_takeover(connection, relids, time.time_ns() // 1000)
 
 
 def tell_of_files(session: Session, locations: Sequence[str]) -> None:
-    """Say where the files of tables remain whose definitions were rolled back."""
+    """Report the directories of tables whose CREATE TABLE was rolled back, and whose files
+    remain."""
     for location in locations:
         session.notice(f'files of a table that was rolled back remain in "{location}"')
 
 
-#: Seconds: Linux takes the times of files from a clock that is this much behind, at most.
+#: Seconds by which Linux's clock for file times may lag.
 _CLOCK_TICK = 0.01
-#: Seconds until Spark has certainly ended what it writes for a process that died.
+#: Seconds after which Spark has certainly finished writing for a dead process.
 _LONGEST_WRITE = 86400
-#: Seconds, and how often: tasks of a job that has failed may write a little longer.
+#: Seconds between repetitions, and their number: tasks of a failed job may continue for a while.
 _PAUSE, _ROUNDS = 0.2, 5
 
 

@@ -1,4 +1,5 @@
-"""Where users put tables (LOCATION): not into directories that belong to something else."""
+"""Check the LOCATION of tables: it must not be inside a directory that belongs to something
+else."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _HINT = "Choose a directory that nothing else uses."
 def check_is_empty(location: str) -> None:
     """
     Raises:
-        ObjectNotInPrerequisiteState: there is something in the directory (55000).
+        ObjectNotInPrerequisiteState: the directory is not empty (55000).
         IoError: it cannot be listed.
     """
     try:
@@ -42,10 +43,10 @@ def check_is_empty(location: str) -> None:
 def check_location(catalog: Catalog, location: str) -> None:
     """
     Raises:
-        DuplicateObject: another relation of the database has the table: two would each have a log
-            of it.
-        InvalidObjectDefinition: the location lies in the directory of another table, or of a
-            cluster, or has another table's directory in it (42P17).
+        DuplicateObject: another relation of the database uses the table: each would keep a log of
+            it.
+        InvalidObjectDefinition: the location is inside the directory of another table or of a
+            cluster, or contains another table's directory (42P17).
     """
     folder = TableFolder.of(location)
     place = folder.canonical()
@@ -74,8 +75,9 @@ def check_location(catalog: Catalog, location: str) -> None:
 
 
 def _has_log(folder: TableFolder) -> bool:
-    """Return whether a folder is a Delta table; False where that cannot be seen: who may use a part
-    of a bucket often may not list the rest."""
+    """Return whether a folder is a Delta table; False if the folder cannot be listed.  A user of a
+    part of a bucket often may not list the rest.
+    """
     try:
         return folder.has(LOG_FOLDER)
     except OSError:

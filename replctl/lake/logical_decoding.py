@@ -1,5 +1,6 @@
-"""Logical decoding of a whole database: from the commit log and the change feeds of all tables to
-transactions, as an output plugin takes them (logical.c, reorderbuffer.c)."""
+"""Logical decoding of a whole database: turn the commit log and the change feeds of all tables into
+transactions for an output plugin (logical.c, reorderbuffer.c).
+"""
 
 from __future__ import annotations
 
@@ -49,9 +50,9 @@ from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import SentColumn
 
-#: How many transactions are read together at most.
+#: Maximum number of transactions that are read together.
 _COMMITS_AT_ONCE = 100
-#: How many rows a transaction is, as a rule, at least: its begin, a change, its end.
+#: Usual minimum of result rows per transaction: its begin, a change, its end.
 _ROWS_OF_COMMIT = 3
 
 
@@ -63,14 +64,14 @@ def decode(
     publications: Sequence[str] | None = None,
     wanted: int = 0,
 ) -> Iterator[DecodedTransaction | Message]:
-    """Yield what was committed in (from_lsn, to_lsn], in order, and between it messages that belong
-    to no transaction.
+    """Yield the transactions committed in (from_lsn, to_lsn], in order, and messages outside of
+    transactions between them.
 
     Args:
         slot_name: the slot that is read, for hints.
         publications: what these publish, as they do; None: everything.
-        wanted: how many rows are enough, if not all are wanted: a reader who wants few is not to
-            wait for more.
+        wanted: the number of rows after which decoding may stop, so that a reader of few rows does
+            not wait.
 
     Raises:
         UndefinedObject: there was no such publication when a table was changed (42704).
@@ -98,14 +99,14 @@ def decode(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A relation under one definition, and what the plugin is told of it."""
+    """A relation under one definition, with its description for the plugin."""
 
     published: PublishedRelation
     decoded: DecodedRelation
 
 
 class _Batch:
-    """Some transactions, and the tables that they change as they were at each one's commit."""
+    """Some transactions, and the tables that they change in their state at each commit."""
 
     def __init__(
         self,
@@ -139,7 +140,7 @@ class _Batch:
             )
 
     def _load(self, catalog: Catalog) -> None:
-        """Definitions are read again only where some have changed."""
+        """Load the tables of all entries.  Definitions are read again only if they have changed."""
         first, last = self._commits[0].commit_lsn, self._commits[-1].commit_lsn
         changed = set(catalog.changes_between(first, last))
         known: dict[int, PublishedRelation] = {}
@@ -206,7 +207,9 @@ class _Batch:
                 yield Message(first.lsn, prefix, bytes.fromhex(content), is_transactional=True)
 
     def _truncated(self, entries: Sequence[LogEntry]) -> Iterator[DecodedRelation]:
-        """Of the tables of a TRUNCATE those that it is sent of: of a partition only as itself."""
+        """Return the tables for which a TRUNCATE is sent; a partition only if it is published as
+        itself.
+        """
         for table in map(self._table, entries):
             if table is None or Action.TRUNCATE not in table.published.actions:
                 continue
@@ -214,8 +217,9 @@ class _Batch:
                 yield table.decoded
 
     def _row_changes(self) -> dict[int, list[RowChange]]:
-        """Return the changed rows of each entry, by its LSN: one query for each table and
-        definition."""
+        """Return the changed rows of each entry, by its LSN.  Run one query per table and
+        definition.
+        """
         groups: dict[int, list[LogEntry]] = defaultdict(list)
         for commit in self._commits:
             for entry in commit.entries:
@@ -256,8 +260,9 @@ class _Batch:
 
 
 def _as_changed(published: PublishedRelation, entry: LogEntry) -> PublishedRelation:
-    """Return a table with the types that its columns had when rows changed, in the same transaction
-    perhaps as the types."""
+    """Return a table with the column types valid when rows changed.  The same transaction may have
+    changed the types.
+    """
     if entry.version is None:
         return published
     relation = relation_at(published.relation, entry.version)

@@ -1,5 +1,4 @@
-"""Partition trees: the leaves of a partitioned table, the rules of each, and bounds that
-overlap."""
+"""Partition trees: the leaf partitions of a partitioned table, and the rules of each."""
 
 from __future__ import annotations
 
@@ -13,8 +12,9 @@ from replctl.spark import PartitionRule
 
 
 def leaf_paths(root: Relation, descendants: dict[int, Relation]) -> list[list[Relation]]:
-    """For each leaf the relations from the root's child down to it; [root] for a table without
-    partitions."""
+    """Return for each leaf partition the relations from the root's child down to it; [root] for a
+    table without partitions.
+    """
     if not root.is_partitioned:
         return [[root]]
     return list(_paths(root, descendants))
@@ -40,8 +40,8 @@ def _children(parent: Relation, descendants: dict[int, Relation]) -> list[Relati
 def partition_rules(
     root: Relation, path: list[Relation], descendants: dict[int, Relation]
 ) -> tuple[PartitionRule, ...]:
-    """Return which rows the leaf at the end of a path takes, in the numbering of the root's
-    columns."""
+    """Return the partition rules of the leaf at the end of a path, with the root's column
+    numbers."""
     rules = []
     parent = root
     for child in path:
@@ -52,10 +52,10 @@ def partition_rules(
 
 
 def own_rules(relation: Relation, family: dict[int, Relation]) -> tuple[PartitionRule, ...]:
-    """Return which rows a partition takes, by all the bounds above it; () for what is no partition.
+    """Return the rules of all bounds from the root to a partition; () if it is not a partition.
 
     Args:
-        family: it and all relations of its tree.
+        family: the partition and all relations of its tree.
     """
     rules: list[PartitionRule] = []
     current = relation
@@ -67,8 +67,7 @@ def own_rules(relation: Relation, family: dict[int, Relation]) -> tuple[Partitio
 
 
 def partition_tree(catalog: Catalog, relation: Relation) -> dict[int, Relation]:
-    """Return a relation with all that is below it and, if it is a partition, the whole tree that it
-    stands in."""
+    """Return a relation with all its descendants and, if it is a partition, its whole tree."""
     top = ([relation.oid, *ancestors_of(catalog, relation.oid)])[-1]
     return load_relations(catalog, descendants_of(catalog, top))
 

@@ -1,8 +1,8 @@
-"""Timestamps that tables are partitioned by.
+"""Time zones of timestamps by which tables are partitioned.
 
-Delta stores the values of partition columns as texts.  That of a timestamp may have no zone: then
-it is in the zone of the session that wrote it, which the log does not say (Delta's protocol,
-section "Partition Value Serialization").  The owner says it with WITH (partition_timezone = ...).
+Delta stores the values of partition columns as text.  A timestamp without a zone is in the zone of
+the session that wrote it, which the log does not record (Delta's protocol, section "Partition Value
+Serialization").  The owner specifies it with WITH (partition_timezone = ...).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _CHECKPOINT = ["add.partitionValues", "remove.partitionValues"]
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Facts of a log about partition values.
+    """Partition values found in a log.
 
     Attributes:
-        newest, file_state: the version up to which it was read.
+        newest, file_state: the version up to which the log was read.
         texts: the texts of each column, by its name in the log.
     """
 
@@ -53,7 +53,7 @@ _remembered: dict[str, _Seen] = {}
 
 
 def timestamp_partitions(state: TableState, location: str) -> dict[str, str]:
-    """Return the timestamps that a table is partitioned by: the column's name, and its name in the
+    """Return the timestamp columns by which a table is partitioned: each name, and its name in the
     log.
 
     Raises:
@@ -77,10 +77,10 @@ def is_utc(zone: str) -> bool:
 
 
 def check_partition_zones(relation: Relation) -> None:
-    """Check that it is known which instants the partition values of a relation's table are.
+    """Check that the time zones of the partition values of a relation's table are known.
 
     Raises:
-        FeatureNotSupported: it is not (0A000).
+        FeatureNotSupported: they are not (0A000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     storage = relation.storage
@@ -107,11 +107,11 @@ def check_partition_zones(relation: Relation) -> None:
 def _check_distinct(
     relation: Relation, column: str, bare: Iterable[str], texts: Iterable[str]
 ) -> None:
-    """Check that Spark, which reads texts without a zone as UTC, reads no two texts of a column as
-    one value where they are different instants.
+    """Check that Spark, which reads texts without a zone as UTC, does not confuse different
+    instants of a column.
 
     Raises:
-        FeatureNotSupported: it does (0A000).
+        FeatureNotSupported: it would (0A000).
     """
     instants = {_instant(text): text for text in texts if not _BARE.fullmatch(text)}
     for text in bare:
@@ -125,8 +125,9 @@ def _check_distinct(
 
 
 def _instant(text: str) -> datetime | str:
-    """Return what Spark reads a text as in a session in UTC; what Python has no instant for is its
-    own."""
+    """Return the instant that Spark reads from a text in a session with UTC.  A text without a
+    Python datetime is returned unchanged.
+    """
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -135,8 +136,8 @@ def _instant(text: str) -> datetime | str:
 
 
 def partition_zones(relation: Relation) -> dict[str, PartitionZone]:
-    """Return the partition columns, by their names in the Delta table, whose values have to be
-    moved to another time zone when they are read.
+    """Return the partition columns, by their names in the Delta table, whose values must be
+    converted from another time zone.
 
     Raises:
         As `check_partition_zones`.
@@ -146,7 +147,7 @@ def partition_zones(relation: Relation) -> dict[str, PartitionZone]:
         return {}
     check_partition_zones(relation)
     found = zone_named(zone.lower())
-    assert isinstance(found, RegionZone)  # reloptions takes no other
+    assert isinstance(found, RegionZone)  # reloptions allows no other
     return {
         column: PartitionZone(
             found.info.key, tuple(sorted(text for text in texts if not _BARE.fullmatch(text)))
@@ -156,7 +157,7 @@ def partition_zones(relation: Relation) -> dict[str, PartitionZone]:
 
 
 def _texts_of(location: str) -> dict[str, frozenset[str]]:
-    """Return the texts that a table's log has for the timestamps it is partitioned by."""
+    """Return the texts of a table's partition timestamps in its log."""
     state = table_state(location)
     columns = timestamp_partitions(state, location)
     if not columns:
@@ -171,7 +172,7 @@ def _texts_of(location: str) -> dict[str, frozenset[str]]:
 
 
 def _read(location: str, state: TableState, known: _Seen | None) -> _Seen:
-    """Read what is newer than what is known: whole logs begin with a checkpoint."""
+    """Read the entries newer than the known ones; without known ones, start with a checkpoint."""
     names = log_names(location)
     texts: dict[str, set[str]] = {}
     first = 0

@@ -1,4 +1,4 @@
-"""The rows that a publisher had at an LSN of the past."""
+"""Read the rows of a publisher at a past LSN."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replctl.session import Session
 
 
 def past_snapshot(session: Session, schema_name: str, name: str, lsn: int) -> Snapshot:
-    """Return the version of each leaf of a relation that an LSN has.
+    """Return the version of each leaf partition of a relation at an LSN.
 
     Raises:
         UndefinedTable: there was no such relation.

@@ -1,5 +1,6 @@
-"""The changes that a subscription has not applied yet, from the publisher's log: nothing is
-decoded, and Spark is not needed."""
+"""Find the changes that a subscription has not applied yet in the publisher's log, without decoding
+and without Spark.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from replctl.session import Session
 
 
 def pending_changes(session: Session, log: LogRange) -> dict[tuple[str, str], PendingChanges]:
-    """As Decoding.pending: changes of a leaf count for what it is published as, now."""
+    """Return the pending changes as Decoding.pending.  Changes of a leaf partition count for the
+    relation as which it is published now.
+    """
     with session.read() as catalog:
         entries = entries_between(catalog, log.from_lsn, log.to_lsn)
         relations = load_relations(catalog, {entry.relid for entry in entries})
@@ -31,7 +34,9 @@ def pending_changes(session: Session, log: LogRange) -> dict[tuple[str, str], Pe
 
 
 def batch_ends(session: Session, log: LogRange, max_changes: int) -> list[int]:
-    """As Decoding.batch_ends.  A commit whose size nobody knows makes a batch by itself."""
+    """Return the ends of batches as Decoding.batch_ends.  A commit of unknown size is a batch by
+    itself.
+    """
     with session.read() as catalog:
         entries = entries_between(catalog, log.from_lsn, log.to_lsn)
         if max_changes == 0 or len({entry.commit_lsn for entry in entries}) < 2:
@@ -55,7 +60,7 @@ def batch_ends(session: Session, log: LogRange, max_changes: int) -> list[int]:
 
 
 def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:
-    """Return how many changes decoding an entry gives, or `unknown`."""
+    """Return the number of changes from decoding an entry, or `unknown`."""
     relation = relations.get(entry.relid)
     if entry.action == BREAK:
         return unknown
@@ -83,7 +88,8 @@ def _published_names(
 
 
 def _pending(entries: Sequence[LogEntry], relations: Mapping[int, Relation]) -> PendingChanges:
-    """As Delta's log has it; its rows are None if it is silent about one of them."""
+    """Return the summary of a table's entries from Delta's log; `rows` is None if one has no
+    count."""
     rows: int | None = 0
     size = 0
     for entry in entries:

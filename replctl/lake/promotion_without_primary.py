@@ -1,9 +1,9 @@
-"""Promotion without the primary's catalog, or a catalog that was put back from a backup: what the
-lost log had at its end is looked up in the tables.
+"""Promote without the primary's catalog, or accept a catalog restored from a backup: recover the
+end of the lost log from the tables.
 
-Delta's logs tell of commits of transactions that the standby has not heard of.  One that was all
-that its transaction did is a committed transaction; others are not complete without the record of
-their commit, and are undone as after a crash.
+Delta's logs contain commits of transactions that the standby does not know.  A commit that was the
+only one of its transaction becomes a committed transaction.  Other transactions are incomplete
+without their commit record, and are undone as after a crash.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from replctl.lake.undo import floor_of
 from replctl.lake.version_chain import Chain, relation_chain
 from replctl.record import dataclass
 
-#: How many tables a message names.
+#: Maximum number of tables named in a message.
 _MOST_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """The end of a lost log, as one table shows it.
+    """The end of a lost log for one table.
 
     Attributes:
         database: its name.
-        name: of the table, with its schema.
-        known: the newest version that the catalog knew; None, if it knew none.
-        newest: the newest version that the table has; None, if it is not there.
+        name: the table's name, with its schema.
+        known: the newest version known to the catalog; None if it knew none.
+        newest: the newest version of the table; None if it is missing.
         entered: versions that are committed transactions now.
-        undone: transactions that are undone before the table is used again.
-        is_broken: the table does not have the versions that the catalog knew.
+        undone: transactions that will be undone before the table is used again.
+        is_broken: the table lacks versions known to the catalog.
     """
 
     database: str
@@ -57,17 +57,17 @@ class FoundTable:
 
     @property
     def is_as_known(self) -> bool:
-        """Return whether the catalog knew the table as it is."""
+        """Return whether the catalog knew the table's current state."""
         return self.newest == self.known and not (self.entered or self.undone or self.is_broken)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundInStorage:
-    """The end of a lost log, as all tables together show it.
+    """The end of a lost log for all tables.
 
     Attributes:
         entered: versions of tables that are committed transactions now.
-        undone: transactions that are undone before their tables are used again.
+        undone: transactions that will be undone before their tables are used again.
         tables: each table by itself.
     """
 
@@ -77,13 +77,13 @@ class FoundInStorage:
 
 
 def promote_without_primary(standby: Cluster, *, without_tables: bool = False) -> FoundInStorage:
-    """Make a standby the primary whose primary cannot be read any more.
+    """Promote a standby whose primary is no longer readable.
 
     Args:
-        without_tables: although tables are not there, of which nothing can be looked up then.
+        without_tables: go on even if tables are missing.
 
     Raises:
-        ObjectNotInPrerequisiteState: the cluster is no standby.
+        ObjectNotInPrerequisiteState: the cluster is not a standby.
         UndefinedFile: tables are not there (58P01).
     """
     with standby.begin(write=True, in_recovery=True) as connection:
@@ -94,8 +94,7 @@ def promote_without_primary(standby: Cluster, *, without_tables: bool = False) -
 
 
 def accept_restored_catalog(cluster: Cluster, *, without_tables: bool = False) -> FoundInStorage:
-    """Enter what tables have that the catalog does not know of, since it was put back from a
-    backup.
+    """Enter versions of tables that a catalog restored from a backup does not know.
 
     Args:
         without_tables: although tables are not there, of which nothing can be looked up then.
@@ -109,10 +108,10 @@ def accept_restored_catalog(cluster: Cluster, *, without_tables: bool = False) -
 
 
 def _look_up(cluster: Cluster, catalog: Catalog, *, without_tables: bool) -> FoundInStorage:
-    """Enter complete transactions, and note the others, of which the catalog has lost the log.
+    """Enter complete lost transactions, and record the others to be undone.
 
     Args:
-        catalog: of no database; those of all databases are looked at in its transaction.
+        catalog: not bound to a database; its transaction covers all databases.
     """
     connection = catalog.connection
     oids = database_oids(connection)
@@ -135,7 +134,7 @@ def _look_up(cluster: Cluster, catalog: Catalog, *, without_tables: bool) -> Fou
 
 
 def _missing(catalog: Catalog) -> list[Relation]:
-    """Return the tables of a database that have been written and are not there."""
+    """Return the tables of a database that have been written but are missing."""
     relations = load_relations(catalog, relation_oids(catalog, "rm"))
     return [relation for relation in relations.values() if _is_missing(relation)]
 
@@ -167,8 +166,9 @@ def _check_storage(missing: Sequence[Relation]) -> None:
 
 
 class _LostNumbers(dict[int, int]):
-    """Numbers for lost transactions, by those that they had: the lost log may have given their own
-    ones to others, or this one may since."""
+    """New numbers for lost transactions, by their old ones.  The old numbers may have been used for
+    others, in the lost log or since.
+    """
 
     def __init__(self, first: int) -> None:
         super().__init__()
@@ -182,11 +182,11 @@ class _LostNumbers(dict[int, int]):
 def _note_half_done(
     cluster: Cluster, catalog: Catalog, lost: _LostNumbers
 ) -> dict[int, list[Intent]]:
-    """Note the transactions of a database of which nobody can tell whether they are complete, as
-    that of a process that died; what they have written, by their numbers.
+    """Record the transactions of a database whose completeness is unknown as a transaction of a
+    dead process.  Return their writes, by transaction number.
 
-    They become one transaction: what one of them has written another one may have written again, so
-    that they can only be undone together.
+    They become one transaction: they may have overwritten each other's rows, so that they can only
+    be undone together.
     """
     intents: dict[int, list[Intent]] = {}
     stored = _stored_relations(catalog)
@@ -217,11 +217,11 @@ def _note_half_done(
 def _enter_complete(
     cluster: Cluster, catalog: Catalog, undone: Mapping[int, int]
 ) -> Iterator[FoundTable]:
-    """Enter the other commits of the tables of a database, up to those that have to be undone
-    before; and a break where a table does not have the versions that are known.
+    """Enter the other commits of a database's tables, up to commits that must be undone first.
+    Enter a break if a table lacks known versions.
 
     Args:
-        undone: how many transactions have to be, by the OIDs of tables.
+        undone: the number of transactions to undo, by the OIDs of tables.
     """
     database = current_database(catalog)
     for missing in _missing(catalog):
@@ -230,7 +230,7 @@ def _enter_complete(
     for oid, relation in _stored_relations(catalog).items():
         assert relation.storage is not None
         newest = latest_version(relation.storage.location)
-        if newest is None:  # it was never made
+        if newest is None:  # it was never created
             continue
         known = last_logged_version(catalog.connection, oid)
         is_broken = relation_chain(catalog, relation) is Chain.BROKEN
@@ -258,7 +258,8 @@ def _stored_relations(catalog: Catalog) -> dict[int, Relation]:
 
 
 def _note_storage(catalog: Catalog, relation: Relation, commits: list[DeltaCommit]) -> None:
-    """A table, or columns of it, may have been made since: they are there before rows change."""
+    """Record storage that may have been created since: tables and columns exist before rows
+    change."""
     storage = relation.storage
     assert storage is not None
     names = stored_names(storage.location)

@@ -57,11 +57,11 @@ class PublishedTables:
     def publications_from_elsewhere(
         self, names: Sequence[str], known: Collection[tuple[str, str]]
     ) -> list[str]:
-        """Return those of the publications, by name, with tables that subscriptions write into, or
-        parts of which they do, or of which they are parts.
+        """Return the names of publications with tables that subscriptions write into, directly or
+        through their partitions or ancestors.
 
         Args:
-            known: tables that do not matter.
+            known: tables to ignore.
         """
         with self._session.read() as catalog:
             return sorted(
@@ -101,8 +101,9 @@ class PublishedTables:
             return [table_definition(environment, table) for table in tables]
 
     def snapshot(self, schema_name: str, name: str) -> Snapshot:
-        """Fix the LSN and the version of each leaf of a relation, in one transaction of the
-        catalog."""
+        """Return the LSN and the version of each leaf partition of a relation, in one transaction
+        of the catalog.
+        """
         relation = self._relation(schema_name, name)
         with self._session.read() as catalog:
             leaves = leaf_partitions(catalog, relation)
@@ -117,11 +118,11 @@ class PublishedTables:
     def copy(
         self, publications: Sequence[str], schema_name: str, name: str, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
-        """Return the rows to copy: any row filter of the publications lets them pass; `publish`
-        does not matter.
+        """Return the rows to copy: those that satisfy any row filter of the publications.
+        `publish` is ignored.
 
         Raises:
-            UndefinedTable: the relation is not published, or gone.
+            UndefinedTable: the relation is not published, or was dropped.
             ObjectNotInPrerequisiteState: it was replaced since the snapshot (55000).
         """
         enter_foreign_versions(self._session, [int(oid) for oid in snapshot.state["versions"]])
@@ -148,7 +149,7 @@ class PublishedTables:
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
         for leaf in leaves:
             check_copyable(self._session, table, leaf, versions.get(leaf.oid))
-        there = [  # the others had no table then, and so no rows
+        there = [  # the others had no table then, hence no rows
             numbered_as(table.relation, leaf, versions[leaf.oid])
             for leaf in leaves
             if versions.get(leaf.oid) is not None
@@ -161,7 +162,7 @@ class PublishedTables:
         """Return the conditions that policies put on the rows that a copy reads.
 
         Raises:
-            InsufficientPrivilege: there are some, and row_security is off.
+            InsufficientPrivilege: policies exist, and row_security is off.
             FeatureNotSupported: one of them reads tables.
         """
         privileges = self._session.privileges(catalog)
@@ -198,7 +199,7 @@ class PublishedTables:
         return past_snapshot(self._session, schema_name, name, lsn)
 
     def relation_size(self, schema_name: str, name: str) -> int:
-        """Return bytes of the files that a relation's rows are in now."""
+        """Return the size of the files of a relation's current rows, in bytes."""
         relation = self._relation(schema_name, name)
         with self._session.read() as catalog:
             leaves = leaf_partitions(catalog, relation)
@@ -215,8 +216,7 @@ class PublishedTables:
 
 
 def _is_written(catalog: Catalog, relation: Relation) -> bool:
-    """Return whether a subscription writes into a table, or into its partitions or what it is one
-    of."""
+    """Return whether a subscription writes into a table, its partitions or its ancestors."""
     family = {*ancestors_of(catalog, relation.oid), *descendants_of(catalog, relation.oid)}
     return any(subscriptions_of_relation(catalog, relid) for relid in family | {relation.oid})
 
@@ -232,6 +232,6 @@ def _find_table(publication_set: PublicationSet, schema_name: str, name: str) ->
 
 
 def _no_rows(table: TableToCopy) -> str:
-    """Return a copy of a table that nobody has written yet."""
+    """Return the empty copy of a table that was never written."""
     source = replace(numbered_as(table.relation, table.relation), location=None)
     return copied_sql([CopySource(source, table.columns, table.filters)])

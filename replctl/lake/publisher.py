@@ -1,4 +1,4 @@
-"""A database of a cluster as a publisher."""
+"""Present a database of a cluster as a publisher."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from replctl.spark import SharedFeeds
 
 
 class LakePublisher:
-    """The publisher that a session's database is (replication.node.Publisher).
+    """The publisher of a session's database (replication.node.Publisher).
 
     Args:
-        feeds: what others read of its tables, too.
+        feeds: feeds of its tables that several subscriptions share.
     """
 
     def __init__(self, session: Session, feeds: SharedFeeds | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The log of a database of a cluster as far as subscribers read it: its end, its slots."""
+"""The log of a database for its subscribers: its end, and its slots."""
 
 from __future__ import annotations
 
@@ -49,11 +49,10 @@ class PublisherSlots:
         self._session = session
 
     def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
-        """Return the end of the log; what foreign writers have committed is entered first, without
-        Spark.
+        """Return the end of the log.  Commits of other writers are entered first, without Spark.
 
         Raises:
-            PostgresError: one of the tables that are needed cannot be read.
+            PostgresError: a required table cannot be read.
         """
         broken = enter_foreign_versions(self._session)
         if broken and needed:
@@ -72,12 +71,12 @@ class PublisherSlots:
             return digest_at(connection, lsn)
 
     def has_position(self, position: LogPosition) -> bool:
-        """Return whether a position that a subscription remembers is one of the log."""
+        """Return whether a recorded position of a subscription belongs to this log."""
         with self._session.cluster.begin(write=False) as connection:
             return is_in_log(connection, position)
 
     def applied_lsn(self, slot_name: str) -> int | None:
-        """Return how far the subscription of a slot has said to be; 0, if it has not; None, if
+        """Return the LSN that the subscription of a slot has reported; 0 if it has not; None if
         there is no slot.
 
         Raises:
@@ -91,8 +90,9 @@ class PublisherSlots:
         return slot.applied_lsn
 
     def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
-        """Return the end of the log, or by a failover slot what the standbys that
-        synchronized_standby_slots names have of it; a WARNING, if one does not follow."""
+        """Return the end of the log.  For a failover slot, return the position that all standbys in
+        synchronized_standby_slots have reached, with a WARNING if one does not follow.
+        """
         end = self.current_lsn(needed)
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)
@@ -109,12 +109,12 @@ class PublisherSlots:
     def create(
         self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
     ) -> int:
-        """Make a slot at the end of the log, for who subscribes to some publications, in the place
-        of one that was invalidated.
+        """Create a slot at the end of the log for a subscription to some publications.  An
+        invalidated slot of that name is replaced.
 
         Raises:
             DuplicateObject: there is a slot of that name (42710).
-            FeatureNotSupported: a standby is to make a failover slot.
+            FeatureNotSupported: a standby cannot create a failover slot.
             ObjectNotInPrerequisiteState, ConfigurationLimitExceeded: wal_level or
                 max_replication_slots is too low for one more.
         """
@@ -138,11 +138,11 @@ class PublisherSlots:
     def alter(
         self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
     ) -> None:
-        """Change properties of a slot; None leaves one as it is.
+        """Change properties of a slot; None keeps a property.
 
         Raises:
-            UndefinedObject: there is none of that name (42704).
-            ObjectNotInPrerequisiteState, FeatureNotSupported: it is a standby's.
+            UndefinedObject: there is no slot of that name (42704).
+            ObjectNotInPrerequisiteState, FeatureNotSupported: the slot belongs to a standby.
         """
         with self._session.cluster.begin(write=True, in_recovery=True) as connection:
             check_alterable(connection, get_slot(connection, name), failover=bool(failover))
@@ -153,7 +153,7 @@ class PublisherSlots:
 
         Raises:
             UndefinedObject: there is none of that name (42704).
-            ObjectInUse: a process reads it, or stands by (55006).
+            ObjectInUse: a process reads it, or waits to do so (55006).
             ObjectNotInPrerequisiteState: a standby has it from its primary.
         """
         with self._session.cluster.begin(write=True, in_recovery=True) as connection:
@@ -164,10 +164,10 @@ class PublisherSlots:
     def start_replication(
         self, slot_name: str, client: str, application_name: str, publications: Sequence[str]
     ) -> None:
-        """Hold a slot, for the subscription that `client` names, to some publications.
+        """Acquire a slot for the subscription that `client` names, to some publications.
 
         Raises:
-            ObjectInUse: another process does (55006).
+            ObjectInUse: another process holds it (55006).
             TooManyConnections: max_wal_senders others hold slots (53300).
         """
         role = self._session.role_oid
@@ -179,19 +179,22 @@ class PublisherSlots:
             note_publications(connection, slot_name, publications)
 
     def report_end(self, slot_name: str) -> None:
-        """The subscription that holds a slot is at the end of the log."""
+        """Record that the subscription that holds a slot has reached the end of the log."""
         report_walsender(self._session.cluster, slot_name)
 
     def end_replication(self, slot_name: str, *, stays: bool) -> None:
-        """Let go of a slot; who stays is still seen at it, and gives way to others."""
+        """Release a slot.  A process that stays connected is still shown at it, but yields it to
+        others.
+        """
         release_walsender(self._session.cluster, slot_name, stays=stays)
 
     def dismiss(self, slot_name: str, client: str) -> None:
-        """Nobody reads a slot for the subscription that `client` names any more."""
+        """Remove the record that a process reads a slot for the subscription that `client`
+        names."""
         dismiss_walsender(self._session.cluster, slot_name, client)
 
     def position(self, name: str) -> int:
-        """Return the LSN that a slot has confirmed.
+        """Return the confirmed LSN of a slot.
 
         Raises:
             UndefinedObject: there is no such slot (42704).
@@ -208,8 +211,9 @@ class PublisherSlots:
         return slot.confirmed_flush_lsn
 
     def retention(self, slot_name: str) -> list[TableRetention]:
-        """Return what the owners of adopted tables do to what a slot needs, as far as the log has
-        it."""
+        """Return how the owners of adopted tables endanger the versions that a slot needs, as
+        recorded in the log.
+        """
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)
         return [] if slot is None else slot_retention(self._session, slot)

@@ -1,5 +1,6 @@
-"""The difference that a reconcile has found, kept while it is overtaken by others: only the keys
-that they have changed are compared again."""
+"""Keep the difference found by a reconcile.  If other writers commit meanwhile, only the keys that
+they changed are compared again.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A difference, what it may mend, and the versions of the leaves that were compared."""
+    """A difference, the changes allowed for it, and the compared versions of the leaf
+    partitions."""
 
     difference: Staged
     mending: Mending
@@ -35,8 +37,8 @@ class Reconciliation:
     """The differences between a table and the published rows.
 
     Args:
-        stack: keeps them.
-        xid: the transaction that is going to write them.
+        stack: keeps their rows.
+        xid: the transaction that will write them.
     """
 
     def __init__(self, session: Session, stack: ExitStack, xid: int) -> None:
@@ -53,7 +55,7 @@ class Reconciliation:
         relations: Mapping[int, Relation],
         versions: Mapping[int, int | None],
     ) -> Staged:
-        """Return where a table differs from the published rows now.
+        """Return the current difference between a table and the published rows.
 
         Args:
             rows: the query of the published rows.
@@ -79,8 +81,9 @@ class Reconciliation:
     def _foreign_changes(
         self, table: ReplicatedTable, mending: Mending, relations: Mapping[int, Relation]
     ) -> list[ForeignChanges] | None:
-        """Return what others have done since the last comparison; None if everything has to be
-        compared again: rows are not matched by a key, or others have changed the schema."""
+        """Return the changes of others since the last comparison.  None if everything must be
+        compared again, because rows are not matched by a key or the schema changed.
+        """
         found = self._found
         assert found is not None
         if not table.target.key or not _is_narrower(mending, found.mending):
@@ -109,7 +112,8 @@ class Reconciliation:
 
 
 def _is_narrower(mending: Mending, earlier: Mending) -> bool:
-    """Return whether what may be mended is a part of what might be before, so that rows can be
-    left out."""
+    """Return whether the allowed changes are a subset of those allowed before, so that rows can be
+    removed from the old difference.
+    """
     may_narrow = earlier.deletes == () and mending.deletes is not None
     return mending.updates == earlier.updates and (mending.deletes == earlier.deletes or may_narrow)

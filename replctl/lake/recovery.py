@@ -1,4 +1,4 @@
-"""Recovery: the transactions of dead processes are finished, or undone."""
+"""Recovery: finish or undo the transactions of dead processes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from replctl.session import Session
 
 
 def recover(session: Session, relids: Sequence[int] | None = None) -> None:
-    """Finish or undo the transactions of dead processes that touch `relids`; without them, the
-    blocks of the database, which may have changed definitions.  On a standby the primary does.
+    """Finish or undo the transactions of dead processes that touch `relids`; without `relids`, the
+    blocks of the database, which may have changed definitions.  Do nothing on a standby: its
+    primary recovers.
 
-    What cannot be undone in other tables stays, and stops only who uses these.
+    Changes of other tables that cannot be undone stay, and only stop users of these tables.
 
     Raises:
-        PostgresError: it cannot be undone in one of `relids`.
+        PostgresError: the changes of one of `relids` cannot be undone.
     """
     cluster = session.cluster
     if cluster.is_in_recovery:
@@ -61,7 +62,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
 
 
 def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
-    """Undo those of some blocks, of whatever databases, whose processes are dead, as `recover`."""
+    """Undo the blocks of dead processes among some blocks of any database, as `recover`."""
     dead = [block for block in blocks if not session.cluster.is_alive(block.backend)]
     if not dead or session.cluster.is_in_recovery:
         return
@@ -70,7 +71,7 @@ def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
 
 
 def undo_or_leave(session: Session, xid: int) -> None:
-    """Undo a transaction; if that fails too, its tables' next user does it."""
+    """Undo a transaction.  If that fails, leave it to the next user of its tables."""
     try:
         _undo(session, xid)
     except PostgresError as error:
@@ -80,8 +81,9 @@ def undo_or_leave(session: Session, xid: int) -> None:
 
 
 def _disown_abandoned(cluster: Cluster) -> None:
-    """Leave the transactions that this process could not undo to whoever uses their tables next,
-    once the catalog can be written again."""
+    """Mark the transactions that this process could not undo as abandoned, as soon as the catalog
+    is writable again.  The next user of their tables undoes them.
+    """
     for xid in list(cluster.abandoned):
         with cluster.begin(write=True) as connection:
             disown(connection, xid)
@@ -89,12 +91,11 @@ def _disown_abandoned(cluster: Cluster) -> None:
 
 
 def _end_abandoned(session: Session, xid: int, backend: str) -> None:
-    """End the transaction of a process that died: commit it if all that it does is there, else undo
-    it.  Do nothing if its process has ended it, or another process has, since it was seen in
-    progress.
+    """End the transaction of a dead process: commit it if all its changes are present, else undo
+    it. Do nothing if some process has ended it in the meantime.
 
     Args:
-        backend: the process, which is known to be dead: it ends nothing any more.
+        backend: the process, which is known to be dead.
     """
     with session.cluster.lock("recovery"):
         with session.cluster.begin(write=False) as connection:
@@ -126,11 +127,11 @@ def _end_in_progress(session: Session, xid: int) -> None:
 
 
 def _undo(session: Session, xid: int) -> None:
-    """Take back what a transaction has written and defined, and forget it."""
+    """Undo the writes and definitions of a transaction, and remove it."""
     cluster = session.cluster
     relations = undo_commits(session, xid)
     with cluster.write(session.database_oid) as catalog:
-        # First: what others have committed within the transaction comes before what they did since
+        # First, so that commits of others within the transaction come before their later ones
         take_back(catalog, xid)
         bequeath(catalog, xid)
         for relation in relations.values():
@@ -142,8 +143,9 @@ def _undo(session: Session, xid: int) -> None:
 
 
 def _undo_tables(session: Session, xid: int, relids: Collection[int]) -> None:
-    """Take back what the transaction of a dead process has written into some tables; for the
-    others, of which one cannot be read, it stays to be undone."""
+    """Undo the writes of a dead process's transaction in some tables.  It stays to be undone in the
+    others, one of which is unreadable.
+    """
     relations = undo_commits(session, xid, only=relids)
     with session.cluster.write(session.database_oid) as catalog:
         for relation in relations.values():

@@ -1,4 +1,4 @@
-"""Relations as a subscriber sees them, and the filters that decide their rows."""
+"""Describe relations and their row filters for a subscriber."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replctl.spark import SentColumn, untranslatable
 
 
 def remote_relation(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
-    """Return a relation as a subscriber sees it, with the columns that are published."""
+    """Return the description of a relation for a subscriber, with its published columns."""
     columns = tuple(
         RemoteColumn(column.name, column.type, column.typmod)
         for column in relation.columns
@@ -32,7 +32,7 @@ def remote_relation(relation: Relation, attnums: Sequence[int]) -> RemoteRelatio
 
 
 def remote_table(table: TableToCopy) -> RemoteRelation:
-    """Return a relation as it is copied, and what is published of its changes."""
+    """Return the description of a relation for a copy, with the published actions."""
     return replace(
         remote_relation(table.relation, table.columns),
         filters=applied_filters(table.relation, [table.filters]),
@@ -41,7 +41,8 @@ def remote_table(table: TableToCopy) -> RemoteRelation:
 
 
 def remote_changes(published: PublishedRelation) -> RemoteRelation:
-    """Return a relation as its changes are sent; rows come by INSERT and UPDATE."""
+    """Return the description of a relation for its changes.  New rows arrive by INSERT and
+    UPDATE."""
     added = [
         filters
         for action, filters in published.filters.items()
@@ -65,7 +66,7 @@ def relation_name(relation: Relation) -> tuple[str, str]:
 
 
 def check_filters(session: Session, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
-    """Refuse what cannot be evaluated exactly before a row is read."""
+    """Refuse row filters that cannot be evaluated exactly, before any row is read."""
     for row_filter in filters:
         problem = untranslatable(row_filter)
         if problem is not None:

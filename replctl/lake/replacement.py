@@ -1,8 +1,8 @@
-"""Commits that put other rows in the place of a table's: RESTORE, CREATE OR REPLACE TABLE, CLONE,
-and overwrites of the whole table.
+"""Detect commits that replace all rows of a table: RESTORE, CREATE OR REPLACE TABLE, CLONE, and
+overwrites of the whole table.
 
-Delta's protocol, section "Commit Provenance Information", leaves the operation to the writer; its
-names are those of `DeltaOperations` in Delta, and of delta-rs.
+Delta's protocol, section "Commit Provenance Information", lets the writer choose the name of the
+operation.  The names here are those of `DeltaOperations` in Delta, and of delta-rs.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import DeltaCommit, read_actions
 
-#: Operations that replace all rows, whatever their parameters say.
+#: Operations that replace all rows, whatever their parameters.
 _REPLACING = ("RESTORE", "CLONE")
 _REPLACE_TABLE = ("REPLACE TABLE", "CREATE OR REPLACE TABLE")
-#: Operations that do so if they say that they overwrite: the parameter, and its value.
+#: Operations that replace all rows if a parameter has this value.
 _OVERWRITING = {
     "WRITE": ("mode", "overwrite"),
     "CREATE TABLE": ("mode", "overwrite"),
     "CREATE TABLE AS SELECT": ("mode", "overwrite"),
     "STREAMING UPDATE": ("outputMode", "complete"),
 }
-#: Operations that change rows one by one, or none.
+#: Operations that change single rows, or none.
 _CHANGING = frozenset(
     {"DELETE", "UPDATE", "MERGE", "TRUNCATE", "OPTIMIZE", "REORG", "CONVERT", "VACUUM END"}
 )
-#: Parameters that leave the rows that they do not name.
+#: Parameters that limit an operation to some rows.
 _BOUNDS = ("predicate", "replaceOnCond", "replaceUsingCols", "isDynamicPartitionOverwrite")
 _NO_BOUND = ("", "[]", "true", "false")
 
 
 def replacement(location: str, commit: DeltaCommit) -> str | None:
-    """Return what a commit that replaces all rows of a table has done, as the end of a sentence;
-    None for every other commit.
+    """Return a description of a commit that replaces all rows of a table, as the end of a sentence;
+    None for other commits.
 
-    Without an operation that is known, the commit's files say it: it removes all files that the
-    table had, and adds others.
+    If the operation is unknown, the files decide: the commit removes all files of the table and
+    adds others.
     """
     if not commit.changes_data:
         return None
@@ -49,7 +49,7 @@ def replacement(location: str, commit: DeltaCommit) -> str | None:
 
 
 def replaces_rows(operation: str, parameters: Mapping[str, Any]) -> bool | None:
-    """Return whether an operation replaces all rows of its table; None, if that is not known.
+    """Return whether an operation replaces all rows of its table; None if unknown.
 
     (WRITE, {`mode`: Overwrite})  ->  True
     (WRITE, {`mode`: Overwrite, `predicate`: `id > 3`})  ->  False
@@ -69,7 +69,8 @@ def replaces_rows(operation: str, parameters: Mapping[str, Any]) -> bool | None:
 
 
 def _is_bounded(parameters: Mapping[str, Any]) -> bool:
-    """Return whether an overwrite replaces only some rows: not, if its condition is always true."""
+    """Return whether an overwrite replaces only some rows.  False if its condition is always
+    true."""
     said = {name: str(parameters.get(name) or "").strip().lower() for name in _BOUNDS}
     if said.pop("isDynamicPartitionOverwrite") == "true":
         return True
@@ -96,6 +97,6 @@ def _replaces_files(location: str, version: int) -> bool:
         return False
     try:
         before = {body["path"] for body in files_at(location, version - 1)}
-    except ObjectNotInPrerequisiteState:  # the log does not say it any more
+    except ObjectNotInPrerequisiteState:  # the log no longer says it
         return False
     return before <= removed - added

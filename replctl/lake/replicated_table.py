@@ -1,4 +1,4 @@
-"""A subscriber's table while changes of a published relation are written into it."""
+"""Apply changes of a published relation to a subscriber's table."""
 
 from __future__ import annotations
 
@@ -47,26 +47,27 @@ if TYPE_CHECKING:
 
 @dataclass
 class ReplicatedTable:
-    """A table and the published relation that it has the name of.
+    """A table and the published relation of the same name.
 
     Attributes:
         session: the subscriber's database.
         relation: the table.
-        family: the partition tree that it stands in.
+        family: its partition tree.
         remote: the published relation.
         role: OID of the role that writes the table.
-        done: tables into which the batch is written already, each with its version before that.
-        is_emptied: the table is going to be emptied before the changes.
-        is_replaced: the rows that are there are going to be replaced; they count for nothing.
-        denied_actions: what the subscription may not do to the table, of I, U, D, and why.
-        is_trial: what comes of the changes is not going to be written: no values are taken from
-            sequences for it.
-        versions: of tables that are read at a version, by OID; the others are read as they are.
-        locked_versions: the versions that tables had when they were locked, by OID.
-        target, sent: the table and the published columns, as Spark's jobs know them.
+        done: tables that the batch has already written, each with its version before that.
+        is_emptied: the table will be emptied before the changes.
+        is_replaced: the existing rows will be replaced, and are ignored.
+        denied_actions: the actions among I, U, D that the subscription may not perform on the
+            table, and why.
+        is_trial: the outcome will not be written, so that no values are taken from sequences.
+        versions: the versions of tables that are read at a version, by OID; other tables are read
+            at their newest version.
+        locked_versions: the versions of the tables when they were locked, by OID.
+        target, sent: the table and the published columns, for Spark's jobs.
 
     Raises:
-        ObjectNotInPrerequisiteState: the table lacks a column that is sent (55000).
+        ObjectNotInPrerequisiteState: the table lacks a sent column (55000).
     """
 
     session: Session
@@ -96,12 +97,12 @@ class ReplicatedTable:
 
     @property
     def has_no_own_columns(self) -> bool:
-        """Return whether all columns are sent, or generated."""
+        """Return whether all columns are sent or generated."""
         columns = self.target.columns
         return all(c.sent is not None or c.generated is not None for c in columns)
 
     def isolated_positions(self, changes: RelationChanges) -> set[int]:
-        """Return the changes that have to be applied without those of other transactions."""
+        """Return the positions of changes that must be applied without other transactions."""
         if not self.target.key:
             return set(changes.positions)
         sent = [self.target.column(attnum).sent for attnum in self.target.key]
@@ -113,7 +114,7 @@ class ReplicatedTable:
 
     @contextmanager
     def copied(self, rows: Rows) -> Iterator[TableOutcome]:
-        """Yield what a copy adds, or puts in the place of all rows.
+        """Yield the outcome of a copy, which adds rows or replaces all rows.
 
         Args:
             rows: the query of the rows to copy.
@@ -129,10 +130,10 @@ class ReplicatedTable:
 
     @contextmanager
     def reconciled(self, difference: Staged) -> Iterator[TableOutcome]:
-        """Yield what makes the table equal to the published rows.
+        """Yield the outcome that makes the table equal to the published rows.
 
         Args:
-            difference: where it differs from them.
+            difference: the difference from the published rows.
 
         Raises:
             ReplicationConflict: the table does not take a row, or several have one key.
@@ -151,7 +152,7 @@ class ReplicatedTable:
             yield TableOutcome(self, outcome, spark.jobs.leaf_changes(outcome))
 
     def count_unpublished(self, rows: Rows, scope: Scope) -> UnpublishedRows:
-        """Return how many rows the publisher does not send, those in a scope and all."""
+        """Return how many rows the publisher does not send: within a scope, and in total."""
         filters = None if scope.problem is not None else scope.filters
         engine = self.session.engine()
         in_scope, total = spark.jobs.count_unpublished(
@@ -161,11 +162,12 @@ class ReplicatedTable:
 
     @contextmanager
     def changed(self, changes: RelationChanges, first: int, last: int) -> Iterator[TableOutcome]:
-        """Yield what the changes at positions from `first` to `last` do.
+        """Yield the outcome of the changes at positions from `first` to `last`.
 
         Raises:
             ReplicationConflict: one of them does not fit.
-            ObjectNotInPrerequisiteState: rows to change cannot be found in the table (55000).
+            ObjectNotInPrerequisiteState: the table does not allow finding the rows to change
+                (55000).
         """
         with ExitStack() as stack:
             try:
@@ -178,10 +180,10 @@ class ReplicatedTable:
     def _outcome(
         self, changes: RelationChanges, first: int, last: int, *, is_prefix: bool = False
     ) -> Iterator[Outcome]:
-        """Yield what changes do, if the table takes them.
+        """Yield the outcome of changes after checking that the table can take them.
 
         Args:
-            is_prefix: they are looked at for the row that the last of them makes.
+            is_prefix: only the row made by the last of them matters.
         """
         engine = self.session.engine()
         rows = _staged(changes.rows)
@@ -191,7 +193,9 @@ class ReplicatedTable:
             if summary.actions & {"U", "D"}:
                 self._check_updatable(converted, first, last)
             hidden = () if is_prefix else summary.violating_positions
-            for position in hidden:  # unless the row to update is missing, it is made, and fails
+            for (
+                position
+            ) in hidden:  # the row is made and fails, unless the row to update is missing
                 with self._outcome(changes, first, position, is_prefix=True):
                     pass
             others = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
@@ -204,7 +208,7 @@ class ReplicatedTable:
                 yield outcome
 
     def _check_privileges(self, converted: Staged, first: int, last: int) -> None:
-        """Check whether the subscription may do all that is to be done (TargetPrivilegesCheck)."""
+        """Check that the subscription may perform all actions (TargetPrivilegesCheck)."""
         if not self.denied_actions:
             return
         denied = "".join(self.denied_actions)
@@ -232,8 +236,9 @@ class ReplicatedTable:
     def _located(
         self, changes: RelationChanges, first: int, last: int, error: DataError
     ) -> ReplicationConflict:
-        """Return where a value or an expression fails: the first change that fails without those
-        after it."""
+        """Return the first change whose value or expression fails: the first that fails without the
+        later ones.
+        """
         positions = sorted(p for p in changes.positions if first <= p <= last)
         low, high = 0, len(positions) - 1
         while low < high:
@@ -256,9 +261,10 @@ class ReplicatedTable:
         return ReplicationConflict(position, error, name, Action(action).name, column)
 
     def _with_taken_values(self, count: Callable[[], int]) -> Target:
-        """Return the target, with a value for each of `count()` new rows taken from the sequences
-        in its defaults."""
-        columns, counted = [], cache(count)  # only where there is something to take
+        """Return the target with values from the sequences in its defaults, one for each of
+        `count()` new rows.
+        """
+        columns, counted = [], cache(count)  # only if a default uses a sequence
         sequences = self.session.sequences
         take = sequences.upcoming if self.is_trial else sequences.take
         for column in self.target.columns:
@@ -285,14 +291,14 @@ class ReplicatedTable:
         Args:
             keys: unique indexes that rows may violate.
             first: the position of the first change.
-            is_reconciled: a conflict of the key is one between published rows.
+            is_reconciled: a conflict of the key is between two published rows.
         """
         self._check_identity(outcome, first)
         problem = spark.jobs.first_problem(self.session.engine(), outcome, keys)
         if problem is not None:
             action = Action(problem.action)
             sent = {c.name for c in self.target.columns if c.sent is not None}
-            with self.session.read() as catalog:  # of an UPDATE, what is sent is what is assigned
+            with self.session.read() as catalog:  # an UPDATE assigns the sent columns
                 supplied = sent if action is Action.UPDATE else ()
                 reader = RowReader(Privileges(catalog, self.role), supplied)
                 if is_reconciled and problem.kind == "key":
@@ -309,14 +315,14 @@ class ReplicatedTable:
             )
 
     def _failing_column(self, problem: Problem) -> str:
-        """Return the column whose value its domain does not have, or ''."""
+        """Return the column whose value its domain does not allow, or ''."""
         tests = self.target.domain_tests
         if problem.kind != "check" or problem.number >= len(tests):
             return ""
         return self.target.column(tests[problem.number].attnum).name
 
     def _check_identity(self, outcome: Outcome, position: int) -> None:
-        """Check that rows that are changed can keep their values of Delta's identity columns.
+        """Check that changed rows can keep the values of Delta's identity columns.
 
         Raises:
             ReplicationConflict: they cannot.
@@ -349,7 +355,7 @@ def _conflict_type(problem: Problem, action: Action) -> ConflictType | None:
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """The rows that are going to be written into a table: its leaves by their number."""
+    """The rows to write into a table, with its leaf partitions by number."""
 
     table: ReplicatedTable
     outcome: Outcome
@@ -357,7 +363,7 @@ class TableOutcome:
 
     @property
     def changed_leaves(self) -> list[int]:
-        """The numbers of the leaves that change."""
+        """The numbers of the leaf partitions that change."""
         return [
             number
             for number, change in enumerate(self.leaf_changes)
@@ -370,7 +376,7 @@ class TableOutcome:
 
     @property
     def paths(self) -> set[WritePath]:
-        """How the leaves that change are going to be written."""
+        """The write paths of the leaf partitions that change."""
         return {
             spark.jobs.write_path(self.outcome, self.leaf_changes[number])
             for number in self.changed_leaves
@@ -382,30 +388,31 @@ class TableOutcome:
 
     @property
     def missing(self) -> dict[ConflictType, int]:
-        """How many changes have found no row."""
+        """The number of changes that found no row."""
         updates, deletes = self.outcome.missing_rows
         return {ConflictType.UPDATE_MISSING: updates, ConflictType.DELETE_MISSING: deletes}
 
     @property
     def row_counts(self) -> RowCounts:
-        """How many rows of the table change, whether they are written already or not; those that
-        a copy replaces are not counted."""
+        """The number of rows that change, written already or not.  Rows that a copy replaces are
+        not counted.
+        """
         return RowCounts(*self.outcome.changed_rows)
 
     @property
     def changes_keys(self) -> bool:
-        """Return whether images of its updates have to be paired by row."""
+        """Return whether images of its updates must be paired by row id."""
         return self.outcome.moves_keys or self.outcome.matching != "key"
 
     def leaf_relid(self, number: int) -> int:
-        """Return the OID of a leaf."""
+        """Return the OID of a leaf partition."""
         return self.table.target.leaves[number].relid
 
     def write(self, number: int, relations: Mapping[int, Relation], note: CommitNote) -> None:
         """Write the rows of one leaf.
 
         Args:
-            relations: the tables as they are now, with all their columns in storage.
+            relations: the tables in their current state, with all their columns in storage.
         """
         table = self.table
         family = {**table.family, **relations}
@@ -421,7 +428,7 @@ class TableOutcome:
 
 
 def _restore_properties(session: Session, leaf: Relation) -> None:
-    """Give a table of replctl's own the properties back that another program has taken from it."""
+    """Set again the properties that another program has removed from a table of replctl."""
     storage = leaf.storage
     if storage is None or storage.is_adopted or latest_version(storage.location) is None:
         return
@@ -435,7 +442,7 @@ def written_leaves(
     targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> dict[int, int | None]:
-    """Return those of a batch's targets that it is written into, with their versions before.
+    """Return the targets that a batch has written, with their versions before.
 
     Args:
         targets: version before and step by OID.
@@ -451,8 +458,7 @@ def undone_leaves(
     targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> set[int]:
-    """Return those that it was written into, and that is undone: another write needs another
-    step."""
+    """Return the targets that were written and then undone: writing them again needs a new step."""
     steps = _written_steps(session, tables, targets, application)
     return {relid for relid, is_undone in steps.items() if is_undone}
 
@@ -463,7 +469,7 @@ def _written_steps(
     targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> dict[int, bool]:
-    """Return the targets whose step is in the table's log, each with whether it was undone."""
+    """Return the targets whose step is in the table's log, and whether each was undone."""
     result: dict[int, bool] = {}
     for relid, (version, step) in targets.items():
         storage = tables[relid].storage if relid in tables else None
@@ -484,17 +490,17 @@ def _written_steps(
 def first_action(
     session: Session, changes: RelationChanges, first: int, last: int
 ) -> tuple[int, str] | None:
-    """Position and action of the first change of a range that is sent, if there is one."""
+    """Return position and action of the first change sent in a range, or None."""
     return spark.jobs.first_action(session.engine(), _staged(changes.rows), first, last)
 
 
 def count_actions(
     session: Session, changes: RelationChanges, first: int, last: int
 ) -> dict[str, int]:
-    """Return how many changes of each action are sent in a range."""
+    """Return the number of changes of each action sent in a range."""
     return spark.jobs.count_actions(session.engine(), _staged(changes.rows), first, last)
 
 
 def _staged(rows: Rows) -> Staged:
-    """Return the changes that a publisher of ours has decoded."""
+    """Return the changes decoded by a publisher of this kind."""
     return cast("Staged", rows)

@@ -1,4 +1,4 @@
-"""Tables that a subscription with resync = auto reconciles by itself."""
+"""Reconcile tables automatically (subscriptions with resync = auto)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _NOT_OWN = "Others have changed rows of the table, so it is not reconciled witho
 def objection(
     session: Session, subscription: Subscription, member: SubscriptionRelation
 ) -> str | None:
-    """Return why a table is not reconciled without being asked; None if it may be.
+    """Return why a table may not be reconciled automatically; None if it may.
 
-    What others have done to it so far is entered first.
+    Commits of others are entered first.
     """
     with session.read() as catalog:
         root = load_relations(catalog, [member.relid])[member.relid]
@@ -58,9 +58,9 @@ def begin_again(
     """Let the next synchronization of a table begin with state i.
 
     Args:
-        member: as it is now; it has no copy, or batch of changes, that is written in part.
-        method: what its copy does to the rows that are there.
-        deletion: what is said of rows to delete.
+        member: its current state, without a partly written copy or batch.
+        method: how its copy treats existing rows.
+        deletion: the rule for rows to delete.
     """
     new = replace(
         member,
@@ -78,10 +78,10 @@ def begin_again(
 def check_ownership(
     subscription: Subscription, relation: Relation, ownership: RowOwnership
 ) -> None:
-    """Check that a table that is reconciled by itself still has the subscription's rows only.
+    """Check that an automatically reconciled table still has only rows of the subscription.
 
     Raises:
-        ObjectNotInPrerequisiteState: it has not (55000).
+        ObjectNotInPrerequisiteState: it has others (55000).
     """
     if not ownership.is_own:
         raise ObjectNotInPrerequisiteState(
@@ -94,7 +94,7 @@ def check_ownership(
 def check_loss(
     session: Session, subscription: Subscription, table: ReplicatedTable, difference: Staged
 ) -> None:
-    """Check that a table that is reconciled by itself does not lose too many rows.
+    """Check that an automatically reconciled table does not lose too many rows.
 
     Raises:
         ObjectNotInPrerequisiteState: it would (55000).

@@ -1,6 +1,7 @@
-"""Slots that lose what they need: to max_slot_wal_keep_size, which ends the slot; or to the
-retention of tables whose owners clean them, which stops the subscriptions of these tables until
-they are copied again."""
+"""Detect slots that lose required versions.  max_slot_wal_keep_size invalidates a slot.  If the
+owner of an adopted table removes versions, the subscriptions of that table stop until it is copied
+again.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +33,23 @@ from replctl.session import Session
 
 @dataclass(frozen=True, slots=True)
 class _TableOutlook:
-    """A table with changes that a slot has still to send, what it is published as, and how long
-    they can be read."""
+    """A table with changes that a slot must still send, the relation as which it is published, and
+    how long the changes stay readable.
+    """
 
     relation: Relation
     published_as: Relation
     outlook: Outlook
 
 
-#: The part of a table's retention after which a slot that has not moved is warned of.
+#: The fraction of a table's retention after which an unmoved slot causes a warning.
 _ALARM = 0.8
 
 
 def invalidate_slots(session: Session) -> None:
-    """Invalidate slots that hold back more than max_slot_wal_keep_size, with a WARNING for each;
-    another for those that are close to it."""
+    """Invalidate slots that hold back more than max_slot_wal_keep_size, with a WARNING for each.
+    Warn also of slots close to the limit.
+    """
     limits = WalLimits.of(session.setting)
     with session.cluster.begin(write=True) as connection:
         held = held_slots(session.cluster, connection)
@@ -75,8 +78,9 @@ def invalidate_slots(session: Session) -> None:
 
 
 def check_slot(session: Session, slot: ReplicationSlot) -> ReplicationSlot:
-    """Say that a slot is about to lose what it needs, and note what the owners of adopted tables
-    have removed of that; the slot as it is then."""
+    """Warn if a slot is about to lose required versions, and record versions that owners have
+    removed. Return the slot's new state.
+    """
     if slot.invalidation_reason is not None:
         return slot
     with session.cluster.begin(write=False) as connection:
@@ -94,7 +98,7 @@ def check_slot(session: Session, slot: ReplicationSlot) -> ReplicationSlot:
 
 
 def check_slots(session: Session) -> None:
-    """As `check_slot`, for all slots of the database."""
+    """Check all slots of the database as `check_slot`."""
     with session.read() as catalog:
         slots = list_slots(catalog.connection)
     for slot in slots:
@@ -103,8 +107,9 @@ def check_slots(session: Session) -> None:
 
 
 def update_slots(session: Session) -> None:
-    """Note for all slots what the owners of adopted tables have done to what they need: wal_status
-    tells it."""
+    """Record for all slots the required versions that owners of adopted tables have removed;
+    wal_status shows it.
+    """
     with session.cluster.begin(write=False) as connection:
         slots = [slot for slot in list_slots(connection) if slot.is_logical]
         if not slots or not has_adopted_tables(connection):
@@ -147,15 +152,18 @@ def _note(
 
 
 def _status(outlooks: Sequence[Outlook], now: float) -> str | None:
-    """Return what the retention of adopted tables makes of a slot's wal_status; None: nothing."""
+    """Return the wal_status that follows from the retention of adopted tables; None if it has no
+    effect.
+    """
     if any(outlook.is_lost for outlook in outlooks):
         return "lost"
     return "unreserved" if any(outlook.is_over(now) for outlook in outlooks) else None
 
 
 def slot_retention(session: Session, slot: ReplicationSlot) -> list[TableRetention]:
-    """Return what the owners of adopted tables have done, or may do at some time, to what a slot
-    needs: by table, as it is published."""
+    """Return, by published table, how owners of adopted tables have removed, or may remove,
+    versions that a slot needs.
+    """
     if slot.invalidation_reason is not None:
         return []
     found: dict[tuple[str, str], Outlook] = {}
@@ -178,8 +186,9 @@ def slot_retention(session: Session, slot: ReplicationSlot) -> list[TableRetenti
 
 
 def _outlooks(session: Session, slot: ReplicationSlot, now: float) -> list[_TableOutlook]:
-    """Return the adopted tables whose changes a slot has still to send, and how long these can be
-    read.  Tables that cannot be read are left out: they stop what needs them."""
+    """Return the adopted tables whose changes a slot must still send, and how long these stay
+    readable.  Unreadable tables are left out: they stop the statements that need them.
+    """
     with session.read() as catalog:
         published = _published(catalog, slot)
         broken = entries_between(
@@ -209,8 +218,9 @@ def _outlooks(session: Session, slot: ReplicationSlot, now: float) -> list[_Tabl
 
 
 def _published(catalog: Catalog, slot: ReplicationSlot) -> Callable[[Relation], Relation | None]:
-    """Return what a slot sends changes of a table as, None if it does not; every table as itself,
-    if nobody knows what the slot is for."""
+    """Return the relation as which a slot sends changes of a table; None if it sends none.  If the
+    slot's publications are unknown, every table is sent as itself.
+    """
     if slot.publications is None:
         return lambda relation: relation
     publications = PublicationSet.of_names(catalog, slot.publications)
@@ -218,7 +228,7 @@ def _published(catalog: Catalog, slot: ReplicationSlot) -> Callable[[Relation], 
     def published_as(relation: Relation) -> Relation | None:
         try:
             found = publications.changes_of(relation)
-        except FeatureNotSupported:  # the publications do not agree about its columns
+        except FeatureNotSupported:  # the publications list different columns
             return relation
         return None if found is None else found.published_as
 

@@ -1,8 +1,8 @@
-"""When the owner's retention takes changes of an adopted table that are still to be read.
+"""Estimate when the owner's retention removes changes of an adopted table that must still be read.
 
 Delta cleans a log by the age of its commits (`delta.logRetentionDuration`), at its next checkpoint.
-VACUUM takes a file when its remove action is older than `delta.deletedFileRetentionDuration`, and a
-file of changes when it is that old itself.  A file that the table still has is not taken.
+VACUUM removes a file when its remove action is older than `delta.deletedFileRetentionDuration`, and
+a change file when the file itself is that old.  Current files of the table are kept.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ LOG, FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
 _DEFAULTS = {LOG: "interval 30 days", FILES: "interval 1 week"}
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _INTERVAL = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
-#: Versions that are looked at: what comes later is taken later.
+#: Number of versions to examine: later ones are removed later.
 _MOST_VERSIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """How long changes of a table can be read.
+    """The time for which changes of a table stay readable.
 
     Attributes:
         is_lost: some are gone already.
-        until: when the first of them may be taken, in seconds since 1970; None: not yet foreseen.
-        setting: the table's property that says so.
-        retention: its seconds.
+        until: when the first of them may be removed, in seconds since 1970; None: unknown.
+        setting: the table's property that decides.
+        retention: its value in seconds.
     """
 
     is_lost: bool
@@ -40,25 +40,25 @@ class Outlook:
     retention: float = 0.0
 
     def is_before(self, other: Outlook) -> bool:
-        """Return whether this is worse."""
+        """Return whether this outlook ends before another one."""
         if self.is_lost or other.is_lost:
             return self.is_lost and not other.is_lost
         return self.until is not None and (other.until is None or self.until < other.until)
 
     def is_over(self, now: float) -> bool:
-        """Return whether they may be taken at any moment."""
+        """Return whether the changes may be removed at any moment."""
         return self.until is not None and now >= self.until
 
     def is_near(self, now: float, part: float) -> bool:
-        """Return whether more than a part of the retention is over."""
+        """Return whether more than a given fraction of the retention has passed."""
         return self.until is not None and self.until - now < (1 - part) * self.retention
 
 
 def outlook(location: str, first: int, time: float, now: float) -> Outlook:
-    """Return how long the changes of a table from a version on can be read.
+    """Return how long the changes of a table from a version on stay readable.
 
     Args:
-        time: of that version, in seconds since 1970.
+        time: the time of that version, in seconds since 1970.
 
     Raises:
         PostgresError: the table's log cannot be read.
@@ -73,13 +73,13 @@ def outlook(location: str, first: int, time: float, now: float) -> Outlook:
         ends.append((time + retentions[LOG], LOG))
     until, setting = min(ends, default=(None, ""))
     found = Outlook(False, until, setting, retentions.get(setting, 0.0))
-    # Looking for all files takes long where they are far away
+    # Checking all files takes long on remote storage
     asked = [version for version, _actions in read] if found.is_over(now) else [first]
     return found if all(has_changes(location, version) for version in asked) else Outlook(True)
 
 
 def retention_of(properties: Mapping[str, str]) -> dict[str, float]:
-    """Return the seconds of the retentions that bound for how long a table can be read."""
+    """Return the retentions, in seconds, that limit how long a table stays readable."""
     found = {name: seconds(properties.get(name, text)) for name, text in _DEFAULTS.items()}
     if properties.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
         del found[LOG]
@@ -87,8 +87,8 @@ def retention_of(properties: Mapping[str, str]) -> dict[str, float]:
 
 
 def _taken_since(read: Iterable[tuple[int, list[dict[str, Any]]]], time: float) -> Iterable[float]:
-    """Yield since when files that some versions need count as not the table's any more, in seconds
-    since 1970.
+    """Yield the times, in seconds since 1970, at which files required by some versions were removed
+    from the table.
 
     Args:
         read: the versions, with their actions.
@@ -117,7 +117,7 @@ def seconds(interval: str) -> float:
 
 
 def shown(length: float) -> str:
-    """Return a length of time in its largest unit that fits: 90000  ->  `1 day`"""
+    """Return a duration in its largest unit: 90000  ->  `1 day`"""
     for unit in ("day", "hour", "minute", "second"):
         amount = int(length // _UNITS[unit])
         if amount:

@@ -1,5 +1,6 @@
-"""The one policy for what another writer of a Delta table has overtaken: the same again, on what
-the table has then."""
+"""The only retry policy for writes that lost against another writer of a Delta table: repeat them
+on the new version.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from replctl.errors import SerializationFailure
 T = TypeVar("T")
 
 _ATTEMPTS = 6
-_FIRST_PAUSE = 0.05  # seconds; each pause is about twice as long as the one before
+_FIRST_PAUSE = 0.05  # seconds; each pause is about twice the previous one
 
 
 def repeated(action: Callable[[], T]) -> T:
-    """Do something that leaves nothing behind when it is overtaken, until it is not.
+    """Repeat an action, which leaves nothing behind when it is overtaken, until it succeeds.
 
     Raises:
-        SerializationFailure: it has been overtaken each time (40001).
+        SerializationFailure: it was overtaken each time (40001).
     """
     for attempt in range(_ATTEMPTS - 1):
         try:

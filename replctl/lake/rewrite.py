@@ -1,10 +1,9 @@
-"""Columns whose type changes get a new column in storage, filled from the old one; so do columns
-that are added with a default that each row computes.
+"""Rewrite columns: a column whose type changes gets a new column in storage, filled from the old
+one. So does a column added with a default that is computed for each row.
 
-The table is written in commits that are not decoded: a rewrite is no change of rows.  The old
-column stays, for changes that are still to be decoded, and for ROLLBACK; until the definition that
-names the new one is committed, nobody reads that, so that a process that dies leaves only a column
-behind that no relation has.
+The commits of a rewrite are not decoded, because no row changes.  The old column stays for changes
+that must still be decoded, and for ROLLBACK.  The new column is not read before the definition that
+names it is committed, so that a dead process only leaves an unused column behind.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ class ColumnRewrite:
     """A column's new values.
 
     Attributes:
-        attnum, name, type, typmod: the column as it is going to be.
-        value: Spark SQL for the value, of the columns that the table has in storage.
+        attnum, name, type, typmod: the new definition of the column.
+        value: Spark SQL of the value, over the table's columns in storage.
     """
 
     attnum: int
@@ -46,12 +45,12 @@ class ColumnRewrite:
 
 @dataclass(frozen=True, slots=True)
 class NewSequence:
-    """A sequence that the statement makes, so that nobody else takes its values.
+    """A sequence that the statement creates, so that no other session uses its values.
 
     Attributes:
         name: its name, for errors.
         sequence: without its OID.
-        taken: as many values other tables of the statement have taken.
+        taken: the number of values that other tables of the statement have taken.
     """
 
     name: str
@@ -62,7 +61,7 @@ class NewSequence:
         """Return the values for a table.
 
         Raises:
-            SequenceGeneratorLimitExceeded: it has not so many (2200H).
+            SequenceGeneratorLimitExceeded: it has not enough values (2200H).
         """
         first, known = self.sequence.start, self.taken + count
         return values_after(self.sequence, self.name, first, False, known)[self.taken :]
@@ -73,9 +72,9 @@ class TableRewrite:
     """The columns of a relation that change together.
 
     Attributes:
-        is_row_by_row: the values are computed once for each row, in the order of the rows.
-        calls: for each call of nextval() in the values, `row_number_name(i)` there, its sequence:
-            an OID, or one that the statement makes.
+        is_row_by_row: the values are computed once per row, in the order of the rows.
+        calls: the sequence of each call of nextval(), which is `row_number_name(i)` in the values:
+            an OID, or a sequence that the statement creates.
     """
 
     relid: int
@@ -86,12 +85,12 @@ class TableRewrite:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenTable:
-    """The table that a rewrite has made.
+    """The result of a rewrite.
 
     Attributes:
         names: the names of the new columns in storage, by attnum.
         version: the Delta version that has them.
-        rows: how many rows have got values, if these are computed row by row.
+        rows: the number of rows with new values, if these are computed row by row.
     """
 
     names: Mapping[int, str]
@@ -100,12 +99,12 @@ class RewrittenTable:
 
 
 def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
-    """Make and fill new columns; the caller has the relation's lock.
+    """Create and fill new columns.  The caller holds the relation's lock.
 
     Raises:
         ObjectInUse: a copy or a batch of changes that writes the table is not finished (55006).
-        PostgresError: a row's value has no counterpart in the new type.
-        SerializationFailure: others write the table all the time (40001).
+        PostgresError: a row's value cannot be converted to the new type.
+        SerializationFailure: other writers always commit first (40001).
     """
     with writing_locked(session, [rewrite.relid], is_whole=False) as writer:
         _check_rewritable(writer, rewrite.relid)
@@ -128,7 +127,7 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
 def _fill(
     writer: TableWriter, rewrite: TableRewrite, location: str, values: Mapping[str, str]
 ) -> tuple[int, int]:
-    """Fill new columns; the version that has them, and the number of rows."""
+    """Fill new columns, and return the version that has them and the number of rows."""
     engine = writer.session.engine()
     before, rows = latest_version(location), 0
     if rewrite.is_row_by_row:
@@ -141,7 +140,7 @@ def _fill(
             spark.jobs.rewrite_columns(engine, location, values, note)
     after = latest_version(location)
     if before is None or after is None or after > before + 1:
-        if rows and after is not None:  # the rows of the others are not among those that were read
+        if rows and after is not None:  # rows of other writers are missing among the read ones
             with writer.commit_to(rewrite.relid, silent=True) as note:
                 spark.jobs.restore(engine, location, after - 1, note)
         raise SerializationFailure("could not serialize access due to concurrent update")
@@ -162,12 +161,14 @@ def _numbers(session: Session, calls: tuple[int | NewSequence, ...], rows: int) 
 
 
 def row_number_name(i: int) -> str:
-    """Return the name, quoted, of what a call of nextval() gives; no column of a table has it."""
+    """Return the quoted name of the value of a call of nextval(); no column of a table has that
+    name.
+    """
     return f"`replctl nextval {i}`"
 
 
 def _reserved_name(session: Session, relation: Relation, wanted: str) -> str:
-    """Return a name for a new column, which no other one gets, whatever becomes of this one."""
+    """Reserve a unique name for a new column, even if the rewrite fails."""
     assert relation.storage is not None
     stored = stored_names(relation.storage.location)
     with session.cluster.write(session.database_oid, session.xids) as catalog:

@@ -1,4 +1,5 @@
-"""The part of a row that an error may show to a role (execMain.c, genam.c, ri_triggers.c)."""
+"""Describe the part of a row that an error may show to a role (execMain.c, genam.c,
+ri_triggers.c)."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ _MAX_FIELD_LENGTH = 64  # bytes of a value that are shown
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """The role that is told of a row that a table does not take.
+    """The role that sees the error for a rejected row.
 
     Attributes:
-        privileges: of the role.
-        supplied: names of the columns whose values its statement gives.
-        named: the table that the statement names, if the row may be of one that inherits from it;
-            the row is shown as one of that table then.
+        privileges: the role's privileges.
+        supplied: names of the columns whose values its statement supplies.
+        named: the table that the statement names, if the row may belong to a descendant.  The row
+            is then shown as a row of that table.
         form: how values are shown.
     """
 
@@ -65,7 +66,7 @@ class RowReader:
 
         Args:
             relation: the table or partition whose columns these are.
-            sep: what stands between names and values.
+            sep: the separator between names and values.
         """
         if is_row_security_active(self.privileges, relation):
             return None

@@ -1,5 +1,6 @@
-"""Which rows of a subscriber's table are a subscription's, by what the catalog and the log know of
-it."""
+"""Find out from the catalog and the log which rows of a subscriber's table belong to a
+subscription.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def row_ownership(
     root: Relation,
     family: Mapping[int, Relation],
 ) -> RowOwnership:
-    """Return what is known of the rows of a table.
+    """Return the known ownership of the rows of a table.
 
     Args:
         member: the table in the subscription.
@@ -60,8 +61,9 @@ def has_own_rows(
     root: Relation,
     family: Mapping[int, Relation],
 ) -> bool:
-    """Return whether every commit that changed rows of a table since it was empty, copied or
-    reconciled is the subscription's own, for this published table; RESTORE by others is theirs.
+    """Return whether the subscription itself, for this published table, made every commit that
+    changed rows of a table since it was empty, copied or reconciled.  A RESTORE by others counts as
+    theirs.
 
     Args:
         member, root, family: as in `row_ownership`.
@@ -81,14 +83,14 @@ def _other_feeds(
     root: Relation,
     family: Mapping[int, Relation],
 ) -> set[tuple[int, int]]:
-    """Return what else writes into a partition tree: OIDs of subscription and table."""
+    """Return the other writers of a partition tree: OIDs of subscription and table."""
     return feeding_members(catalog, {root.oid, *family}) - {(subscription.oid, member.relid)}
 
 
 def _overlapping(
     feeds: set[tuple[int, int]], root: Relation, family: Mapping[int, Relation]
 ) -> set[int]:
-    """Return the subscriptions that write into the leaves of a table, too."""
+    """Return the subscriptions that also write into the leaf partitions of a table."""
     leaves = _leaf_oids(root, family)
     return {oid for oid, relid in feeds if leaves & _leaf_oids(family.get(relid, root), family)}
 
@@ -100,12 +102,12 @@ def _leaf_oids(root: Relation, family: Mapping[int, Relation]) -> set[int]:
 def copied_member(
     member: SubscriptionRelation, remote: RemoteRelation, deletion: Deletion | None, local_lsn: int
 ) -> SubscriptionRelation:
-    """Return a table of a subscription after its copy, with what is known of its rows then.
+    """Return a table of a subscription after its copy, with the known ownership of its rows.
 
     Args:
         remote: the published table as it was copied.
-        deletion: what a reconcile has deleted.
-        local_lsn: the copy's place in the database's own log.
+        deletion: the rule by which a reconcile deleted rows.
+        local_lsn: the copy's position in the database's own log.
     """
     is_whole = member.method is CopyMethod.REPLACE or deletion is Deletion.ALL
     forgets = is_whole or deletion is Deletion.SCOPE
@@ -122,7 +124,7 @@ def copied_member(
 def check_deletion(
     subscription: Subscription, relation: Relation, ownership: RowOwnership, said: Deletion | None
 ) -> None:
-    """Check that what a statement says of rows to delete can be done.
+    """Check that the statement's rule for rows to delete can be applied.
 
     Raises:
         ObjectNotInPrerequisiteState: it cannot (55000).
@@ -149,7 +151,7 @@ def undecided(
     ownership: RowOwnership,
     counts: UnpublishedRows,
 ) -> ObjectNotInPrerequisiteState:
-    """Return the error of a reconcile that does not know which rows it may delete."""
+    """Return the error of a reconcile that cannot decide which rows it may delete."""
     known = ["Other writers have changed the table.", *undecided_reasons(ownership)]
     deleted = {Deletion.SCOPE: counts.in_scope, Deletion.ALL: counts.total, Deletion.NONE: 0}
     shown = [

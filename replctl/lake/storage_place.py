@@ -1,6 +1,6 @@
-"""Where relations get their storage: a place for the Delta table, and a name in it for each column.
+"""Assign storage to relations: a location for the Delta table, and a name in it for each column.
 
-Nothing is made here; the first write makes the table (table_write.py).
+Nothing is created here; the first write creates the table (table_write.py).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from replctl.lake.delta_log import latest_version
 
 _NOT_IN_NAMES = re.compile(
     r"[ ,;{}()\n\t=`]"
-)  # what Delta refuses without column mapping, or trips over
+)  # characters that Delta refuses without column mapping, or cannot handle
 _RESERVED = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata", "_"})
 
 
 def give_storage(catalog: Catalog, relation: Relation) -> None:
-    """Assign a place to a relation that holds rows, and names to its columns."""
+    """Assign a location to a relation that holds rows, and names to its columns."""
     wanted = relative_location(catalog.database_oid, relation.oid)
     location = _free_location(catalog, wanted)
     insert_storage(catalog, relation.oid, location, is_adopted=False, has_location=False)
@@ -41,7 +41,7 @@ def give_storage(catalog: Catalog, relation: Relation) -> None:
 
 
 def _free_location(catalog: Catalog, wanted: str) -> str:
-    """Return a place without a table: a catalog that was restored gives numbers again."""
+    """Return a location without a table.  A restored catalog may assign the same numbers again."""
     location, number = wanted, 0
     while latest_version(located(catalog.connection, location)) is not None:
         number += 1
@@ -52,10 +52,10 @@ def _free_location(catalog: Catalog, wanted: str) -> str:
 def give_storage_column(
     catalog: Catalog, relid: int, column: Column, place: tuple[str, int] | None = None
 ) -> None:
-    """Assign a name in storage to a column: its own, or one like it that no column has had.
+    """Assign a name in storage to a column: its own, or a similar one that no column has had.
 
     Args:
-        place: the name and the version since which the table has it, if it is there already.
+        place: the name and the version since which the table has it, if the column exists already.
     """
     name, since_version = place or (free_name(column.name, storage_names(catalog, relid)), None)
     if place is not None:
@@ -70,11 +70,11 @@ def renew_storage_column(
     name: str | None = None,
     since_version: int | None = None,
 ) -> None:
-    """Assign another place in storage to a column, whose values are stored otherwise from now on.
+    """Assign a new place in storage to a column whose values will be stored differently.
 
     Args:
-        relation, former: the relation and its column before.
-        name, since_version: the place, if it is there already.
+        relation, former: the relation and its column before the change.
+        name, since_version: the new place, if it exists already.
     """
     chosen = name or free_name(former.name, storage_names(catalog, relation.oid))
     stored = StorageColumn(chosen, since_version, next_storage_number(catalog, relation.oid))
@@ -82,10 +82,10 @@ def renew_storage_column(
 
 
 def free_name(wanted: str, taken: Collection[str]) -> str:
-    """Return a name like `wanted` that a column can have in storage.
+    """Return a name similar to `wanted` that is free in storage.
 
     Args:
-        taken: what it must not be, in lower case.
+        taken: names in use, in lower case.
     """
     base = _NOT_IN_NAMES.sub("_", wanted)
     name, number = base, 0

@@ -1,4 +1,4 @@
-"""A database of a cluster as a subscriber."""
+"""Present a database of a cluster as a subscriber."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from replctl.session import Session
 
 
 class LakeSubscriber:
-    """The subscriber that a session's database is, for one subscription
-    (replication.node.Subscriber).
+    """The subscriber of a session's database, for one subscription (replication.node.Subscriber).
 
     Args:
-        table: the table whose synchronization it is for; None: the tables that are ready.
+        table: the table to synchronize; None: the tables that are ready.
     """
 
     def __init__(
@@ -28,5 +27,5 @@ class LakeSubscriber:
         self.changes = BatchApply(self.state)
 
     def of_table(self, relation: SubscriptionRelation) -> LakeSubscriber:
-        """Return the same subscription's, for the synchronization of one table."""
+        """Return the subscriber of the same subscription for the synchronization of one table."""
         return LakeSubscriber(self.state.session, self.state.subscription, relation)

@@ -1,4 +1,4 @@
-"""How far a subscription is: its tables, their states, its progress, its errors."""
+"""The state of a subscription: its tables, their states, its progress and errors."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class SubscriberState:
     (replication.node.SubscriberState).
 
     Args:
-        table: the table whose synchronization it is for; None: the tables that are ready.
+        table: the table to synchronize; None: the tables that are ready.
 
     Attributes:
-        check: the check that its tables are as it has left them.
+        check: checks that its tables have not been changed by others.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SubscriberState:
         self.check = TargetCheck(session, subscription)
 
     def of_table(self, relation: SubscriptionRelation) -> SubscriberState:
-        """Return the same subscription's, for the synchronization of one table."""
+        """Return the state of the same subscription for the synchronization of one table."""
         return SubscriberState(self.session, self.subscription, relation)
 
     @property
@@ -70,17 +70,17 @@ class SubscriberState:
 
     @property
     def synchronization_id(self) -> int:
-        """The number by which the publisher tells subscribers apart."""
+        """The number by which the publisher identifies the subscriber."""
         return self.session.cluster.system_identifier
 
     @property
     def max_batch_changes(self) -> int:
-        """How many changes it takes at once, about; 0: as many as there are."""
+        """Approximate maximum number of changes in a batch; 0: no limit."""
         return int(self.session.setting("replctl.max_batch_changes"))
 
     @property
     def max_parallel_tables(self) -> int:
-        """How many tables it writes side by side."""
+        """Number of tables written in parallel."""
         return int(self.session.setting("max_parallel_apply_workers_per_subscription"))
 
     @property
@@ -90,13 +90,14 @@ class SubscriberState:
 
     @contextmanager
     def writing(self) -> Iterator[Catalog]:
-        """Yield the catalog's state tables, which are no definitions."""
+        """Yield the catalog's state tables, which are not definitions."""
         with self.session.cluster.write(self.session.database_oid) as catalog:
             yield catalog
 
     def starts(self) -> dict[tuple[str, str], int]:
-        """Return the tables whose changes it takes, by (schema, name), each with the LSN after
-        which they count."""
+        """Return the tables whose changes are applied, by (schema, name), each with the LSN after
+        which changes count.
+        """
         return {
             name: relation.lsn or 0
             for name, relation in self.relations().items()
@@ -113,31 +114,32 @@ class SubscriberState:
         return {names[state.relid]: state for state in states if state.relid in names}
 
     def put_state(self, relation: SubscriptionRelation) -> None:
-        """Note a table's new state; one that is ready has no progress of its own any more."""
+        """Record a table's new state.  A table that becomes ready loses its own progress."""
         with self.writing() as catalog:
             update_subscription_relation(catalog, relation)
             if relation.state is RelState.READY:
                 drop_origin(catalog.connection, self.of_table(relation).origin_name)
 
     def progress(self) -> int:
-        """Return the LSN of the publisher up to which changes are in."""
+        """Return the publisher's LSN up to which changes are applied."""
         with self.session.cluster.begin(write=False) as connection:
             return origin_progress(connection, self.origin_name) or 0
 
     def position(self) -> LogPosition:
-        """As `progress`, with the digest of the publisher's commit there."""
+        """Return `progress` with the digest of the publisher's commit there."""
         with self.session.cluster.begin(write=False) as connection:
             known = origin_position(connection, self.origin_name)
         return LogPosition(INVALID_LSN) if known is None else known
 
     def advance(self, to: LogPosition) -> None:
-        """Note progress over changes that write nothing."""
+        """Record progress over changes that write nothing."""
         with self.writing() as catalog:
             advance_origin(catalog.connection, self.origin_name, to, 0)
 
     def restart(self, position: LogPosition) -> None:
-        """Go on from a position of another log: what a batch of the former one has written in part
-        is undone."""
+        """Continue from a position of another log.  A partly written batch of the old log is
+        undone.
+        """
         with self.writing() as catalog:
             batch = get_apply_batch(catalog, self.subscription.oid, self.relid)
             begun = [] if batch is None else [(batch.xid, batch.targets)]
@@ -146,11 +148,11 @@ class SubscriberState:
         undo(self.session, begun)
 
     def check_targets(self) -> None:
-        """Check that what was applied is still there, as TargetCheck.check_targets."""
+        """Check that the applied rows still exist, as TargetCheck.check_targets."""
         self.check.check_targets(None if self.table is None else self.table.relid)
 
     def unfinished_batch(self) -> ApplyBatch | None:
-        """Return the batch that a crash has left half written."""
+        """Return the batch that a crash left unfinished."""
         with self.session.read() as catalog:
             return get_apply_batch(catalog, self.subscription.oid, self.relid)
 
@@ -175,12 +177,13 @@ class SubscriberState:
         count_conflicts(catalog, self.subscription.oid, by_name)
 
     def enable_two_phase(self) -> None:
-        """Two-phase commit is not pending any more."""
+        """Change the two-phase state from pending to enabled."""
         self._define(lambda catalog: self._change(catalog, two_phase_state="e"))
 
     def clear_skip(self, skipped: LogPosition | None) -> None:
-        """The transaction that ALTER SUBSCRIPTION ... SKIP named has been skipped; or another one
-        was the next."""
+        """Clear the LSN of ALTER SUBSCRIPTION ... SKIP: its transaction was skipped, or another one
+        came first.
+        """
 
         def clear(catalog: Catalog) -> None:
             self._change(catalog, skip_lsn=0)
@@ -190,7 +193,7 @@ class SubscriberState:
         self._define(clear)
 
     def _define(self, change: Callable[[Catalog], None]) -> None:
-        """Change definitions, after a block that is changing the subscription."""
+        """Change definitions, after waiting for a block that is changing the subscription."""
 
         def attempt() -> None:
             with self.session.write() as catalog:
@@ -199,13 +202,13 @@ class SubscriberState:
         when_free(self.session, attempt)
 
     def _change(self, catalog: Catalog, **fields: object) -> None:
-        """Change the subscription, if it is still there."""
+        """Change the subscription, if it still exists."""
         current = get_subscription(catalog, self.subscription.oid)
         if current is not None:
             update_subscription(catalog, replace(current, **fields))  # type: ignore[arg-type]
 
     def report(self, notice: Notice) -> None:
-        """A line for whoever runs the subscription, and for the cluster's log."""
+        """Write a line to the user who runs the subscription, and to the cluster's log."""
         worker = "apply" if self.table is None else "tablesync"
         backend_type = f"logical replication {worker} worker"
         self.session.cluster.log.report_error(notice, backend_type=backend_type)

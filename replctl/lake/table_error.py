@@ -1,4 +1,4 @@
-"""Errors of Spark about a file, told with the table and the database that the file belongs to."""
+"""Add the names of table and database to Spark's errors about a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from replctl.record import dataclass
 from replctl.replication.refresh_hint import offer_reconcile, refresh_hint
 from replctl.session import Session
 
-#: Errors that say nothing of the file's content.
+#: Errors that do not concern the file's content.
 _NOT_THE_FILE_S = (ConnectionFailure, DiskFull, FileAccessDenied)
 
 
@@ -52,11 +52,11 @@ class _Place:
 def named(
     session: Session, error: PostgresError, subscription: Subscription | None = None
 ) -> PostgresError:
-    """Return an error that concerns a file with the names of the table and the database; any other
-    error as it is.
+    """Return an error about a file with the names of the table and the database; other errors
+    unchanged.
 
     Args:
-        subscription: what has run into it, if not a statement.
+        subscription: the subscription that met the error; None for a statement.
     """
     if error.path is None:
         return error
@@ -93,7 +93,7 @@ def _told(place: _Place, error: PostgresError) -> PostgresError:
 def _advise(
     session: Session, error: PostgresError, place: _Place, subscription: Subscription | None
 ) -> None:
-    """Give an error the HINT that helps, if there is one."""
+    """Add the HINT that helps to an error, if there is one."""
     if place.path is None:
         if latest_version(place.location) is None:
             error.hint = put_back_hint(place.relation)
@@ -118,9 +118,10 @@ def _advise(
 def _member(
     session: Session, place: _Place, subscription: Subscription
 ) -> tuple[str, str, str] | None:
-    """Return the table of a subscription that REFRESH TABLE helps, with its option: the target, of
-    which a file cannot be read, so that its rows are replaced; or that of a published table whose
-    newest version can be."""
+    """Return the table of a subscription for which REFRESH TABLE helps, with its option.  This is a
+    target with an unreadable file, whose rows will be replaced, or the target of a published table
+    whose newest version is readable.
+    """
     with session.cluster.read(place.database_oid) as catalog:
         above = {place.relation.oid, *ancestors_of(catalog, place.relation.oid)}
         names = {(r.schema, r.name) for r in load_relations(catalog, above).values()}
@@ -137,7 +138,7 @@ def _member(
 
 
 def _is_complete(location: str) -> bool:
-    """Return whether all files of a table's newest version are there."""
+    """Return whether all files of a table's newest version exist."""
     newest = latest_version(location)
     folder, paths = TableFolder.of(location), TablePaths(location)
     if newest is None:
@@ -147,8 +148,9 @@ def _is_complete(location: str) -> bool:
 
 
 def _place_of(session: Session, path: str) -> _Place | None:
-    """Return the table of any database that a file belongs to: the nearest, if one lies in the
-    directory of another."""
+    """Return the table that a file belongs to, in any database: the innermost one if directories of
+    tables are nested.
+    """
     with session.cluster.begin(write=False) as connection:
         tables = storage_locations(connection)
     found: list[tuple[str, int, int, str | None]] = []

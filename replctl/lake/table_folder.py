@@ -1,5 +1,6 @@
-"""The folder of a Delta table, wherever it lies: names, contents and times of its files, and their
-removal.  pyarrow's file systems reach what is not local."""
+"""The folder of a Delta table, local or remote: names, contents and times of its files, and their
+removal.  pyarrow's file systems access remote storage.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from replctl.catalog.home_directory import CATALOG
 from replctl.lake.delta_names import LOG_FOLDER
 from replctl.record import dataclass
 
-#: What only the directory of a table, or of a cluster, has directly in it.
+#: Entries that identify the directory of a table or of a cluster.
 _MARKS_OF_OTHERS = (LOG_FOLDER, CATALOG)
 
 
@@ -24,7 +25,7 @@ _MARKS_OF_OTHERS = (LOG_FOLDER, CATALOG)
 class TableFolder:
     """A folder; paths are relative to it, with `/`.
 
-    Its methods raise OSError, FileNotFoundError where there is nothing of that name.
+    Its methods raise OSError; FileNotFoundError if there is no such file.
     """
 
     location: str
@@ -41,14 +42,14 @@ class TableFolder:
 
     @staticmethod
     def absolute(location: str) -> str:
-        """Return a location that means the same wherever a program runs."""
+        """Return a location independent of the current directory."""
         parts = urlsplit(location)
         if parts.scheme == "file" and not parts.path.startswith("/"):
             return f"file:{quote(os.path.abspath(unquote(parts.path)))}"
         return location if parts.scheme else os.path.abspath(location)
 
     def names(self, path: str) -> list[str]:
-        """Return what lies directly in a folder."""
+        """Return the names of the entries of a folder."""
         if self.is_local:
             return os.listdir(f"{self.location}/{path}")
         from pyarrow import fs
@@ -66,8 +67,9 @@ class TableFolder:
             return bytes(stream.read())
 
     def state(self, path: str) -> tuple[int, int, int]:
-        """Return what tells a file from another one that took its place: its number (0 where files
-        have none), its size in bytes, and its time in nanoseconds since 1970."""
+        """Return the state by which a replaced file is recognised: its inode number (0 if there is
+        none), its size in bytes, and its time in nanoseconds since 1970.
+        """
         if self.is_local:
             found = os.stat(f"{self.location}/{path}")
             return found.st_ino, found.st_size, found.st_mtime_ns
@@ -82,7 +84,7 @@ class TableFolder:
     def read_parquet(
         self, path: str, columns: list[str], added: Collection[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Return the rows of a Parquet file of a log that have something in some columns.
+        """Return the rows of a Parquet file of a log with a value in some of the columns.
 
         Args:
             added: of rows with an `add`, only those with one of these paths; None for all.
@@ -100,14 +102,18 @@ class TableFolder:
             system, place = self._remote(path)
             with system.open_input_file(place) as source, ParquetFile(source) as file:
                 return _rows(file.read(columns=columns), added)
-        except (ArrowException, ValueError, OverflowError) as error:  # as of text that is not UTF-8
+        except (
+            ArrowException,
+            ValueError,
+            OverflowError,
+        ) as error:  # for example of text that is not UTF-8
             raise OSError(errno.EIO, f"not a valid Parquet file: {error}", path) from error
 
     def data_files(self) -> Iterator[tuple[str, float]]:
         """Yield the regular files that may be a table's rows or changes, with the time of their
-        last change in seconds since 1970: hidden ones, as Delta's log is, are left out, and what
-        lies in the directory of another table, or of a cluster, below it.  Links are not
-        followed."""
+        last change in seconds since 1970.  Hidden files, such as Delta's log, and nested
+        directories of other tables or clusters are left out.  Links are not followed.
+        """
         files = [(path, changed, path.split("/")) for path, changed in self.all_files()]
         others = {
             tuple(parts[:depth])
@@ -127,7 +133,7 @@ class TableFolder:
         yield from self.files_in("")
 
     def files_in(self, path: str) -> Iterator[tuple[str, float]]:
-        """Yield the regular files below a folder, as `data_files`; none, if it is not there."""
+        """Yield the regular files below a folder, as `data_files`; none if it does not exist."""
         if self.is_local:
             if not (path and os.path.islink(f"{self.location}/{path}")):
                 yield from self._local_files(f"{path}/" if path else "")
@@ -158,7 +164,7 @@ class TableFolder:
                     yield path + entry.name, changed
 
     def is_empty(self) -> bool:
-        """Return whether there is nothing in the folder, or no folder."""
+        """Return whether the folder is empty or missing."""
         if self.is_local:
             try:
                 return not os.listdir(self.location)
@@ -174,7 +180,7 @@ class TableFolder:
         return self.is_local and os.path.islink(self.location)
 
     def canonical(self) -> str:
-        """Return one name for all spellings of the place."""
+        """Return the canonical spelling of the location."""
         if self.is_local:
             return os.path.realpath(self.location)
         parts = urlsplit(self.location)
@@ -182,7 +188,7 @@ class TableFolder:
         return f"{scheme}://{parts.netloc}{parts.path}"
 
     def parents(self) -> Iterator[TableFolder]:
-        """Yield the folders that it lies in, the nearest first."""
+        """Yield the parent folders, the nearest first."""
         if self.is_local:
             for parent in PurePosixPath(os.path.realpath(self.location)).parents:
                 yield TableFolder(str(parent), is_local=True)
@@ -193,7 +199,7 @@ class TableFolder:
             yield TableFolder(f"{parts.scheme}://{parts.netloc}{path}", is_local=False)
 
     def has(self, path: str) -> bool:
-        """Return whether there is a file of that name."""
+        """Return whether a file of that name exists."""
         if self.is_local:
             return os.path.exists(f"{self.location}/{path}")
         from pyarrow import fs
@@ -202,12 +208,12 @@ class TableFolder:
         return bool(system.get_file_info(place).type != fs.FileType.NotFound)
 
     def delete(self, path: str, *, is_emptied: bool = False) -> None:
-        """Remove a file, and the check sum that Hadoop has put next to it, if they are there.
+        """Remove a file and the check sum that Hadoop wrote next to it, if they exist.
 
-        The path is resolved below the folder: a link on the way is an error, not followed.
+        The path is resolved below the folder.  A link on the way is an error.
 
         Args:
-            is_emptied: its space is free at once, even if a program still has it open.
+            is_emptied: free its space immediately, even if a program still has it open.
         """
         if not self.is_local:
             system, place = self._remote(path)
@@ -237,16 +243,17 @@ class TableFolder:
             if is_emptied:
                 file = os.open(name, os.O_WRONLY | os.O_NOFOLLOW, dir_fd=descriptor)
                 stack.callback(os.close, file)
-                if os.fstat(file).st_nlink == 1:  # else it is a file of another directory, too
+                if (
+                    os.fstat(file).st_nlink == 1
+                ):  # otherwise the file belongs to another directory, too
                     os.ftruncate(file, 0)
             os.unlink(name, dir_fd=descriptor)
 
     def remove_empty(self) -> bool:
-        """Remove the folder with the folders in it, as far as they are empty; object storage has
-        no folders.
+        """Remove the folder and its subfolders if they are empty.  Object storage has no folders.
 
         Returns:
-            Whether it is gone.
+            True if the folder no longer exists.
         """
         if not self.is_local:
             return self.is_empty()
@@ -273,12 +280,13 @@ class TableFolder:
 
 
 def _rows(table: Any, added: Collection[str] | None) -> list[dict[str, Any]]:
-    """Return the rows of an Arrow table, as TableFolder.read_parquet: a checkpoint has a row for
-    each file of a table, of which few may matter."""
+    """Return the rows of an Arrow table, as TableFolder.read_parquet.  Filter before converting: a
+    checkpoint has a row for each file of a table.
+    """
     from pyarrow import array, compute, string
 
     kept = None
-    for number, name in enumerate(table.column_names):  # a hostile file has some twice
+    for number, name in enumerate(table.column_names):  # a malicious file has duplicate names
         column = table.column(number)
         is_there = compute.is_valid(column)
         if name == "add" and added is not None:
@@ -289,7 +297,7 @@ def _rows(table: Any, added: Collection[str] | None) -> list[dict[str, Any]]:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Open a regular file: a pipe in its place would never end."""
+    """Open a file, refusing anything but a regular file: reading a pipe might never end."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -298,6 +306,7 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether Delta takes a name for hidden (isHiddenDirectory in DeltaTableUtils); that of
-    a partition, `_a=1`, is not."""
+    """Return whether Delta treats a name as hidden (isHiddenDirectory in DeltaTableUtils).  A
+    partition's name, `_a=1`, is not hidden.
+    """
     return name.startswith((".", "_")) and name != "_change_data" and "=" not in name

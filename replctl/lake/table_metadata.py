@@ -25,19 +25,19 @@ CHANGE_FEED = "delta.enableChangeDataFeed"
 ROW_TRACKING = "delta.enableRowTracking"
 MAPPING_MODE = "delta.columnMapping.mode"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
-#: How many versions are remembered.
+#: Maximum number of cached versions.
 _REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """The metadata that is in force at some versions of a table.
+    """The metadata valid at some versions of a table.
 
     Attributes:
-        version: the first of them, whose commit, or whose checkpoint, has the metaData action.
+        version: the first of these versions, whose commit or checkpoint has the metaData action.
         has_feed: writers keep a change data feed.
         columns: name, type, physical name and nullability of each column.
-        layout: how the columns lie in files: partition columns and column mapping.
+        layout: how files store the columns: partition columns and column mapping.
         action: the metaData action.
     """
 
@@ -49,7 +49,7 @@ class TableMetadata:
 
     @staticmethod
     def of(version: int, action: Mapping[str, Any], location: str) -> TableMetadata:
-        """Return what a metaData action says.
+        """Return the content of a metaData action.
 
         Raises:
             DataCorrupted: it has no schema of Delta's form (XX001).
@@ -71,12 +71,12 @@ class TableMetadata:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names of the columns, by those that they have in files."""
+        """The names of the columns, by their names in files."""
         return {physical or name: name for name, _type, physical, _nullable in self.columns}
 
     def is_readable_as(self, later: TableMetadata) -> bool:
-        """Return whether Delta reads a change data feed of these versions while the table has later
-        metadata: columns may have been added, or allowed to be NULL, and nothing else.
+        """Return whether Delta can read a change data feed of these versions under later metadata.
+        The only allowed differences are added columns and columns that became nullable.
 
         Delta reads a feed by the newest schema (CDCReaderBase).
         """
@@ -105,13 +105,13 @@ def physical_name(found: Mapping[str, Any]) -> str | None:
     return None if physical is None else str(physical)
 
 
-#: What was found, by location, version and the state of the version's file.
+#: Cached results, by location, version and the state of the version's file.
 _remembered: dict[tuple[str, int, tuple[int, int, int]], TableMetadata] = {}
 
 
 def metadata_at(location: str, version: int) -> TableMetadata:
-    """Return the metadata that is in force at a version: of its commit or the newest one before it
-    that has some, or of a checkpoint on the way.
+    """Return the metadata valid at a version: from its commit, the newest earlier commit that has
+    metadata, or a checkpoint in between.
 
     Raises:
         ObjectNotInPrerequisiteState: the log does not say it any more (55000).
@@ -134,7 +134,7 @@ def metadata_at(location: str, version: int) -> TableMetadata:
             if start is not None:
                 _remember(start, found)
             return found
-        if state is None:  # the log begins behind it
+        if state is None:  # the log begins after it
             break
     raise ObjectNotInPrerequisiteState(
         f'the log of the Delta table "{location}" does not say what version {version} was'

@@ -1,4 +1,4 @@
-"""Where the files lie that a table's log names: below the table's directory, or elsewhere."""
+"""Locate the files that a table's log names: below the table's directory, or elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AUTHORITY = re.compile(r"//([^/]*)")
 
 
 class TablePaths:
-    """Paths as Delta's logs have them: URIs, relative to the table or absolute.
+    """Resolves the paths in Delta's logs: URIs, relative to the table or absolute.
 
     Args:
         location: the table's directory, a path or a URI.
@@ -25,7 +25,7 @@ class TablePaths:
         self._folders: dict[str, bool] = {}
 
     def relative(self, uri: str) -> str | None:
-        """Return a path as one below the table; None if it is none, or leads elsewhere."""
+        """Return a path relative to the table; None if it is invalid or leads elsewhere."""
         scheme, authority, path = _parts(uri)
         if scheme or authority or path.startswith("/"):
             place = (scheme or "file", authority, path)
@@ -36,7 +36,7 @@ class TablePaths:
         return None if {"", ".", ".."} & set(found.split("/")) or "\0" in found else found
 
     def has(self, uri: str) -> bool:
-        """Return whether the file of a path is there, wherever it lies.
+        """Return whether the file of a path exists.
 
         Raises:
             OSError: that cannot be seen.
@@ -48,7 +48,7 @@ class TablePaths:
         return TableFolder.of(folder).has(unquote(name))
 
     def leads_out(self, uri: str) -> bool:
-        """Return whether a path leads out of the table's directory, by itself or by links."""
+        """Return whether a path leads out of the table's directory, directly or through links."""
         path = self.relative(uri)
         if path is None:
             return True
@@ -77,7 +77,7 @@ class TablePaths:
 
 
 def has_scheme(uri: str) -> bool:
-    """Return whether a path says by itself where it starts: `file:/t/x`."""
+    """Return whether a path has a scheme: `file:/t/x`."""
     return _SCHEME.match(uri) is not None
 
 
@@ -94,7 +94,7 @@ def _parts(uri: str) -> tuple[str, str, str]:
 
 
 def _below(place: tuple[str, str, str], root: tuple[str, str, str]) -> str | None:
-    """Return the path of a place below a root; None if it is not there."""
+    """Return the path of a location relative to a root; None if it is not below the root."""
     start = f"{root[2].rstrip('/')}/"
     is_there = place[:2] == root[:2] and place[2].startswith(start)
     return place[2][len(start) :] if is_there else None

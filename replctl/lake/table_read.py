@@ -1,4 +1,5 @@
-"""Reading relations: which version of which Delta table, and which columns it has there."""
+"""Prepare relations for reading: the version of each Delta table, and its columns at that
+version."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ from replctl.spark import TableColumn, TableSource
 def table_source(
     relation: Relation, version: int | None = None, changed_in: Collection[int] = ()
 ) -> TableSource:
-    """Return a relation as something to read, at a Delta version or at the newest one (None).
+    """Return the source for reading a relation at a Delta version, or at the newest one (None).
 
     Args:
-        changed_in: versions whose changes are to be read.
+        changed_in: versions whose changes will be read.
     """
     storage = relation.storage
     columns = []
@@ -39,7 +40,7 @@ def table_source(
     others = () if storage is None else names_around(storage, changed_in)
     zones = partition_zones(relation)
     if zones and version is None and storage is not None:
-        version = table_state(storage.location).version  # of which the zones are known
+        version = table_state(storage.location).version  # with known time zones
     for column in relation.columns:
         stored = None if storage is None else storage.columns.get(column.attnum)
         name = names.get(column.attnum)
@@ -65,8 +66,9 @@ def table_source(
 
 
 def relation_at(relation: Relation, version: int) -> Relation:
-    """Return a relation with the types, and the columns in storage, that its columns had at a
-    version: a transaction may change the type of a column whose rows it has changed before."""
+    """Return a relation with the types and storage names that its columns had at a version.  A
+    transaction may change the type of a column after changing rows.
+    """
     storage = relation.storage
     if storage is None or not storage.former:
         return relation
@@ -96,12 +98,11 @@ def relation_at(relation: Relation, version: int) -> Relation:
 def written_source(
     relation: Relation, version: int, renamed_among: Collection[int] = ()
 ) -> TableSource:
-    """Return a relation with all the columns that its table had in storage at a version, those that
-    had other types among them, to read or write at the newest one.
+    """Return a relation with all columns that its table had in storage at a version, including
+    those with other types, to read or write the newest version.
 
     Args:
-        renamed_among: versions to read, if others may have renamed or dropped columns since the
-            first of them.
+        renamed_among: versions to read, if others may have renamed or dropped columns since then.
     """
     storage = relation.storage
     assert storage is not None
@@ -130,7 +131,7 @@ def numbered_as(
     version: int | None = None,
     changed_in: Collection[int] = (),
 ) -> TableSource:
-    """Return a leaf to read, its columns numbered as those of `root` with the same names.
+    """Return the source for reading a leaf partition, with the column numbers of `root`.
 
     Args:
         version: the Delta version to read; None for the newest.
@@ -147,11 +148,11 @@ def numbered_as(
 
 
 def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int | None]:
-    """Return the versions to read so that a copy, a batch of changes, or the block of another
-    session is seen as a whole or not at all.
+    """Return the versions to read so that a copy, a batch of changes, or another session's
+    transaction is visible completely or not at all.
 
-    Only tables of what is unfinished are in the result; the others are read as they are.  A standby
-    reads all tables as they were when its catalog was: the primary goes on writing them.
+    The result only has tables of unfinished writes; other tables are read at their newest version.
+    A standby reads all tables as of its catalog, because the primary continues to write them.
     """
     if read_control(catalog.connection).is_in_recovery:
         return {relid: last_committed_version(catalog, relid) for relid in relids}
@@ -167,14 +168,14 @@ def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int
 def enter_foreign_versions(
     session: Session, relids: Collection[int] | None = None
 ) -> dict[int, PostgresError]:
-    """Enter what others have committed to the database's tables: a listing of each one's log, and
-    no Spark.  A standby hears of it from its primary; a home that cannot be written, later.
+    """Enter commits of other writers to the database's tables, by listing each table's log, without
+    Spark.  Do nothing on a standby, whose primary does it, or if the home is read-only.
 
     Args:
-        relids: only these tables, all of which have to be readable.
+        relids: only these tables, all of which must be readable.
 
     Returns:
-        What is wrong with those that cannot be read, by OID.
+        the errors of unreadable tables, by OID.
 
     Raises:
         PostgresError: one of `relids` cannot be read, as `commit_log.commits_since`.
@@ -196,8 +197,8 @@ def enter_foreign_versions(
 def relation_sources(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[TableSource]:
-    """Return the tables that hold a relation's rows, columns numbered as its own: its leaves, or
-    itself and the relations that inherit from it.
+    """Return the tables that hold a relation's rows, with the relation's column numbers: its leaf
+    partitions, or itself and its inheritance children.
 
     Args:
         inherit: False for ONLY.
@@ -208,7 +209,8 @@ def relation_sources(
 def _with_faults(
     catalog: Catalog, root: Relation, leaf: Relation, version: int | None
 ) -> TableSource:
-    """As `numbered_as`; reading a column that others have dropped is an error."""
+    """Return a source as `numbered_as`, with an error for reading columns that others have
+    dropped."""
     source = numbered_as(root, leaf, version)
     faults = {
         leaf.column_at(attnum).name: error
@@ -228,7 +230,7 @@ def _with_faults(
 def relation_leaves(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[tuple[int, TableSource]]:
-    """As `relation_sources`, each with the OID of its own relation.
+    """Return the tables as `relation_sources`, each with the OID of its own relation.
 
     Raises:
         PostgresError: one of the tables cannot be read, as `commit_log.commits_since`.
@@ -245,7 +247,7 @@ def relation_leaves(
         if family[oid].is_partitioned:
             continue
         source = _with_faults(catalog, relation, family[oid], versions.get(oid))
-        if oid in versions and versions[oid] is None:  # there was no table before the batch
+        if oid in versions and versions[oid] is None:  # the table did not exist before the batch
             source = replace(source, location=None)
         leaves.append((oid, source))
     return leaves

@@ -1,4 +1,4 @@
-"""The demands of a Delta table on those who write it now: the protocol and the metadata of its
+"""The current requirements of a Delta table for writers: the protocol and the metadata of its
 newest version.
 
 Delta's protocol, sections "Protocol Evolution" and "Change Metadata": an action replaces the one
@@ -23,7 +23,7 @@ from replctl.lake.delta_log import (
 from replctl.record import dataclass
 
 _KINDS = ("protocol", "metaData")
-#: How many tables are remembered.
+#: Maximum number of cached tables.
 _REMEMBERED = 1024
 
 
@@ -33,8 +33,8 @@ class TableState:
 
     Attributes:
         version: that version.
-        file_state: what tells its file from another one (delta_log.file_state_of).
-        protocol, metadata: the actions; empty where the log does not have one any more.
+        file_state: the state by which a replaced file is recognised (delta_log.file_state_of).
+        protocol, metadata: the actions; empty if the log no longer has them.
     """
 
     version: int
@@ -54,7 +54,7 @@ class TableState:
 
 
 def has_foreign_rules(storage: Storage) -> bool:
-    """Return whether another program may have said what writers of a table have to know."""
+    """Return whether another program may have set requirements for writers of the table."""
     return storage.is_made and (storage.is_adopted or storage.has_foreign)
 
 
@@ -62,8 +62,8 @@ _remembered: dict[str, TableState] = {}
 
 
 def table_state(location: str) -> TableState:
-    """Return the state of the table at `location`: a listing, and a look at the commits that are
-    newer than what this process knows.
+    """Return the state of the table at `location`, by listing its log and reading commits newer
+    than the cached state.
 
     Raises:
         UndefinedFile: there is no Delta table (58P01).

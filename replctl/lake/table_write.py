@@ -1,7 +1,8 @@
-"""Writing relations: locks, intents, storage made on first use, and the log entry at the end.
+"""Write relations: take locks, record intents, create storage on first use, and enter the log at
+the end.
 
-A statement's Delta commits become one transaction of the log.  What a dead process has left behind
-is undone, or entered, before its tables are touched again.
+A statement's Delta commits become one transaction of the log.  Unfinished writes of a dead process
+are undone or entered before its tables are written again.
 """
 
 from __future__ import annotations
@@ -54,17 +55,18 @@ class TableWriter:
     """A transaction that writes relations, from its locks to its place in the log.
 
     Attributes:
-        session: who writes.
+        session: the writing session.
         xid: the transaction.
-        relations: the relations as they are now, by OID.
-        base_versions: their Delta versions before.
-        read_versions: the versions behind which nobody else's changes are in what is written.
-        origin, origin_lsn: where the changes come from, when they are replicated.
+        relations: the relations in their current state, by OID.
+        base_versions: their Delta versions before the transaction.
+        read_versions: the versions that
+        were read: later changes of others are not in the written rows.
+        origin, origin_lsn: the origin of replicated changes.
         truncations: entries for TRUNCATE: what the statement said, by relid.
-        written: the relations that were made ready to be written.
-        nonces: what marks the commits to each relation.
-        is_whole: one commit of rows is all that the transaction does.
-        commit_lsn: the LSN of the commit, once there is one.
+        written: the relations that are prepared for writing.
+        nonces: the nonces that mark the commits to each relation.
+        is_whole: the transaction consists of one commit of rows.
+        commit_lsn: the LSN of the commit; None before.
     """
 
     session: Session
@@ -93,17 +95,19 @@ class TableWriter:
         step: int | None = None,
         may_be_nothing: bool = False,
     ) -> Iterator[CommitNote]:
-        """Around the one Delta commit to a relation that the note is for.
+        """Yield the note for one Delta commit to a relation, and check afterwards that the commit
+        was made.
 
         Args:
             silent: the commit is not decoded, and is not undone.
             truncates: it empties the table; the log has an entry of its own for that.
-            changes_keys: it updates keys, or rows without one, so that images are paired by row id.
-            application, step: what makes a repeat harmless.
-            may_be_nothing: Delta makes no commit where no row changes.
+            changes_keys: it updates keys, or rows without a key, so that images are paired by row
+                id.
+            application, step: the transaction identifier that makes a repetition harmless.
+            may_be_nothing: Delta makes no commit if no row changes.
 
         Raises:
-            DataCorrupted: the commit is not in the table's log afterwards (XX001).
+            DataCorrupted: the commit is missing in the table's log afterwards (XX001).
         """
         origin_at = None
         origin = self.origin
@@ -131,12 +135,13 @@ class TableWriter:
             commit_log.check_written(self.session.cluster, self.relations[relid], mark, before)
 
     def source(self, relid: int) -> TableSource:
-        """Return the newest state of one of the relations, to read."""
+        """Return the source for reading the newest state of one of the relations."""
         return table_source(self.relations[relid])
 
     def prepare(self, relid: int) -> TableSource:
-        """Make a relation's Delta table, or give it the columns that DDL has added since it was
-        last written; then it can be written."""
+        """Prepare a relation for writing: create its Delta table, or add columns that DDL has added
+        since the last write.
+        """
         self.written.add(relid)
         relation = self.relations[relid]
         storage = storage_of(relation)
@@ -151,25 +156,25 @@ class TableWriter:
         return self.source(relid)
 
     def has_foreign_commits(self, relid: int) -> bool:
-        """Return whether somebody else has committed to a relation since this transaction began."""
+        """Return whether another writer has committed to a relation since this transaction
+        began."""
         commits = self._commits_since(relid, self.base_versions[relid])
         return any(not commit.is_of(self.xid) for commit in commits)
 
     def check_unchanged(self, relid: int) -> None:
-        """Check whether nobody else has changed a relation's rows since they were read.
+        """Check that no other writer has changed a relation's rows since they were read.
 
         Raises:
-            SerializationFailure: somebody has (40001).
-        """
+            SerializationFailure: another writer has (40001)."""
         if self._foreign_changes(relid):
             raise _overtaken()
 
     def check_not_overtaken(self, relid: int) -> None:
-        """After a write: whether nobody else's changes lie between what was read and what was
-        written.
+        """Check after a write that no other writer committed changes between the read version and
+        the write.
 
         Raises:
-            SerializationFailure: some do (40001).
+            SerializationFailure: another writer did (40001).
         """
         own = [commit.version for commit in self._own_changes(relid)]
         if own and any(version < max(own) for version in self._foreign_changes(relid)):
@@ -214,13 +219,13 @@ class TableWriter:
         )
 
     def _begin_storage(self, relation: Relation, storage: Storage) -> None:
-        """Note whether the directory is empty in which a table is going to be made.
+        """Record whether the directory for a new table is empty.
 
         Raises:
-            DuplicateObject: another program has made a Delta table there meanwhile.
-            ObjectNotInPrerequisiteState: it is a LOCATION, and there is something else (55000).
+            DuplicateObject: another program has created a Delta table there meanwhile.
+            ObjectNotInPrerequisiteState: it is a LOCATION that is not empty (55000).
         """
-        if storage.was_empty is not None:  # a dead process had begun to make it
+        if storage.was_empty is not None:  # a dead process had begun to create it
             return
         with self.session.read() as catalog:
             commits = commit_log.commits_since(catalog, self.session.cluster, relation, None)
@@ -248,8 +253,9 @@ class TableWriter:
                 spark.jobs.fill_columns(engine, location, filled, note)
 
     def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
-        """Note storage that was made, which stays, whatever becomes of the transaction: it begins
-        after that, unless it has changed rows before."""
+        """Record newly created storage.  It stays even if the transaction fails, so the transaction
+        starts after it, unless it has already changed rows.
+        """
         has_changed_rows = bool(self._pending(relid))
         with self.session.cluster.begin(write=True) as connection:
             note_storage(connection, relid, numbers, version)
@@ -259,7 +265,7 @@ class TableWriter:
             self.base_versions[relid] = version
 
     def _pending(self, relid: int) -> list[DeltaCommit]:
-        if relid not in self.base_versions:  # an apply worker's: never undone
+        if relid not in self.base_versions:  # of an apply worker: never undone
             return []
         commits = self._commits_since(relid, self.base_versions[relid])
         return pending_commits(commit for commit in commits if commit.is_of(self.xid))
@@ -273,19 +279,18 @@ def writing(
     is_whole: bool,
     guarded: Collection[int] = (),
 ) -> Iterator[TableWriter]:
-    """Write relations as one transaction; on an exception what was written is undone.  In a block
-    it is a part of the block's transaction, which is undone as a whole.
+    """Write relations as one transaction, and undo the writes on an exception.  In a transaction
+    block the writes are part of the block's transaction, which is undone as a whole.
 
     Args:
-        relations: all that may be written: ordinary tables, leaves of partitioned ones.
-        is_whole: it makes one Delta commit of rows at most: once that is there, the transaction is
-            done.
+        relations: all relations that may be written: ordinary tables, leaf partitions.
+        is_whole: it makes at most one Delta commit of rows, which completes the transaction.
         guarded: OIDs of relations that must not be written meanwhile.
 
     Raises:
         LockNotAvailable: another session writes one of the relations, or changes its definition,
             for too long.
-        UnfinishedBatch: one has changes of a subscription that are written in part.
+        UnfinishedBatch: a relation has partly written changes of a subscription.
     """
     oids = sorted({relation.oid for relation in relations})
     with ExitStack() as stack:
@@ -297,7 +302,7 @@ def writing(
 def writing_locked(
     session: Session, oids: Sequence[int], *, is_whole: bool
 ) -> Iterator[TableWriter]:
-    """As `writing`, by who has the locks of the relations already."""
+    """Write relations as `writing`.  The caller already holds their locks."""
     recover(session, oids)
     check_rules(session, oids)
     writer, log_lsn = _begin(session, oids, is_whole)
@@ -324,11 +329,11 @@ def writing_locked(
 
 
 def check_rules(session: Session, relids: Collection[int]) -> None:
-    """Check that Delta can write tables, and that what is written can be undone.
+    """Check that Delta can write tables, and that the writes can be undone.
 
     Raises:
-        ObjectNotInPrerequisiteState: it is not so (55000).
-        PostgresError: the log of one cannot be read.
+        ObjectNotInPrerequisiteState: they cannot (55000).
+        PostgresError: the log of a table cannot be read.
     """
     with session.read() as catalog:
         relations = load_relations(catalog, relids).values()
@@ -349,7 +354,7 @@ def _begin(
     oids: Sequence[int],
     is_whole: bool,
 ) -> tuple[TableWriter, int]:
-    """Return the writer, and where the log was."""
+    """Return the writer, and the end of the log before it."""
     cluster, block = session.cluster, session.block
     with cluster.write(session.database_oid, session.xids) as catalog:
         catalog.lock({object_lock(session.database_oid, oid, LockMode.USE) for oid in oids})
@@ -385,7 +390,7 @@ def commit(
     """Enter a transaction's versions and its commit, in one transaction of the catalog.
 
     Args:
-        then: what else belongs to that transaction; it is given the LSN of the commit.
+        then: further work in that transaction; receives the LSN of the commit.
     """
     session = writer.session
     with session.cluster.write(session.database_oid) as catalog:
@@ -408,7 +413,7 @@ def commit(
 
 
 def _enter(writer: TableWriter) -> None:
-    """Enter the versions of a block's statement, which the block's commit will make valid."""
+    """Enter the versions of a statement in a block.  The block's commit will make them valid."""
     session = writer.session
     with session.cluster.write(session.database_oid, session.xids) as catalog:
         _enter_into(catalog, writer)
@@ -425,10 +430,10 @@ def _enter_into(catalog: Catalog, writer: TableWriter, *, ends: bool = False) ->
 
 
 def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
-    """Take back what one statement of a block has written, which is going to be repeated.
+    """Undo the writes of one statement of a block before it is repeated.
 
     Args:
-        log_lsn: where the log was before it.
+        log_lsn: the end of the log before the statement.
     """
     session, xid = writer.session, writer.xid
     floors = {oid: floor_of(version) for oid, version in writer.read_versions.items()}
@@ -440,7 +445,7 @@ def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
 
 
 def undo_relation(writer: TableWriter, relid: int) -> None:
-    """Take back what a transaction has written into one table since it was read."""
+    """Undo the writes of a transaction into one table since it was read."""
     floor = floor_of(writer.read_versions[relid])
     relation = writer.relations[relid]
     repeated(partial(undo_since, writer.session, writer.xid, relation, floor))

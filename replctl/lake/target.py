@@ -1,5 +1,6 @@
-"""A table as it is written, by statements and by replication: its columns, key, constraints and
-leaves."""
+"""Describe a table for writing by statements and replication: its columns, key, constraints and
+leaf partitions.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +41,10 @@ from replctl.types.quote import quote_qualified_identifier
 
 
 def local_target(relation: Relation, family: dict[int, Relation]) -> Target:
-    """Return a table as INSERT, UPDATE and DELETE write it.
+    """Return the target of INSERT, UPDATE and DELETE.
 
     Args:
-        family: it, all its partitions, and if it is a partition all relations of the tree above.
+        family: the table, all its partitions, and its ancestors if it is a partition.
     """
     rules = delta_rules(relation)
     columns = tuple(
@@ -55,8 +56,10 @@ def local_target(relation: Relation, family: dict[int, Relation]) -> Target:
 
 
 def inserted_into(target: Target, supplied: Collection[str]) -> Target:
-    """Return a target of INSERT and COPY, in which Delta assigns the values of the identity columns
-    that are not supplied.  A key that has one is no key of the new rows: nobody knows it before."""
+    """Return a target of INSERT and COPY in which Delta assigns the identity columns that are not
+    supplied. A key with such a column is ignored, because its values are not known before the
+    write.
+    """
     columns = tuple(
         replace(c, is_assigned=True, not_null=False)
         if c.is_identity and (c.is_assigned or c.name not in supplied)
@@ -69,7 +72,7 @@ def inserted_into(target: Target, supplied: Collection[str]) -> Target:
 
 
 def generating_columns(generated: nodes.Expr | StoredExpr) -> set[int]:
-    """Return the attnums of the columns that a generated column may follow from."""
+    """Return the attnums of the columns that a generated column may use."""
     if isinstance(generated, StoredExpr):
         return {attnum for _name, attnum in generated.columns}
     return {node.attnum for node in nodes.walk(generated) if isinstance(node, nodes.Var)}
@@ -85,13 +88,13 @@ def replication_target(
     """Return the target of a published relation's changes.
 
     Args:
-        relation: the subscriber's table of the same name; a key of it that is not sent is none.
+        relation: the subscriber's table of the same name.  A key that is not sent is ignored.
         family: as in `local_target`.
-        versions: tables that are to be read as they were at a version (None: before there was one).
-        enums: those of its columns, by type; needed where values are received.
+        versions: the versions at which to read tables (None: before the first one).
+        enums: the enums of its columns, by type; needed if values are received.
 
     Raises:
-        ObjectNotInPrerequisiteState: it lacks a column that is sent (55000).
+        ObjectNotInPrerequisiteState: the table lacks a sent column (55000).
     """
     positions = {column.name: i for i, column in enumerate(remote.columns, start=1)}
     rules = delta_rules(relation)
@@ -134,7 +137,7 @@ def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:
 def domain_tests(
     environment: CatalogEnvironment, relation: Relation, target: Target
 ) -> tuple[DomainTest, ...]:
-    """Return what values that are received have to be, in columns of domains."""
+    """Return the domain tests for received values."""
     found = []
     for column in relation.columns:
         if not column.domain or target.column(column.attnum).sent is None:
@@ -154,8 +157,7 @@ def domain_tests(
 
 
 def _qualified_name(catalog: Catalog, type_: Type) -> str:
-    """Return the name of a user's type with its schema, for who applies changes has no search
-    path."""
+    """Return the name of a user-defined type with its schema: apply has no search path."""
     schema = schema_names(catalog)[type_schema_oid(catalog, type_.name)]
     return quote_qualified_identifier(schema, type_.sql_name)
 
@@ -200,7 +202,9 @@ def _target(
     versions: Mapping[int, int | None],
 ) -> Target:
     leaves = tuple(_at_version(leaf, versions) for leaf in leaves_of(relation, family))
-    indexes = sorted(relation.indexes, key=lambda index: index.oid)  # the order of their checks
+    indexes = sorted(
+        relation.indexes, key=lambda index: index.oid
+    )  # the order in which they are checked
     unique = [
         _unique_key(index, index.key, index.predicate)
         for index in indexes
@@ -220,8 +224,8 @@ def _target(
 
 
 def without_user_types_in(environment: Environment, target: Target) -> Target:
-    """Return a table whose CHECK constraints, defaults and generated columns are in types that
-    engines have."""
+    """Return a table with built-in types in its CHECK constraints, defaults and generated
+    columns."""
     plain = partial(without_user_types, environment)
     columns = tuple(
         replace(
@@ -238,8 +242,9 @@ def without_user_types_in(environment: Environment, target: Target) -> Target:
 
 
 def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> Target:
-    """Return a table with other CHECK constraints, and predicates of its unique indexes; those of
-    Delta stay."""
+    """Return a table with replaced CHECK constraints and predicates of its unique indexes.  Delta's
+    own constraints stay.
+    """
     checks = tuple((name, changed(check)) for name, check in target.checks)
     leaves = tuple(
         replace(
@@ -259,8 +264,9 @@ def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> 
 
 
 def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ...]:
-    """Return the tables that hold a relation's rows, columns numbered as the relation's, with their
-    rules."""
+    """Return the tables that hold a relation's rows, with the relation's column numbers and their
+    partition rules.
+    """
     if not relation.is_partitioned:
         source = numbered_as(relation, relation)
         leaf = Leaf(relation.oid, relation.name, source, own_rules(relation, family))
@@ -277,7 +283,7 @@ def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ..
 
 
 def _partition_hint(root: Relation, leaf: Relation) -> str:
-    """Return what helps where a partition cannot be written by the table that it is a part of."""
+    """Return the hint if a partition cannot be written through its parent."""
     table, partition = (quote_qualified_identifier(r.schema, r.name) for r in (root, leaf))
     return (
         f"Write {partition} itself, as with INSERT INTO {partition}. To write the other partitions"
@@ -286,7 +292,7 @@ def _partition_hint(root: Relation, leaf: Relation) -> str:
 
 
 def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
-    """Return a leaf with the rules that its Delta table has, as constraints of its own."""
+    """Return a leaf with the rules of its Delta table as its own constraints."""
     rules = delta_rules(own)
     columns = _columns(root, own)
     attnums = dict(columns)
@@ -316,19 +322,19 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
 
 
 def _stored_names(relation: Relation) -> dict[int, str]:
-    """Return the names that a relation's columns have in its Delta table, by attnum."""
+    """Return the names of a relation's columns in its Delta table, by attnum."""
     stored = {} if relation.storage is None else relation.storage.columns
     return {c.attnum: stored[c.attnum].name for c in relation.columns if c.attnum in stored}
 
 
 def _names_of(relation: Relation, stored: Collection[str]) -> set[str]:
-    """Return the names that columns have in the catalog."""
+    """Return the names of columns in the catalog."""
     names = _stored_names(relation)
     return {c.name for c in relation.columns if names.get(c.attnum) in stored}
 
 
 def _columns(root: Relation, own: Relation) -> tuple[tuple[str, int], ...]:
-    """Return the columns of a Delta table: the name there, and the attnum in the root's table."""
+    """Return the columns of a Delta table: the name there, and the attnum in the root table."""
     attnums = {column.name: column.attnum for column in root.columns}
     names = _stored_names(own)
     return tuple((names[c.attnum], attnums[c.name]) for c in own.columns if c.attnum in names)
@@ -359,7 +365,7 @@ def _at_version(leaf: Leaf, versions: Mapping[int, int | None]) -> Leaf:
 
 
 def _leaf(root: Relation, leaf: Relation, rules: tuple[PartitionRule, ...]) -> Leaf:
-    """Return a leaf with those constraints that its root does not have."""
+    """Return a leaf with the constraints that its root lacks."""
     attnums = {column.name: column.attnum for column in root.columns}
     not_null = tuple(
         attnums[column.name]
@@ -388,7 +394,7 @@ def _unique_key(
 
 
 def _own_unique_keys(root: Relation, leaf: Relation, number: int) -> list[UniqueKey]:
-    """Unique indexes that a leaf does not have from its root."""
+    """Return the unique indexes of a leaf that do not come from its root."""
     attnums = {column.name: column.attnum for column in root.columns}
     renumbered = {column.attnum: attnums[column.name] for column in leaf.columns}
     return [
@@ -408,7 +414,7 @@ def _own_unique_keys(root: Relation, leaf: Relation, number: int) -> list[Unique
 
 
 def references_of(catalog: Catalog, relation: Relation) -> list[tuple[Constraint, Reference]]:
-    """Return the foreign keys of a table, as its new rows have to satisfy them."""
+    """Return the foreign keys that the new rows of a table must satisfy."""
     result = []
     for constraint in relation.foreign_keys():
         other = get_relation(catalog, constraint.ref_relid)
@@ -431,11 +437,10 @@ def references_of(catalog: Catalog, relation: Relation) -> list[tuple[Constraint
 def references_to(
     catalog: Catalog, relation: Relation
 ) -> list[tuple[Relation, Constraint, Reference]]:
-    """Return the foreign keys that refer to a table, or to the partitioned table that it is a part
-    of.
+    """Return the foreign keys that refer to a table, or to one of its partitioned ancestors.
 
-    Each comes with the table that has it, as rows that go concern it; `ref_columns` are numbered as
-    the referenced table's.  Those of partitions are their root's.
+    Each comes with the referring table.  `ref_columns` are numbered as in the referenced table.
+    Foreign keys of partitions belong to their root.
     """
     referenced = load_relations(catalog, [relation.oid, *ancestors_of(catalog, relation.oid)])
     rows = catalog.select(
@@ -461,7 +466,7 @@ def references_to(
 
 
 def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
-    """Return the number that a column of `other` has in `relation`."""
+    """Return the number of a column of `other` in `relation`."""
     column = relation.column(other.column_at(attnum).name)
     assert column is not None
     return column.attnum
@@ -472,9 +477,9 @@ def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
 
 
 def _identity(relation: Relation, family: dict[int, Relation]) -> tuple[int, ...] | None:
-    """Return the attnums by which changes find rows: of a partitioned table those of its
-    partitions, () for none; None if the partitions have different ones, or equal ones are not
-    unique in the table."""
+    """Return the attnums by which changes find rows; () if there are none.  A partitioned table
+    uses those of its partitions; None if they differ, or if they are not unique across the table.
+    """
     if not relation.is_partitioned:
         return target_key(relation)
     keys: dict[frozenset[str], list[str]] = {}
@@ -499,13 +504,13 @@ def _identity(relation: Relation, family: dict[int, Relation]) -> tuple[int, ...
 def check_updatable(
     target: Target, remote: RemoteRelation, relation: Relation, family: dict[int, Relation]
 ) -> None:
-    """Check whether UPDATE and DELETE can find their rows in a target (check_relation_updatable in
+    """Check that UPDATE and DELETE can find their rows in a target (check_relation_updatable in
     worker.c).
 
     Raises:
         FeatureNotSupported: its partitions identify rows by different columns (0A000).
-        ObjectNotInPrerequisiteState: its key is not sent, or it has none and the whole row is not
-            the publisher's identity (55000).
+        ObjectNotInPrerequisiteState: its key is not sent, or it has no key and the publisher's
+            replica identity is not the whole row (55000).
     """
     sent_identity = (
         {column.name for column in remote.columns}

@@ -1,4 +1,4 @@
-"""The check that a subscription's targets are as the subscription has left them."""
+"""Check that nobody has changed a subscription's targets since its last write."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ from replctl.lake.version_chain import Chain, enter_loss, relation_chain
 from replctl.replication.refresh_hint import offer_reconcile, refresh_hint
 from replctl.session import Session
 
-#: Delta's steps are signed numbers of 64 bits; none of replctl's comes near.
+#: Delta's steps are signed 64-bit numbers; replctl's are far smaller.
 _LARGEST_STEP = 2**62
 
 
 class TargetCheck:
-    """The tables of a subscription of a session's database, as Delta's logs have them."""
+    """Checks the tables of a subscription against Delta's logs."""
 
     def __init__(self, session: Session, subscription: Subscription) -> None:
         self._session = session
         self._subscription = subscription
 
     def application(self, relid: int) -> str:
-        """Delta's name for what the subscription writes into a table."""
+        """Delta's application id for the subscription's writes into a table."""
         identifier = self._session.cluster.system_identifier
         return application_of(identifier, self._subscription.oid, relid)
 
     def check_targets(self, relid: int | None = None) -> None:
-        """Enter what others have done to the tables that changes are applied to, and check that the
-        rows that were applied are still there.  Where nothing has changed, that takes a listing of
-        each table's log.
+        """Enter commits of others to the subscription's tables, and check that the applied rows
+        still exist.  If nothing has changed, this only lists each table's log.
 
         Args:
             relid: the one table that catches up after its copy; None: those that are ready.
@@ -69,11 +68,11 @@ class TargetCheck:
     def enter(
         self, catalog: Catalog, relations: Iterable[Relation], *, is_replaced: bool = False
     ) -> None:
-        """Enter what others have done to tables.
+        """Enter commits of others to tables.
 
         Args:
-            is_replaced: all rows are going to be replaced: files that must not be read stay for
-                later, and a table that is not there is made again.
+            is_replaced: all rows will be replaced.  Then forbidden files are ignored for now, and a
+                missing table is created again.
 
         Raises:
             PostgresError: a table cannot be read, as commit_log.commits_since.
@@ -95,19 +94,21 @@ class TargetCheck:
                 commit_log.enter_versions(catalog, self._session.cluster, relation)
 
     def _refresh(self, catalog: Catalog, leaf: Relation) -> str | None:
-        """Return the statement that replaces the rows of a leaf's table, which cannot be read."""
+        """Return the statement that replaces the rows of an unreadable leaf partition."""
         for root in self._members_above(catalog, leaf):
             return refresh_hint(self._subscription, root.schema, root.name, "replace = true")
         return None
 
     def _members_above(self, catalog: Catalog, leaf: Relation) -> Iterable[Relation]:
-        """Return the tables of the subscription that a leaf is a part of."""
+        """Return the tables of the subscription to which a leaf partition belongs."""
         above = {leaf.oid, *ancestors_of(catalog, leaf.oid)}
         members = subscription_relations(catalog, self._subscription.oid)
         return load_relations(catalog, above & {item.relid for item in members}).values()
 
     def pass_forgotten_steps(self, catalog: Catalog, leaf: Relation) -> None:
-        """Take no step again that the table has, but the catalog does not know of."""
+        """Skip steps that a table has but the catalog does not know, so that they are not used
+        again.
+        """
         assert leaf.storage is not None
         location, application = leaf.storage.location, self.application(leaf.oid)
         if relation_chain(catalog, leaf) is Chain.CLEANED:
@@ -119,16 +120,15 @@ class TargetCheck:
             )
             steps = [applied_step(location, application, commit.version) for commit in commits]
         for step in steps:
-            if step is not None and step < _LARGEST_STEP:  # else another writer has forged it
+            if step is not None and step < _LARGEST_STEP:  # otherwise another writer has forged it
                 raise_apply_step(catalog, self._subscription.oid, leaf.oid, step)
 
     def check_history(self, catalog: Catalog, leaf: Relation) -> None:
-        """Check that the catalog knows how all that the subscription has written into a table came
-        there.
+        """Check that the catalog knows all writes of the subscription into a table.
 
         Raises:
-            DataCorrupted: it does not, as after a restore of an older copy of it: how far the table
-                is cannot be told (XX001).
+            DataCorrupted: it does not, for example because an older catalog was restored, so that
+                the table's progress is unknown (XX001).
         """
         known, name = self._subscription, leaf.qualified_name
         origins = (known.origin_name, known.table_origin_name(leaf.oid))

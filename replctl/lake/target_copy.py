@@ -1,4 +1,4 @@
-"""Initial copies and reconciles of a subscription's tables."""
+"""Run initial copies and reconciles of a subscription's tables."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class TargetCopy(TargetWrite):
     """Copies of published tables into those of one subscription (replication.node.Copies)."""
 
     def begin(self, relation: SubscriptionRelation, snapshot: Snapshot) -> SubscriptionRelation:
-        """Note what a copy reads, and the versions of the tables that it writes: state d."""
+        """Record the snapshot that a copy reads and the versions of the tables that it writes, and
+        set state d.
+        """
         with self._state.writing() as catalog:
             loaded = load_relations(catalog, [relation.relid])[relation.relid]
             leaves = leaves_of_root(loaded, partition_tree(catalog, loaded))
@@ -77,8 +79,9 @@ class TargetCopy(TargetWrite):
     def write(
         self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
     ) -> RowCounts:
-        """Write the rows of a copy, with defaults, in addition to those that are there, in their
-        place, or where these differ, and count them; what a crash has left is completed.  State f.
+        """Write the rows of a copy, with defaults, and count them.  They are added to the existing
+        rows, replace them, or only correct differences.  A copy interrupted by a crash is
+        completed.  Set state f.
 
         Raises:
             PostgresError: the rows do not fit the table, or cannot be read or written.
@@ -95,10 +98,10 @@ class TargetCopy(TargetWrite):
         rows: Rows,
         known: Reconciliation,
     ) -> RowCounts:
-        """Return a copy; when it is overtaken, a part of it may be written.
+        """Write a copy and return it.  If another writer commits first, a part may be written.
 
         Args:
-            known: what a reconcile has found before it was overtaken.
+            known: the difference found by a reconcile before another writer committed.
         """
         copied = relation.snapshot
         assert copied is not None
@@ -152,15 +155,15 @@ class TargetCopy(TargetWrite):
     def check_reconcile(
         self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Callable[[], Rows]
     ) -> None:
-        """Check that it is known which rows a reconcile of a table may delete.
+        """Check that a reconcile of a table can decide which rows to delete.
 
         Args:
-            relation: the table, with what the statement says.
+            relation: the table, with the options of the statement.
             remote: the published table.
-            rows: finds its rows, if they have to be compared to say how many would be deleted.
+            rows: finds its rows, if they must be compared to count the rows to delete.
 
         Raises:
-            ObjectNotInPrerequisiteState: the statement has to say which rows are deleted (55000).
+            ObjectNotInPrerequisiteState: the statement must specify which rows to delete (55000).
         """
         table = self._local.table(remote)
         leaves = leaves_of_root(table.relation, table.family)
@@ -170,7 +173,7 @@ class TargetCopy(TargetWrite):
     def _mending(
         self, relation: SubscriptionRelation, table: ReplicatedTable, rows: Callable[[], Rows]
     ) -> tuple[Deletion, Mending]:
-        """Return which rows a reconcile deletes, and what else it may do."""
+        """Return the rows that a reconcile may delete, and its other allowed changes."""
         root, remote = table.relation, table.remote
         with self._session.read() as catalog:
             ownership = row_ownership(
@@ -206,8 +209,7 @@ class TargetCopy(TargetWrite):
         remote: RemoteRelation,
         deletion: Deletion | None,
     ) -> None:
-        """State f, with the place in the log of what was copied, and progress of the table's
-        own."""
+        """Set state f with the LSN of the copied snapshot, and start the table's own progress."""
         finished = replace(
             relation,
             state=RelState.FINISHEDCOPY,
@@ -225,7 +227,7 @@ class TargetCopy(TargetWrite):
             if relation.method is not CopyMethod.APPEND:
                 origins = (self._subscription.origin_name, name)
                 acknowledge_changes(catalog, set(writer.relations), origins, copied.lsn)
-            drop_origin(catalog.connection, name)  # of a synchronization that was not finished
+            drop_origin(catalog.connection, name)  # left by an unfinished synchronization
             create_origin(catalog.connection, name, LogPosition(copied.lsn, copied.digest))
 
         commit(writer, note_state)
@@ -233,11 +235,11 @@ class TargetCopy(TargetWrite):
     def planned(
         self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
     ) -> RowCounts:
-        """Return how many rows a copy would write; nothing is written, and only a reconcile looks
-        at them.
+        """Return how many rows a copy would write, without writing.  Only a reconcile reads the
+        rows.
 
         Raises:
-            PostgresError: there is no table for them, or it may not be written.
+            PostgresError: the table is missing or may not be written.
         """
         table = self._local.table(remote)
         table.is_trial = True
@@ -260,20 +262,21 @@ class TargetCopy(TargetWrite):
             raise conflict.error from conflict
 
     def pinned(self, name: tuple[str, str]) -> PinnedTarget:
-        """Return a table as a comparison with its publisher reads it, by (schema, name).
+        """Return a table by (schema, name), pinned to the versions for a comparison with its
+        publisher.
 
         Raises:
-            PostgresError: it is not synchronized yet, or cannot be read.
+            PostgresError: the table is not synchronized yet, or is unreadable.
         """
         return pinned_target(self._local, self._subscription, name)
 
     def compare(
         self, pinned: PinnedTarget, remote: RemoteRelation, rows: Rows, limit: int
     ) -> Comparison:
-        """Compare the published rows of a table with its own; nothing is written.
+        """Compare the published rows of a table with its own, without writing.
 
         Args:
-            limit: how many rows of each kind are named.
+            limit: maximum number of rows of each kind to return.
 
         Raises:
             PostgresError: they cannot be compared.
@@ -292,8 +295,9 @@ class TargetCopy(TargetWrite):
         return compared(self._session, pinned, remote, rows, owned, limit)
 
     def give_up(self, relation: SubscriptionRelation) -> None:
-        """After an error: the next attempt reads the publisher as it is then, unless the copy, or a
-        part of it, is written."""
+        """Discard the snapshot after an error, so that the next attempt takes a new one.  A copy
+        that is already written, completely or in part, is kept.
+        """
         copied = relation.snapshot
         assert copied is not None
         with self._session.read() as catalog:
@@ -307,9 +311,9 @@ class TargetCopy(TargetWrite):
                 abort_transaction(catalog.connection, copied.xid)
 
     def resynchronize(self, names: Sequence[tuple[str, str]]) -> str | None:
-        """Let tables be reconciled by themselves, if every commit that changed their rows is the
-        subscription's own; else return why they are not, and let none be.  A batch of changes that
-        is written in part goes on without them.
+        """Start automatic reconciles of tables if the subscription itself made every commit that
+        changed their rows.  Otherwise start none, and return the reason.  A partly written batch
+        continues without these tables.
 
         Args:
             names: schemas and names.
@@ -335,8 +339,8 @@ class TargetCopy(TargetWrite):
         return None
 
     def abandon(self) -> None:
-        """The table's synchronization ends here: what its copy, or a batch of its changes, has
-        written in part is undone."""
+        """End the table's synchronization, and undo a partly written copy or batch of its
+        changes."""
         table = self._state.table
         assert table is not None
         with self._state.writing() as catalog:
@@ -348,6 +352,6 @@ class TargetCopy(TargetWrite):
         undo(self._session, begun)
 
     def _current(self, catalog: Catalog, relation: SubscriptionRelation) -> SubscriptionRelation:
-        """Return a table as the catalog has it now."""
+        """Return the current state of a table in the catalog."""
         known = subscription_relations(catalog, self._subscription.oid)
         return next((item for item in known if item.relid == relation.relid), relation)

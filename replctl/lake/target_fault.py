@@ -1,9 +1,8 @@
-"""Faults of a subscription's targets: what other programs have done to them besides DML.
+"""Faults of a subscription's targets, caused by operations of other programs other than DML.
 
-The rows that a subscription has applied are then not there any more, so that later changes would
-go on from something else.  A fault is noted when the version is entered, in pg_subscription_rel; it
-stops the subscription until the table is copied or reconciled (ALTER SUBSCRIPTION ... REFRESH
-TABLE).
+The rows that a subscription has applied may then be gone, so that later changes would not fit.  A
+fault is recorded in pg_subscription_rel when the version is entered.  It stops the subscription
+until the table is copied or reconciled (ALTER SUBSCRIPTION ... REFRESH TABLE).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from replctl.replication.refresh_hint import offer_reconcile
 
 
 def note_replacement(catalog: Catalog, relation: Relation, commit: DeltaCommit) -> None:
-    """Note a fault, if a commit of another program replaces all rows of a target."""
+    """Record a fault if a commit of another program replaces all rows of a target."""
     assert relation.storage is not None
     relids = _tree_above(catalog, relation)
     if not is_copied_anywhere(catalog.connection, relids):
@@ -44,10 +43,10 @@ def note_replacement(catalog: Catalog, relation: Relation, commit: DeltaCommit) 
 
 
 def note_break(catalog: Catalog, relation: Relation, what: str) -> None:
-    """Note a fault, if a relation whose chain of versions is broken is a target.
+    """Record a fault if a relation with a broken chain of versions is a target.
 
     Args:
-        what: happened to the table, as a sentence.
+        what: a sentence that says what happened to the table.
     """
     note_fault(catalog.connection, _tree_above(catalog, relation), what)
 
@@ -55,11 +54,11 @@ def note_break(catalog: Catalog, relation: Relation, what: str) -> None:
 def note_cleaning(
     catalog: Catalog, relation: Relation, system_identifier: int, version: int
 ) -> None:
-    """Note a fault of the subscriptions whose last step a target does not have: its log was cleaned
-    beyond what is known, so that the steps alone tell that it is the same table.
+    """Record a fault of subscriptions whose last step a target lacks.  The target's log was cleaned
+    beyond the known versions, so that only the steps show that it is the same table.
 
     Args:
-        version: the last one that is known.
+        version: the last known version.
     """
     assert relation.storage is not None
     location, relids = relation.storage.location, _tree_above(catalog, relation)
@@ -83,9 +82,9 @@ def is_known_step(found: int | None, written: int | None, taken: int) -> bool:
     """Return whether a table has the last step of a subscription.
 
     Args:
-        found: the newest step in the table's log; None, if there is none.
-        written: the newest one that was finished; None, if none was.
-        taken: the newest one that was begun: nobody knows whether it was written.
+        found: the newest step in the table's log; None if there is none.
+        written: the newest finished step; None if there is none.
+        taken: the newest step that was begun, and may have been written.
     """
     if found is None:
         return written is None
@@ -93,7 +92,7 @@ def is_known_step(found: int | None, written: int | None, taken: int) -> bool:
 
 
 def application_of(system_identifier: int, subscription_oid: int, relid: int) -> str:
-    """Return Delta's name for what a subscription writes into a table."""
+    """Return Delta's application id for a subscription's writes into a table."""
     return f"replctl-{system_identifier}-{subscription_oid}-{relid}"
 
 
@@ -103,11 +102,11 @@ def check_faults(
     """Check that no table that a subscription applies changes to has a fault.
 
     Args:
-        relids: only these tables, as they are in pg_subscription_rel, those that catch up after
-            their copies among them; None: the tables that are ready.
+        relids: only these tables of pg_subscription_rel, including those that catch up after their
+            copies; None: the tables that are ready.
 
     Raises:
-        ObjectNotInPrerequisiteState: one has (55000).
+        ObjectNotInPrerequisiteState: a table has a fault (55000).
     """
     faulty = {
         member.relid: member.fault

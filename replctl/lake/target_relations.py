@@ -1,5 +1,6 @@
-"""The tables of a subscriber's database that have the names of published relations, and what a
-subscription may do to them."""
+"""Find the tables of a subscriber's database with the names of published relations, and the actions
+that a subscription may perform on them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from replctl.lake.replicated_table import ReplicatedTable
 from replctl.replication.node import RemoteRelation
 from replctl.session import Session
 
-#: Relations with all that is in the same partition tree, by (schema, name).
+#: Relations with their whole partition trees, by (schema, name).
 Families = dict[tuple[str, str], tuple[Relation, dict[int, Relation]]]
 
 
@@ -72,12 +73,12 @@ class TargetRelations:
     def denied_actions(
         self, relation: Relation, family: Mapping[int, Relation] | None = None
     ) -> dict[str, PostgresError]:
-        """Return what the subscription may not do to a table, of I, U, D and T, and why: with the
-        privileges of the table's owner, or with its own if it runs as its owner, as TRUNCATE always
-        does (SwitchToUntrustedUser, TargetPrivilegesCheck).
+        """Return the actions among I, U, D and T that the subscription may not perform on a table,
+        and why. The privileges are those of the table's owner, or of the subscription's owner with
+        run_as_owner and for TRUNCATE (SwitchToUntrustedUser, TargetPrivilegesCheck).
 
         Args:
-            family: the table's partitions, if policies of these count, too.
+            family: the table's partitions, if their policies matter, too.
 
         Raises:
             InsufficientPrivilege: it may not become the table's owner (42501).
@@ -107,7 +108,7 @@ class TargetRelations:
         return found
 
     def check_copy(self, relation: Relation) -> None:
-        """Check whether the subscription may copy rows into a table.
+        """Check that the subscription may copy rows into a table.
 
         Raises:
             PostgresError: it may not.
@@ -135,8 +136,9 @@ class TargetRelations:
 def _problem_of(
     privileges: Privileges, tables: Sequence[Relation], letters: str
 ) -> PostgresError | None:
-    """Why a role may not change a table, the first of these, with its partitions: privileges of
-    these letters are missing, or policies count."""
+    """Return why a role may not change a table, which comes first, with its partitions: a privilege
+    among these letters is missing, or policies apply.
+    """
     relation = tables[0]
     if not all(privileges.has_on_relation(relation, letter) for letter in letters):
         return denied("table", relation.name)

@@ -1,5 +1,6 @@
-"""The locks of a subscription's tables, the steps of Delta in which they are written, and the write
-of a leaf: for copies and for batches of changes."""
+"""Write a subscription's tables for copies and batches: their locks, Delta's steps, and the write
+of a leaf partition.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +29,16 @@ from replctl.relation_lock import lock_relations
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """Tables whose locks are held, with the newest versions that they had then."""
+    """Locked tables, with their newest versions at that time."""
 
     relations: dict[int, Relation]
     versions: dict[int, int | None]
 
 
 class TargetWrite:
-    """Writes of one subscription into tables of a session's database: the base of copies and of
-    changes."""
+    """Writes of one subscription into tables of a session's database: the base class of copies and
+    batches.
+    """
 
     def __init__(self, state: SubscriberState) -> None:
         self._state = state
@@ -47,7 +49,7 @@ class TargetWrite:
         self._local = TargetRelations(state.session, state.subscription)
 
     def steps(self, catalog: Catalog, leaves: Sequence[Relation]) -> dict[int, WriteStep]:
-        """For each table its version and the number of the step that is going to write it."""
+        """For each table its version and the number of the step that will write it."""
         return {
             leaf.oid: WriteStep(
                 last_logged_version(catalog.connection, leaf.oid),
@@ -58,8 +60,7 @@ class TargetWrite:
 
     @contextmanager
     def locked(self, families: Families, *, is_replaced: bool = False) -> Iterator[Locked]:
-        """Hold the locks of all tables that may be written, and know what others have done to
-        them.
+        """Lock all tables that may be written, and enter commits of others to them.
 
         Args:
             is_replaced: as for TargetCheck.enter.
@@ -88,8 +89,9 @@ class TargetWrite:
                 yield Locked(current, versions)
 
     def writer(self, locked: Locked, xid: int) -> TableWriter:
-        """Return a transaction that is finished after a crash, not undone: its batch, or its copy,
-        tells how."""
+        """Return a transaction that is finished, not undone, after a crash, as recorded in its
+        batch or copy.
+        """
         with self._state.writing() as catalog:
             nonces = make_nonces(catalog.connection, xid, locked.relations)
         return TableWriter(
@@ -109,7 +111,7 @@ class TargetWrite:
         number: int,
         targets: dict[int, WriteStep],
     ) -> None:
-        """Write an outcome's rows of one leaf, unless that has been done."""
+        """Write an outcome's rows of one leaf partition, unless they are already written."""
         relid = outcome.leaf_relid(number)
         if relid in outcome.table.done:
             return
@@ -137,6 +139,6 @@ class TargetWrite:
         writer: TableWriter,
         targets: Mapping[int, WriteStep],
     ) -> None:
-        """Note the steps of the tables that this transaction has written rows into."""
+        """Record the steps of the tables into which this transaction has written rows."""
         steps = {oid: step.number for oid, step in targets.items() if oid in writer.written}
         note_written_steps(catalog.connection, self._subscription.oid, steps)

@@ -1,4 +1,4 @@
-"""The obstacles to TRUNCATE, of a statement and of a replicated one."""
+"""Check for obstacles to TRUNCATE, by a statement or by replication."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def referencing(catalog: Catalog, relations: Collection[int]) -> dict[int, list[
 
 
 def check_truncatable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
-    """Check whether tables may be emptied together (heap_truncate_check_FKs).
+    """Check that tables may be emptied together (heap_truncate_check_FKs).
 
     Args:
         relations: the tables by OID, with their descendants.

@@ -1,4 +1,4 @@
-"""Taking back what transactions have written into tables, by commits that are not decoded."""
+"""Undo the writes of transactions by commits that are not decoded."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def undo_commits(
     floors: Mapping[int, int] | None = None,
     only: Collection[int] | None = None,
 ) -> dict[int, Relation]:
-    """Take back what a transaction has written, by the inverse in commits that are not decoded.
+    """Undo the writes of a transaction by inverse commits that are not decoded.
 
     Args:
-        floors: what it has written up to these versions, by OID, stays.
-        only: OIDs of the relations that are concerned; None for all.
+        floors: versions, by OID, up to which its writes are kept.
+        only: OIDs of the relations to undo; None for all.
 
     Returns:
-        The relations that it meant to write.
+        the relations that the transaction intended to write.
     """
     intents, relations = written_tables(session, xid)
     if only is not None:
@@ -54,7 +54,7 @@ def undo_commits(
 
 
 def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> None:
-    """Take back what a transaction has written into a relation after a version."""
+    """Undo the writes of a transaction into a relation after a version."""
     location = storage_of(relation).location
     commits = commits_since(session, relation, floor)
     own = [commit for commit in commits if commit.is_of(xid)]
@@ -87,12 +87,12 @@ def _undo_by_inverse(
     *,
     is_renamed: bool,
 ) -> None:
-    """Take back versions of a table with which others' lie: those at once of which the rows have
-    a key, else one by one, the newest first.
+    """Undo versions of a table that are mixed with versions of others.  Versions whose rows have a
+    key are undone together, others one by one, the newest first.
 
     Args:
-        is_renamed: others have changed the schema since: Delta may refuse to read feeds across
-            that, and columns have had other names.
+        is_renamed: others have changed the schema since.  Delta may refuse to read feeds across
+            such a change, and columns had other names.
     """
     storage, engine = storage_of(relation), session.engine()
     versions = [version.version for version in own]
@@ -121,7 +121,7 @@ def _feed_version(commit: DeltaCommit) -> FeedVersion:
 
 
 def pending_commits(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:
-    """Return those of a transaction's commits that change rows and are not undone."""
+    """Return the commits of a transaction that change rows and are not undone."""
     commits = list(own)
     undone = {version for commit in commits for version in commit.undoes}
     return [
@@ -140,11 +140,11 @@ def _undoing(
     *,
     may_be_nothing: bool = False,
 ) -> Iterator[CommitNote]:
-    """Around the commit that takes back versions of a table, with a nonce of its own: the process
-    that wrote them may have died.
+    """Yield the note for the commit that undoes versions of a table.  It has a nonce of its own,
+    because the process that wrote them may have died.
 
     Args:
-        may_be_nothing: no commit is made where others have replaced all that they changed.
+        may_be_nothing: no commit is made if others have replaced all changed rows.
     """
     cluster = session.cluster
     with cluster.begin(write=True) as connection:
@@ -156,7 +156,8 @@ def _undoing(
 
 
 def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
-    """Warn of a transaction that cannot be undone now, with a statement that does it later."""
+    """Warn of a transaction that cannot be undone now, and suggest a statement that does it
+    later."""
     intents = written_tables(session, xid)[0]
     with session.cluster.read(session.database_oid) as catalog:
         relations = load_relations(catalog, [intent.relid for intent in intents])
@@ -170,7 +171,8 @@ def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
 
 
 def written_tables(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
-    """Return what a transaction meant to write, and those relations that have storage."""
+    """Return the relations that a transaction intended to write, and those among them with
+    storage."""
     with session.cluster.begin(write=False) as connection:
         own = BlockXids([xids_of_block(connection, xid)])
     with session.cluster.read(session.database_oid, own) as catalog:
@@ -188,19 +190,20 @@ def commits_since(session: Session, relation: Relation, version: int | None) -> 
 
 
 def storage_of(relation: Relation) -> Storage:
-    """Return where a relation is stored that has storage."""
+    """Return the location of a relation with storage."""
     assert relation.storage is not None, relation.name
     return relation.storage
 
 
 def floor_of(version: int | None) -> int:
-    """Return the version that a transaction starts behind: -1 where there was no table."""
+    """Return the version before a transaction's first write; -1 if there was no table."""
     return -1 if version is None else version
 
 
 def _write_of_nothing(relation: Relation) -> str:
-    """Return a statement that writes no row, into any table: one that only takes new rows, too, or
-    whose rows have no replica identity."""
+    """Return a statement that writes no row into a table.  It also works for append-only tables and
+    tables without a replica identity.
+    """
     name = quote_qualified_identifier(relation.schema, relation.name)
     given = next((c for c in relation.columns if not c.generated and c.identity != "a"), None)
     if given is None:

@@ -1,7 +1,7 @@
-"""Batches of changes that a subscription has written in part and cannot finish: what is said of
-them, and tables that leave them.
+"""Handle batches that a subscription has written in part and cannot finish: their errors, and the
+removal of tables from them.
 
-Such a batch concerns its subscription and who writes its tables, nothing else.
+Such a batch only affects its subscription and writers of its tables.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def unfinished_error(
 
     Args:
         relids: the tables.
-        cause: why not; None: the statement's own transaction has locked one of them.
+        cause: the reason; None: the statement's own transaction has locked one of them.
     """
     with session.cluster.read(subscription.database_oid) as catalog:
         leaf = load_relations(catalog, relids)[min(relids)]
@@ -70,8 +70,9 @@ def unfinished_error(
 def note_part_written(
     session: Session, subscription: Subscription, error: PostgresError
 ) -> PostgresError:
-    """Return the error that has stopped a subscription, with the tables into which its changes are
-    written in part, if there are any, and what helps."""
+    """Return the error that has stopped a subscription, with the partly written tables, if any, and
+    a hint.
+    """
     with session.cluster.read(subscription.database_oid) as catalog:
         batches = list_apply_batches(catalog, subscription.oid)
         relids = {relid for batch in batches for relid in batch.targets}
@@ -93,10 +94,10 @@ def note_part_written(
 def leave_batch(
     catalog: Catalog, session: Session, subscription: Subscription, leaves: Collection[int]
 ) -> None:
-    """Take tables, which are going to be reconciled or copied, out of the subscription's batch that
-    is written in part; what it has written into them stays, as a transaction of its own.
+    """Remove tables that will be reconciled or copied from the subscription's partly written batch.
+    Rows already written into them stay, as a separate transaction.
 
-    Nobody else runs the subscription meanwhile.
+    The caller ensures that no other process runs the subscription meanwhile.
 
     Args:
         leaves: OIDs.
@@ -120,7 +121,7 @@ def _end_for(
     batch: ApplyBatch,
     relids: Collection[int],
 ) -> None:
-    """Enter what a batch has written into some tables, in a transaction that is committed."""
+    """Enter the writes of a batch into some tables as a committed transaction."""
     connection, cluster = catalog.connection, session.cluster
     xid = begin_transaction(connection, catalog.database_oid, cluster.backend)
     hand_over_nonces(connection, batch.xid, xid, relids)
@@ -138,7 +139,7 @@ def _end_for(
 def _members(
     catalog: Catalog, subscription: Subscription, relids: Collection[int]
 ) -> list[Relation]:
-    """Return the tables of a subscription that some tables are, or are parts of."""
+    """Return the tables of a subscription that contain some tables, directly or as ancestors."""
     known = {member.relid for member in subscription_relations(catalog, subscription.oid)}
     above = {oid for relid in relids for oid in (relid, *ancestors_of(catalog, relid))}
     return [relation for _oid, relation in sorted(load_relations(catalog, known & above).items())]
@@ -147,7 +148,7 @@ def _members(
 def _help(
     subscription: Subscription, member: Relation, cause: PostgresError, then: str
 ) -> str | None:
-    """Return what helps against a cause that says nothing of that itself."""
+    """Return the hint for a cause that has none."""
     if isinstance(cause, ConnectionFailure):
         return None
     if isinstance(cause, (DiskFull, FileAccessDenied)):

@@ -1,5 +1,6 @@
-"""A subscriber's table as `replctl verify` compares it: at the versions that hold what the
-subscription has applied."""
+"""Pin and compare a subscriber's table for `replctl verify`, at the versions that the subscription
+has applied.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +36,13 @@ from replctl.spark import Comparison, Leaf, SentColumn, Sides
 
 @dataclass(frozen=True, slots=True)
 class PinnedTarget:
-    """A table to read.
+    """A table to compare.
 
     Attributes:
         relation: the table.
-        family: the partition tree that it stands in.
-        lsn: the position of the publisher's log that it has; 0 if nothing was copied or applied.
+        family: its partition tree.
+        lsn: the position of the publisher's log that it has reached; 0 if nothing was copied or
+            applied.
         versions: the Delta version of each leaf, by OID; None: there is no table yet.
     """
 
@@ -53,10 +55,10 @@ class PinnedTarget:
 def pinned_target(
     local: TargetRelations, subscription: Subscription, name: tuple[str, str]
 ) -> PinnedTarget:
-    """Fix what to read of a subscription's table, by (schema, name), in one transaction of the
-    catalog.
+    """Return the versions to read of a subscription's table, given by (schema, name), in one
+    transaction of the catalog.
 
-    What others have committed to it is entered first; an unfinished batch is not seen.
+    Commits of others are entered first.  An unfinished batch is not visible.
 
     Raises:
         ObjectNotInPrerequisiteState: it is not synchronized yet (55000).
@@ -86,11 +88,11 @@ def compared(
     owned: tuple[Expr, ...] | None,
     limit: int,
 ) -> Comparison:
-    """Compare the published rows of a table with its own; where UPDATE is not published, rows may
+    """Compare the published rows of a table with its own.  If UPDATE is not published, rows may
     differ.
 
     Args:
-        rows: those that the publisher has at the table's LSN.
+        rows: the publisher's rows at the table's LSN.
         owned: rows that are not published and satisfy one of these are a difference, all for ();
             None: none.
         limit: how many rows of each kind are named.
@@ -112,14 +114,14 @@ def compared(
 
 
 def _at_version(pinned: PinnedTarget, leaf: Leaf) -> Leaf:
-    """Return a leaf with the columns that its table has at its version."""
+    """Return a leaf partition with the columns of its table at its version."""
     version = pinned.versions[leaf.relid]
     source = numbered_as(pinned.relation, pinned.family[leaf.relid], version)
     return replace(leaf, source=source if version is not None else replace(source, location=None))
 
 
 def _applied_lsn(catalog: Catalog, subscription: Subscription, root: Relation, home: Path) -> int:
-    """Return the position of the publisher's log that a table has."""
+    """Return the position of the publisher's log that a table has reached."""
     members = subscription_relations(catalog, subscription.oid)
     member = next((item for item in members if item.relid == root.oid), None)
     if member is None or not member.state.is_copied:

@@ -1,9 +1,8 @@
-"""The chain of a table's versions: whether the versions that our log has are still those that the
-table has.
+"""Check the chain of a table's versions: whether the table still has the versions of our log.
 
-Delta's log only grows.  A table whose newest version that we know has another content was put back
-from a backup, replaced or overwritten outside of Delta: what differs is not known.  If that version
-is gone, and later ones are there, the log was cleaned, and nobody can tell.
+Delta's log only grows.  If the newest known version has another content, the table was restored
+from a backup, replaced, or overwritten outside of Delta, with unknown differences.  If that version
+is gone but later ones exist, the log was cleaned, and the chain cannot be checked.
 """
 
 from __future__ import annotations
@@ -49,20 +48,20 @@ from replctl.replication.apply_error import ReplacedTable
 
 
 class Chain(Enum):
-    """How the newest version in our log and those of the table fit together."""
+    """The relation between the newest version in our log and the versions of the table."""
 
     WHOLE = "whole"
-    CLEANED = "cleaned"  #: it was cleaned out of Delta's log, and later ones are there
+    CLEANED = "cleaned"  # : it was removed from Delta's log, and later ones exist
     BROKEN = "broken"
 
 
 def chain_of(table: LoggedTable, newest: int | None) -> Chain:
-    """Return whether a table still has the newest version that our log has of it.
+    """Return whether a table still has the newest version in our log.
 
-    That there is no table at all is another error.
+    A missing table is a different error.
 
     Args:
-        newest: the newest version that the table has; None, if there is no table.
+        newest: the newest version of the table; None if there is no table.
     """
     if table.version is None or newest is None:
         return Chain.WHOLE
@@ -71,20 +70,22 @@ def chain_of(table: LoggedTable, newest: int | None) -> Chain:
     state = file_state_of(table.location, table.version)
     if state is None:
         return Chain.CLEANED
-    if state == table.file_state:  # it has not to be read again
+    if state == table.file_state:  # it need not be read again
         return Chain.WHOLE
     found = version_digest(table.location, table.version)
     return Chain.WHOLE if table.digest in (None, found) else Chain.BROKEN
 
 
 def relation_chain(catalog: Catalog, relation: Relation) -> Chain:
-    """As `chain_of`; a cleaned log of another Delta table than the one that is known is broken."""
+    """Return the chain of a relation as `chain_of`.  A cleaned log of a different Delta table
+    counts as broken.
+    """
     assert relation.storage is not None
     location = relation.storage.location
     table = last_entered_version(catalog.connection, relation.oid, location)
     chain = chain_of(table, latest_version(location))
     if chain is Chain.WHOLE and table.version is not None:
-        # What follows it may be gone alone; without a checkpoint such a log is broken
+        # Later versions may be missing, too; without a checkpoint such a log is broken
         floor = readable_after(location, table.version)
         if floor > table.version and max(checkpoints(log_names(location)), default=-1) >= floor:
             chain = Chain.CLEANED
@@ -96,11 +97,10 @@ def relation_chain(catalog: Catalog, relation: Relation) -> Chain:
 
 
 def enter_break(catalog: Catalog, relation: Relation) -> None:
-    """Enter a break: our log forgets the versions that the table does not have any more, and takes
-    those that it has instead as they are.
+    """Enter a break: our log forgets versions that the table no longer has, and enters its current
+    versions instead.
 
-    Subscriptions that are not past it cannot be sent what has changed, and those that write the
-    table stop.
+    Subscriptions before the break cannot receive its changes, and those that write the table stop.
     """
     assert relation.storage is not None
     location, oid = relation.storage.location, relation.oid
@@ -123,7 +123,7 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
 
 
 def enter_loss(catalog: Catalog, relation: Relation) -> None:
-    """Enter a break where a relation's Delta table is gone: its next write makes it again."""
+    """Enter a break for a missing Delta table: the next write creates it again."""
     forget_versions(catalog.connection, relation.oid, after=-1)
     keep_versions(catalog.connection, relation.oid, -1)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
@@ -132,9 +132,9 @@ def enter_loss(catalog: Catalog, relation: Relation) -> None:
 
 
 def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int) -> None:
-    """Enter a break where the log was cleaned: the versions that are there come after it.
+    """Enter a break for a cleaned log: the existing versions come after it.
 
-    Subscriptions that write the table go on if it has the last step of each of them.
+    Subscriptions that write the table continue if it has the last step of each.
     """
     assert relation.storage is not None
     location, oid = relation.storage.location, relation.oid
@@ -143,7 +143,7 @@ def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int)
     floor = readable_after(location, last)
     skipped = floor if floor > last else None
     if skipped is None and last_action(catalog.connection, oid) == BREAK:
-        return  # what comes next is not committed yet
+        return  # later versions are not committed yet
     note_cleaning(catalog, relation, system_identifier, last)
     note_foreign_commit(catalog.connection, oid)
     if skipped is not None:
@@ -154,8 +154,9 @@ def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int)
 
 
 def _columns_after(location: str, version: int) -> tuple[list[dict[str, Any]], int]:
-    """Return the columns of the first version after one, or of the first that the log tells of, and
-    that version."""
+    """Return the columns of the first version after a given one, or of the first in the log, and
+    that version.
+    """
     try:
         metadata = metadata_at(location, version + 1)
     except ObjectNotInPrerequisiteState:
@@ -164,7 +165,7 @@ def _columns_after(location: str, version: int) -> tuple[list[dict[str, Any]], i
 
 
 def _sentence(location: str, known: str | None, found: str) -> str:
-    """Say what has happened to a table whose chain is broken."""
+    """Return a sentence that says what happened to a table with a broken chain."""
     if known is not None and known != found:
         return f'Another Delta table is at "{location}": its id is {found}, and was {known} before.'
     return (
@@ -185,10 +186,10 @@ def _common_version(catalog: Catalog, relation: Relation) -> int:
 
 
 def replaced(relation: Relation, cleaned: object = None) -> ReplacedTable:
-    """Return the error of changes that reach over a break.
+    """Return the error for changes across a break.
 
     Args:
-        cleaned: the last version that was known, if Delta's log was cleaned behind it.
+        cleaned: the last known version, if Delta's log was cleaned after it.
     """
     assert relation.storage is not None
     location, name = relation.storage.location, relation.qualified_name

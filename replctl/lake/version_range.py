@@ -1,8 +1,7 @@
-"""Successive versions of a table that are compared together: only the files of their two ends are
-read.
+"""Join successive versions of a table that are compared: only the files at both ends are read.
 
-That is less work, but it hides what happened between: an INSERT that a later version takes back is
-not seen.  So who decodes must know that the versions between do not matter.
+This saves work but hides intermediate changes: an INSERT that a later version undoes is not seen.
+So the caller must know that intermediate versions do not matter.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from replctl.spark import FeedVersion
 
 
 def is_sent_whole(published: PublishedRelation) -> bool:
-    """Return whether all changes of a table are sent, so that what several versions send follows
-    from what they do together."""
+    """Return whether all changes of a table are sent, so that the changes of several versions
+    follow from their net effect.
+    """
     return published.actions.issuperset(Action) and not any(published.filters.values())
 
 
 def joined_versions(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
-    """Return versions of a table, oldest first, those that are compared joined with the ones right
-    before them.
+    """Return versions of a table, oldest first, in which adjacent compared versions are joined.
 
-    A version stands alone that has metadata of its own, or says of a file that it changes no row:
-    what others may do to such files is not compared.  No version between two that are joined is
-    missing.
+    A version is not joined if it has metadata of its own, or a file that is marked as changing no
+    row: changes of such files by others are not compared.  No version is missing between joined
+    ones.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of them is not in the log any more (55000).
+        ObjectNotInPrerequisiteState: one of them is no longer in the log (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     result: list[FeedVersion] = []
@@ -51,7 +50,7 @@ def joined_versions(location: str, versions: Sequence[FeedVersion]) -> list[Feed
 
 
 def _is_plain(location: str, version: int) -> bool:
-    """Return whether a version consists of files that come and go with their rows."""
+    """Return whether all files of a version are added or removed together with their rows."""
     actions = read_actions(location, version)
     bodies = [action.get("add") or action.get("remove") for action in actions]
     return all("metaData" not in action for action in actions) and all(

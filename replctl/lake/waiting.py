@@ -1,5 +1,6 @@
-"""Waiting for other transactions, outside of any transaction of the catalog: lock_timeout, and
-deadlocks (ProcSleep and DeadLockCheck)."""
+"""Wait for other transactions, outside of any transaction of the catalog, with lock_timeout and
+deadlock detection (ProcSleep and DeadLockCheck).
+"""
 
 from __future__ import annotations
 
@@ -20,16 +21,16 @@ from replctl.session import Session
 
 T = TypeVar("T")
 
-_INTERVAL = 0.05  # seconds between two looks
+_INTERVAL = 0.05  # seconds between two checks
 
 
 def when_free(session: Session, action: Callable[[], T]) -> T:
-    """Do something that others may be in the way of, and repeat it when they are not any more.
+    """Run an action that other transactions may block, and repeat it when they have ended.
 
     Raises:
-        LockNotAvailable: they are for longer than lock_timeout (55P03).
+        LockNotAvailable: they block it for longer than lock_timeout (55P03).
         DeadlockDetected: they wait for this session (40P01).
-        ObjectNotInPrerequisiteState: what a subscription has written in part cannot be finished
+        ObjectNotInPrerequisiteState: a partly written batch of a subscription cannot be finished
             (55000).
     """
     while True:
@@ -40,7 +41,7 @@ def when_free(session: Session, action: Callable[[], T]) -> T:
 
 
 def give_way(session: Session, blocked: TransactionInProgress | UnfinishedBatch) -> None:
-    """Wait until what is in the way of a statement is over.
+    """Wait until the transactions that block a statement have ended.
 
     Raises:
         As `when_free`.
@@ -52,7 +53,7 @@ def give_way(session: Session, blocked: TransactionInProgress | UnfinishedBatch)
 
 
 def wait_for(session: Session, xids: Collection[int]) -> None:
-    """Wait until one of some transactions is not in progress any more.
+    """Wait until one of some transactions has ended.
 
     Raises:
         LockNotAvailable, DeadlockDetected: as `when_free`.
@@ -89,7 +90,7 @@ def wait_for(session: Session, xids: Collection[int]) -> None:
 
 
 def _check_deadlock(session: Session, xid: int) -> None:
-    """One of those that wait for each other gives up: the first that looks."""
+    """Raise an error if sessions wait for each other: the first one that checks gives up."""
     with session.cluster.begin(write=True) as connection:
         cycle = waiting_cycle(connection, xid)
         if not cycle:

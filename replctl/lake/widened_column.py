@@ -1,5 +1,6 @@
-"""Columns whose type others have widened in a Delta table (type widening): the relation's column
-takes the new type, where nothing depends on the old one."""
+"""Follow type widening by others in a Delta table: the relation's column gets the new type if
+nothing depends on the old one.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from replctl.expr import nodes
 from replctl.lake.adopt import DeltaColumn
 from replctl.types.numeric import precision_and_scale
 
-#: Digits of the integer types.
+#: Decimal digits of the integer types.
 _DIGITS = {"int2": 5, "int4": 10, "int8": 19}
-#: Other types that have all values of a type.
+#: Other types that contain all values of a type.
 _WIDER = {
     "int2": ("float8",),
     "int4": ("float8",),
@@ -31,8 +32,8 @@ _WIDER = {
 def widened(
     catalog: Catalog, relation: Relation, column: Column, found: DeltaColumn
 ) -> Column | None:
-    """Return a column with the type that the Delta table has now; None, if it is the same, or not
-    wider, or if something depends on the old one.
+    """Return a column with its new type in the Delta table; None if the type is not wider, or if
+    something depends on the old one.
 
     Args:
         relation: the table of the column.
@@ -46,7 +47,7 @@ def widened(
 
 
 def is_wider(old: tuple[str, int], new: tuple[str, int]) -> bool:
-    """Return whether a type has all values of another one, and more.
+    """Return whether a type contains all values of another one, and more.
 
     int4 to int8 and numeric(10,2) to numeric(12,4) are wider; int8 to float8 is not.
 
@@ -63,7 +64,7 @@ def is_wider(old: tuple[str, int], new: tuple[str, int]) -> bool:
 
 
 def _digits(type_: str, typmod: int) -> tuple[int, int] | None:
-    """Return how many digits a number has before and after the point."""
+    """Return the number of digits before and after the point."""
     if type_ == "numeric" and typmod >= 0:
         precision, scale = precision_and_scale(typmod)
         return precision - scale, scale

@@ -113,8 +113,8 @@ def differing_buckets(published: Query, leaves: Sequence[Query], bucket: str, ha
 
     Args:
         published: the rows of one side.
-        leaves: the rows of the other side, with the same columns. bucket, hashed: SQL of a row's
-        bucket and of its hash.
+        leaves: the rows of the other side, with the same columns.
+        bucket, hashed: SQL of a row's bucket and of its hash.
     """
     sums = ", ".join(f"sum({half}) AS {name}" for name, half in _HALVES)
     parts = []
