@@ -96,7 +96,7 @@ def main(server: str) -> None:
 
 
 def write_aggregates(conninfo: str) -> None:
-    """Of each line of aggregates.txt the value over all rows."""
+    """Write the value of each line of aggregates.txt over all rows."""
     lines = []
     for item in (DATA / "aggregates.txt").read_text(encoding="utf-8").splitlines():
         query = (

@@ -26,7 +26,20 @@ _PLAINER = {
     r"\bbeside\b": "next to, with, in addition to",
     r"\bbut for\b": "except, except for",
     r"\band (its|their) like\b": "and similar ...",
+    r"\bso many\b": "as many as, or the number",
+    r"\b(is|are|was|were) asked\b": "who asks, checks or reads",
+    r"\btold apart\b": "distinguished, recognised",
+    r"\btried again\b": "retried, or who retries",
+    r"\bwhoever\b": "the role, process or user that ...",
+    r"\b(bequeath|disown)": "leave to, give up",
+    r"\b(has|have) never been\b": "was not ..., or what happened instead",
 }
+#: A docstring of a function that begins with one of these does not begin with a verb.
+_NO_VERB = frozenset(
+    "After All Around As At Before Both By Does Few For From Half Has How If In Is It Its May"
+    " No Nobody Nothing Of On One Only Or So Something That There This To Two Was What Whatever When"
+    " Where Whether Which While Who Whoever Why With Without".split()
+)
 _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
 #: Docstrings of tests tell what happens; they may begin as they like.
 _WITH_DOCSTRINGS = ("replctl", "benchmarks", ".ci")
@@ -66,8 +79,23 @@ def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]
             continue
         line = node.body[0].lineno
         yield from _words(docstring, line)
-        if with_docstrings and re.match(r"\s*(Whether|What)\b", docstring):
-            yield line, "a docstring begins with the result: a verb or a noun, not Whether or What"
+        if with_docstrings and (fault := _beginning(node, docstring)) is not None:
+            yield line, fault
+
+
+def _beginning(node: ast.AST, docstring: str) -> str | None:
+    """Return what is wrong with the beginning of a docstring, or None."""
+    first = re.match(r"\s*([A-Za-z]*)(:?)", docstring)
+    assert first is not None
+    if first[1] in ("Whether", "What"):
+        return "a docstring begins with the result: a verb or a noun, not Whether or What"
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return None
+    if first[2] and first[1] in ("Args", "Returns", "Raises"):
+        return f"a docstring begins with one line that says the effect, not with {first[0].strip()}"
+    if first[1] in _NO_VERB:
+        return f"a docstring of a function begins with a verb, not with {first[1]}"
+    return None
 
 
 def _in_page(text: str) -> Iterator[tuple[int, str]]:

@@ -67,14 +67,14 @@ class Job:
         )
 
     def merge(self) -> None:
-        """By MERGE."""
+        """Write by MERGE."""
         images = self._last_images()
         if images is None:
             return
         _merge(self._spark, self._target, images)
 
     def replace(self) -> None:
-        """By replaceWhere with the keys as literals."""
+        """Write by replaceWhere with the keys as literals."""
         images = self._last_images()
         if images is None:
             return
@@ -134,7 +134,7 @@ def _merge(spark: SparkSession, target: str, images: DataFrame) -> None:
 
 
 def _replace(spark: SparkSession, target: str, images: DataFrame) -> None:
-    """As `_merge`, with the keys as literals."""
+    """Write as `_merge`, with the keys as literals."""
     rows = images.toArrow()
     keys = ", ".join(map(str, rows.column("id").to_pylist()))
     kept = rows.filter(pc.field("is_there")).drop_columns(["is_there"])

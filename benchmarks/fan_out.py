@@ -111,8 +111,8 @@ class _Tables:
 
 
 def _measure_tables(run: Run, tables: _Tables, count: int) -> None:
-    """One subscription of all tables, and as many syncs of one table each; more than some of these
-    are reckoned from the time of some."""
+    """Measure one subscription of all tables, and as many syncs of one table each.  Larger numbers
+    are extrapolated from some syncs."""
     lake, single = tables.lake, min(count, _SINGLE)
     together = f"many{count}"
     tables.subscribe(together, count)

@@ -199,7 +199,7 @@ class Lake:
             )
 
     def change(self) -> None:
-        """One to three random transactions of the publisher."""
+        """Run one to three random transactions of the publisher."""
         for _transaction in range(self.random.randint(1, 2)):
             statements = [self._statement() for _ in range(self.random.choice((1, 1, 1, 2)))]
             if len(statements) > 1:
@@ -354,7 +354,7 @@ def _write_beside(lake: Lake) -> bool:
 
 
 def _two_appliers(lake: Lake) -> bool:
-    """Two at once: one of them applies."""
+    """Start two appliers at once, one of which applies."""
     appliers = [lake.applier(), lake.applier()]
     for applier in appliers:
         _finished(applier)

@@ -80,7 +80,7 @@ def measure_cold(run: Run) -> None:
 
 
 def measure_watch(run: Run) -> None:
-    """From the end of a commit to where readers have the row, while an applier watches."""
+    """Measure from the end of a commit until readers have the row, while an applier watches."""
     case = "1e3 rows, 1 row changed"
     if not run.wants(case):
         return

@@ -29,7 +29,7 @@ def measure_reconcile(run: Run) -> None:
 
 
 def measure_verify(run: Run) -> None:
-    """Both sides are equal."""
+    """Measure the comparison of two equal sides."""
     for rows in run.at(*_SIZES):
         case = f"{short(rows)} rows, equal"
         if run.wants(case):

@@ -24,7 +24,7 @@ class Report:
     reached: dict[str, float] = field(default_factory=dict)
 
     def json(self) -> str:
-        """As JSON, which `read` reads."""
+        """Return the result as JSON, which `read` reads."""
         return json.dumps(asdict(self), indent=1)
 
     @staticmethod
@@ -54,7 +54,7 @@ class Report:
 
 
 def described_machine(size: str, rounds: int, load: tuple[float, float, float]) -> dict[str, str]:
-    """This machine, and what is measured on it.
+    """Return a description of this machine and of the measurement.
 
     Args:
         load: the machine's load at the start.
@@ -100,7 +100,7 @@ def compared_with(measurement: Measurement, others: Sequence[Measurement]) -> fl
 
 
 def _compared_cpu(measurement: Measurement, others: Sequence[Measurement]) -> float | None:
-    """As `compared_with`, of processor seconds."""
+    """Compare processor seconds as `compared_with`."""
     other = _of_replctl(measurement, others)
     if other is None or other.cpu is None or not measurement.cpu:
         return None

@@ -25,9 +25,9 @@ class TimedOut(KeyboardInterrupt):
 
 @contextmanager
 def on_ctrl_c(act: Callable[[], None]) -> Iterator[None]:
-    """Around work that ends only when it is told to: Ctrl-C does so, before it raises
-    KeyboardInterrupt, if it means what it means in Python; so does the end of the time of
-    `time_limit`.  Both are for the main thread alone.
+    """Call `act` on Ctrl-C before raising KeyboardInterrupt, for work that must be told to end;
+    also at the end of `time_limit`.  Do nothing outside of the main thread, or if another handler
+    of Ctrl-C is installed.
 
     Args:
         act: is called between any two instructions of this thread.
@@ -54,7 +54,7 @@ def on_ctrl_c(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def time_limit(milliseconds: int) -> Iterator[None]:
-    """Around a statement, which is interrupted as Ctrl-C does it once its time is over; 0: never.
+    """Interrupt a statement like Ctrl-C when its time is over; 0: never.
 
     Raises:
         QueryCanceled: its time was over (57014).

@@ -107,8 +107,8 @@ def _begin_implicitly(session: Session) -> None:
 
 @contextmanager
 def _bounded(session: Session) -> Iterator[None]:
-    """Around a statement, or its analysis: an error makes the open block fail, and so does what
-    takes longer, or more memory, than the session's settings let it."""
+    """Run a statement or its analysis within the session's limits of time and memory.  An error, or
+    exceeding a limit, makes the open block fail."""
     time = time_limit(int(session.setting("statement_timeout")))
     with _failing_block(session), time, memory_limit(int(session.setting(MEMORY))):
         yield
@@ -116,7 +116,7 @@ def _bounded(session: Session) -> Iterator[None]:
 
 @contextmanager
 def _failing_block(session: Session) -> Iterator[None]:
-    """Around a statement: an error makes the open block fail, and drops the session's temporary
+    """Run a statement; an error makes the open block fail, and drops the session's temporary
     slots."""
     try:
         yield

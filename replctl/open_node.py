@@ -85,7 +85,8 @@ def open_publisher(
 
 
 def check_password(owner: Privileges, subscription: Subscription) -> None:
-    """
+    """Check that a connection string has a password if its owner needs one.
+
     Args:
         owner: of the subscription.
 
@@ -219,7 +220,8 @@ def _other(cluster: Cluster, host: str) -> Cluster:
 
 
 def _check_port(port: str) -> None:
-    """
+    """Check the port of a connection string.
+
     Raises:
         ConnectionFailure: it is no number of a port (parse_int_param and PQconnectPoll in libpq).
     """

@@ -17,7 +17,8 @@ else:
     import dataclasses
 
     def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True, repr=True):
-        """As dataclasses.dataclass, which declares those that are not frozen."""
+        """Declare a dataclass as dataclasses.dataclass, which is used for classes that are not
+        frozen."""
         if not frozen:
             return dataclasses.dataclass(cls, slots=slots, eq=eq, repr=repr)
 

@@ -31,7 +31,7 @@ class Result:
 
     @property
     def row_count(self) -> int:
-        """How many rows were returned or changed: ROW_COUNT in psql."""
+        """Return the number of rows returned or changed: ROW_COUNT in psql."""
         if self.columns is not None:
             return len(self.rows)
         last = self.tag.rsplit(" ", 1)[-1]

@@ -83,7 +83,8 @@ class SubscriptionStatus:
 
     @property
     def state(self) -> str:
-        """One word for it: broken, disabled, copying, active or inactive (no worker)."""
+        """Return the state in one word: broken, disabled, copying, active or inactive (no
+        worker)."""
         if self.error is not None:
             return "broken"
         if not self.enabled:

@@ -51,7 +51,7 @@ class VerifiedTable:
 
     @property
     def result(self) -> str:
-        """One word for it: equal, different or unknown."""
+        """Return the result in one word: equal, different or unknown."""
         if self.comparison is None:
             return "unknown"
         return "equal" if self.comparison.is_equal else "different"
@@ -68,7 +68,7 @@ class VerifiedSubscription:
 
     @property
     def errors(self) -> list[PostgresError]:
-        """Why something could not be compared."""
+        """Return why something could not be compared."""
         found = [self.error, *(table.error for table in self.tables)]
         return [error for error in found if error is not None]
 
@@ -155,7 +155,8 @@ def _listed(subscription: Subscription, names: Sequence[_Name]) -> str:
 
 
 def _check_origin(subscription: Subscription) -> None:
-    """
+    """Check that the subscription takes all rows of the publisher.
+
     Raises:
         FeatureNotSupported: the subscription takes only part of the publisher's rows.
     """

@@ -119,7 +119,7 @@ def smaller(a: float, b: float) -> float:
 
 
 def rint(value: float) -> float:
-    """Half to even."""
+    """Round half to even."""
     if math.isinf(value) or math.isnan(value) or abs(value) >= 2**52:
         return value
     return math.copysign(float(round(value)), value)

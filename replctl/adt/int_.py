@@ -27,7 +27,7 @@ def divide(left: int, right: int) -> int:
 
 
 def remainder(left: int, right: int) -> int:
-    """With the sign of the dividend."""
+    """Return the remainder, with the sign of the dividend."""
     if right == 0:
         raise DivisionByZero("division by zero")
     return int(math.copysign(1, left)) * (abs(left) % abs(right))

@@ -126,7 +126,7 @@ def _array_length(text: str) -> int:
 
 
 def _strip_nulls(text: str) -> str:
-    """Without members that are null, and without blanks."""
+    """Return the text without members that are null, and without blanks."""
     return _stripped(text.strip(_BLANKS))
 
 

@@ -424,7 +424,7 @@ def _starts_with(whole: Any, start: Any) -> bool | None:
 
 
 def _comparison(name: str) -> Test:
-    """Only scalars of one kind are compared; null is different from all others."""
+    """Compare two scalars of one kind; null differs from all others."""
 
     def test(a: Any, b: Any) -> bool | None:
         if type(a) is not type(b) and not (

@@ -55,7 +55,7 @@ class Moment(NamedTuple):
         return builtin.types()[self.type_name].sql_name
 
     def json(self) -> str:
-        """As JSON has it: `2024-01-05T12:34:56+01:00`."""
+        """Return the form in JSON: `2024-01-05T12:34:56+01:00`."""
         match self.type_name:
             case "timetz":
                 return text.render("time", self.value[0]) + _offset(-self.value[1])
@@ -149,7 +149,8 @@ def _moment(match: re.Match[str]) -> Moment | None:
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """Of year -1, which is 1 BC, as is year 0; a month or a day 0 counts as not given."""
+    """Return the days since 1970-01-01; None for an invalid date.  Year -1 is 1 BC, as is
+    year 0; a month or day of 0 counts as 1."""
     year, month, day = year + 1 if year < 0 else year, month or 1, day or 1
     if not 1 <= month <= 12 or not 1 <= day <= days_of_month(year, month):
         return None
@@ -206,7 +207,7 @@ def _converted(moment: Moment, target: str) -> Moment | None:
 
 
 def order(a: Moment, b: Moment) -> int | None:
-    """As a comparison function gives it; None for a date and a time of day."""
+    """Compare two values as a comparison function does; None for a date and a time of day."""
     of_day = ("time", "timetz")
     if (a.type_name in of_day) != (b.type_name in of_day):
         return None

@@ -97,7 +97,8 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
 
 
 def _matches(text: str, i: int, tokens: tuple[str, ...], j: int) -> bool | None:
-    """As MatchText: None when the text is used up, so that no longer start can match either."""
+    """Match as MatchText.  None means that the text is used up, so that no later start can match
+    either."""
     while i < len(text) and j < len(tokens):
         token = tokens[j]
         if token == _END:

@@ -70,7 +70,7 @@ def _order(a: Address, b: Address) -> int:
 
 
 def _order_of_bits(a: Address, b: Address, count: int) -> int:
-    """Of the first `count` bits: whole bytes by their difference, the rest by its sign."""
+    """Compare the first `count` bits: whole bytes by their difference, the rest by its sign."""
     first, second = (item.number.to_bytes(item.size // 8)[: count // 8] for item in (a, b))
     shift = a.size - count
     rest = (a.number >> shift > b.number >> shift) - (a.number >> shift < b.number >> shift)

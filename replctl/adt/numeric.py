@@ -63,7 +63,7 @@ def result(value: Decimal) -> Decimal:
 
 
 def rounded(value: Decimal, places: int, rounding: str = ROUND_HALF_UP) -> Decimal:
-    """To a number of decimal places, half away from zero."""
+    """Round half away from zero to a number of decimal places."""
     if not value.is_finite():
         return value
     return value.quantize(Decimal(1).scaleb(-places), rounding, _wide(value, places))
@@ -109,7 +109,8 @@ def _special(a: Decimal, b: Decimal) -> Decimal | None:
 
 
 def divide(a: Decimal, b: Decimal) -> Decimal:
-    """At least 16 significant digits, at least either operand's scale (select_div_scale)."""
+    """Divide with at least 16 significant digits, and at least either operand's scale
+    (select_div_scale)."""
     special = _special(a, b)
     if special is not None:
         return special
@@ -148,7 +149,7 @@ def _ratio(a: Decimal, b: Decimal, places: int) -> tuple[int, int]:
 
 
 def remainder(a: Decimal, b: Decimal) -> Decimal:
-    """With the sign of the dividend."""
+    """Return the remainder, with the sign of the dividend."""
     special = _special(a, b)
     if special is not None:
         return special
@@ -197,7 +198,7 @@ def _sign(value: Decimal) -> Decimal:
 
 
 def to_integer(type_name: str) -> Callable[[Decimal], int]:
-    """Half away from zero."""
+    """Round half away from zero."""
     names = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
 
     def convert(value: Decimal) -> int:

@@ -61,8 +61,8 @@ class Regex:
         return _Matching(self, text).find(0)
 
     def find_all(self, text: str, start: int = 0) -> Iterator[tuple[int, int, Spans]]:
-        """Matches with their beginnings and ends, one behind the other; behind an empty one the
-        search goes on one character further."""
+        """Yield successive matches with their beginnings and ends.  After an empty match the search
+        continues one character further."""
         matching = _Matching(self, text)
         while True:
             spans = matching.find(start)
@@ -163,7 +163,7 @@ class _Matching:
         return next(self._ends(automaton, start, self._length), None)
 
     def _ends(self, automaton: Automaton, start: int, limit: int) -> Iterator[int]:
-        """All ends, up to `limit`, of matches that begin at `start`, in order."""
+        """Return all ends, up to `limit`, of matches that begin at `start`, in order."""
         state: State | None = automaton.start(self._colours[start - 1])
         colours = self._colours
         for place in range(start, limit + 1):

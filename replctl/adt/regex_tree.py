@@ -56,7 +56,7 @@ class Node:
 
     @property
     def refers(self) -> bool:
-        """There are back references in it."""
+        """Return whether the expression has back references."""
         return bool(self.flags & _REFERS)
 
 

@@ -9,7 +9,7 @@ _EPOCH = 12219292800 * 10_000_000  # from 1582-10-15, where version 1 counts fro
 
 
 def _is_rfc(text: str) -> bool:
-    """Of the variant of RFC 9562."""
+    """Return whether a UUID has the variant of RFC 9562."""
     return text[19] in "89ab"
 
 

@@ -26,7 +26,7 @@ def _logical(verb: str, function: Callable[[int, int], int]) -> Callable[[str, s
 
 
 def _shift(bits: str, count: int) -> str:
-    """To the left, or to the right for a negative count."""
+    """Shift to the left, or to the right for a negative count."""
     if count >= 0:
         return bits[count:] + "0" * min(count, len(bits))
     return "0" * min(-count, len(bits)) + bits[:count]

@@ -181,7 +181,8 @@ class Privileges:
         return self.has("type", int(row.typowner), acl, letter, as_option=as_option)
 
     def check_type(self, oid: int, name: str) -> None:
-        """
+        """Check that the role may use a type.
+
         Raises:
             InsufficientPrivilege: it may not use the type (42501).
         """
@@ -197,7 +198,8 @@ class Privileges:
     def check_relation(
         self, relation: Relation, letter: str, attnums: Collection[int] | None = None
     ) -> None:
-        """
+        """Check that the role has a privilege on a relation.
+
         Raises:
             InsufficientPrivilege: it has not the privilege (42501).
         """
@@ -205,14 +207,16 @@ class Privileges:
             raise denied(RELATION_WORDS[relation.kind], relation.name)
 
     def check_relation_owner(self, relation: Relation) -> None:
-        """
+        """Check that the role owns a relation.
+
         Raises:
             InsufficientPrivilege: the relation is not its own, nor of a role that it acts for.
         """
         self.check_owner(relation.owner, RELATION_WORDS[relation.kind], relation.name)
 
     def check_owner(self, owner: int, word: str, name: str) -> None:
-        """
+        """Check that the role owns an object.
+
         Raises:
             InsufficientPrivilege: as `check_relation_owner`, of any object.
         """
@@ -220,7 +224,8 @@ class Privileges:
             raise InsufficientPrivilege(f"must be owner of {word} {name}")
 
     def check_sequence(self, oid: int, letters: str) -> None:
-        """
+        """Check that the role has one of some privileges on a sequence.
+
         Raises:
             InsufficientPrivilege: it has none of these privileges on the sequence.
         """
@@ -235,7 +240,8 @@ class Privileges:
             self.check_relation(sequence, letters[0])
 
     def check_schema(self, oid: int, name: str, letter: str) -> None:
-        """
+        """Check that the role has a privilege on a schema.
+
         Raises:
             InsufficientPrivilege: it has not the privilege on the schema.
         """
@@ -243,7 +249,8 @@ class Privileges:
             raise denied("schema", name)
 
     def check_database(self, name: str, letter: str) -> None:
-        """
+        """Check that the role has a privilege on the session's database.
+
         Raises:
             InsufficientPrivilege: it has not the privilege on the session's database.
         """
@@ -251,7 +258,8 @@ class Privileges:
             raise denied("database", name)
 
     def check_become(self, role_oid: int, name: str) -> None:
-        """
+        """Check that the role may SET ROLE to another one.
+
         Raises:
             InsufficientPrivilege: it may not SET ROLE to another, so that it may not give it
                 anything.

@@ -53,7 +53,8 @@ _OWN_NAMES = frozenset(("cluster.lock", "lock", "log", "tmp", "spark", _TABLES, 
 
 
 def check_is_outside_tables(path: Path) -> None:
-    """
+    """Check that a home directory is not inside the directory of a Delta table.
+
     Raises:
         ObjectNotInPrerequisiteState: the directory lies in that of a Delta table, whose owner may
             remove what its log does not name.
@@ -67,7 +68,8 @@ def check_is_outside_tables(path: Path) -> None:
 
 
 def check_holds_nothing_else(path: Path) -> None:
-    """
+    """Check that a directory only holds files of a cluster.
+
     Raises:
         ObjectNotInPrerequisiteState: the directory has what no cluster puts there (initdb), or
             tables of one whose catalog is lost.

@@ -139,7 +139,7 @@ def note_wait(connection: Connection, xid: int, holders: Iterable[int]) -> None:
 
 
 def end_wait(connection: Connection, xid: int) -> None:
-    """It does not wait any more."""
+    """Remove the wait entry of the transaction."""
     connection.execute(delete(state_schema.lock_wait).where(state_schema.lock_wait.c.xid == xid))
 
 

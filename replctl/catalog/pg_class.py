@@ -70,7 +70,7 @@ class Column:
 
     @property
     def declared_type(self) -> str:
-        """Its type as statements see it."""
+        """Return the column's type as statements see it."""
         return self.domain or self.type
 
     @property
@@ -96,7 +96,7 @@ class Column:
 
     @property
     def filling(self) -> nodes.Expr:
-        """As `filled`, with NULL as a constant."""
+        """Return `filled`, or a NULL constant."""
         return self.filled or nodes.Const(self.type, None, self.typmod, self.collation)
 
 

@@ -39,7 +39,7 @@ class Domain:
 
     @property
     def checks(self) -> tuple[nodes.DomainCheck, ...]:
-        """Its CHECK constraints."""
+        """Return the domain's CHECK constraints."""
         return tuple(
             nodes.DomainCheck(item.name, item.check)
             for item in self.constraints

@@ -342,7 +342,7 @@ def origin_progress(connection: Connection, name: str) -> int | None:
 
 
 def origin_position(connection: Connection, name: str) -> LogPosition | None:
-    """As `origin_progress`, with the digest of the remote commit there."""
+    """Return `origin_progress` with the digest of the remote commit there."""
     table = state_schema.pg_replication_origin
     query = select(table.c.remote_lsn, table.c.remote_digest).where(table.c.roname == name)
     row = connection.execute(query).first()
@@ -370,7 +370,7 @@ def advance_origin(
 
 
 def raise_origin(connection: Connection, name: str, remote_lsn: int, local_lsn: int) -> None:
-    """As `advance_origin`, by a session that may have been further (replorigin_session_advance)."""
+    """Advance an origin as `advance_origin`, but never backwards (replorigin_session_advance)."""
     table = state_schema.pg_replication_origin
     connection.execute(
         update(table)

@@ -51,7 +51,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
 
 
 def become_primary(connection: Connection) -> None:
-    """From here on this cluster assigns LSNs."""
+    """Make this cluster the primary: from now on it assigns LSNs."""
     control = state_schema.pg_control
     keep_tables(connection)
     connection.execute(
@@ -79,7 +79,7 @@ def database_oids(connection: Connection) -> list[int]:
 
 
 def _replace(primary: Cluster, home: Path) -> None:
-    """From here on nothing is committed at the old primary."""
+    """Mark the old primary as replaced: from now on nothing is committed there."""
     promoted_to = primary.control().promoted_to
     if promoted_to == str(home):  # a promotion that did not come to its end
         return

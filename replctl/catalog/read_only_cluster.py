@@ -66,7 +66,7 @@ class ReadOnlyCluster(Cluster):
 
     @contextmanager
     def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
-        """As Cluster.begin.
+        """Begin a transaction as Cluster.begin.
 
         Raises:
             DiskFull, FileAccessDenied, IoError: it is to write.
@@ -83,7 +83,7 @@ class ReadOnlyCluster(Cluster):
         yield
 
     def is_alive(self, backend: str) -> bool:
-        """As Cluster.is_alive; locks of dead processes stay."""
+        """Return the result of Cluster.is_alive, but keep locks of dead processes."""
         try:
             return backend == self.backend or is_locked(
                 self.path / "lock" / f"backend-{backend}.lock"
@@ -100,7 +100,8 @@ class ReadOnlyCluster(Cluster):
 
 
 def _check_revision(connection: Connection, path: Path, refusal: PostgresError) -> None:
-    """
+    """Check that the catalog is complete and belongs to this version of replctl.
+
     Raises:
         PostgresError: `refusal`, if the catalog was never complete.
         ObjectNotInPrerequisiteState: it is of another replctl.

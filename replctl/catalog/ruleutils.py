@@ -156,7 +156,7 @@ def index_key_expression(index: Index, number: int) -> nodes.Expr:
 
 
 def _option_value(value: str) -> str:
-    """As flatten_reloptions() in ruleutils.c."""
+    """Return the text of an option's value (flatten_reloptions)."""
     return value if quote_identifier(value) == value else quote_literal(value)
 
 
@@ -169,7 +169,7 @@ def key_collation(relation: Relation, index: Index, number: int) -> str | None:
 
 
 def _looks_like_function(expr: nodes.Expr) -> bool:
-    """As looks_like_function() in ruleutils.c."""
+    """Return whether an expression prints as a function call (looks_like_function)."""
     if isinstance(expr, nodes.FuncExpr):
         return expr.form == "call"
     return isinstance(

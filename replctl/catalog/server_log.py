@@ -43,7 +43,7 @@ class ServerLog:
         self._is_told = False
 
     def report(self, message: str, *, backend_type: str, severity: str = "LOG") -> None:
-        """Something has happened that is no error.
+        """Log an event that is not an error.
 
         Args:
             backend_type: what this process is when it says so, as in pg_stat_activity.

@@ -143,7 +143,7 @@ def _failover_slots(connection: Connection) -> Sequence[Row[Any]]:
 def _problem(
     local: ReplicationSlot | None, remote: Row[Any], position: int
 ) -> PostgresError | None:
-    """Why a slot of the primary cannot be synchronized now.
+    """Return why a slot of the primary cannot be synchronized now; None if it can.
 
     Args:
         position: the end of the log that the standby has.

@@ -156,7 +156,8 @@ def attached(standby: Cluster) -> Iterator[WalReceiver]:
 
 
 def _check_is_primary(primary: Cluster, standby: Cluster) -> None:
-    """
+    """Check that the primary was not replaced by a promoted standby.
+
     Raises:
         CannotConnectNow: another standby was promoted in the primary's place (57P03).
     """

@@ -173,7 +173,7 @@ class Catalog:
 
     @property
     def xid(self) -> int:
-        """This transaction's number, assigned when it is first asked for; in a block that of the
+        """Return this transaction's number, assigned at the first call; in a block, that of the
         innermost savepoint."""
         for level in self.xids.levels:
             if not level:

@@ -125,7 +125,7 @@ def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) ->
 
 
 def dismiss_workers(cluster: Cluster, subscription_oid: int) -> None:
-    """No process works for the subscription any more, or stands by."""
+    """Remove all worker entries of the subscription, including waiting ones."""
     table = state_schema.logical_worker
     with cluster.begin(write=True) as connection:
         connection.execute(delete(table).where(table.c.subid == subscription_oid))

@@ -180,7 +180,8 @@ def rename_relation(ddl: Ddl, relation: Relation, new: str) -> None:
 
 
 def _rename_column(ddl: Ddl, relation: Relation, old: str, new: str, *, parents: int) -> None:
-    """
+    """Rename a column of a relation and its descendants.
+
     Args:
         parents: how many of the tables above rename theirs, too.
     """
@@ -327,7 +328,8 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
 
 
 def _check_given(ddl: Ddl, class_name: str, oid: int, word: str, name: str, owner: int) -> None:
-    """
+    """Check that the current role may give an object to another role.
+
     Raises:
         InsufficientPrivilege: the current role may not give an object away, or not to that role.
     """
@@ -379,7 +381,8 @@ def _give_publication(ddl: Ddl, publication: Publication, owner: int) -> None:
 
 
 def _check_renamed(ddl: Ddl, relation: Relation) -> None:
-    """
+    """Check that the current role may rename a relation.
+
     Raises:
         InsufficientPrivilege: the relation is another's, or nothing may be made in its schema.
     """
@@ -458,7 +461,8 @@ def _move_type(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
 
 
 def _check_moved(ddl: Ddl, relation: Relation) -> None:
-    """
+    """Check that a relation may be moved to another schema.
+
     Raises:
         FeatureNotSupported: it is a sequence that goes with a table's column.
         WrongObjectType: it is an index.

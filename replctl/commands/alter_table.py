@@ -295,7 +295,7 @@ def change_owner(ddl: Ddl, relation: Relation, owner: int) -> None:
 
 
 def give_relation(ddl: Ddl, relation: Relation, owner: int) -> None:
-    """As `change_owner`, without looking who may."""
+    """Change the owner as `change_owner`, without checking permissions."""
     members = [index.oid for index in relation.indexes]
     members += [sequence.relid for sequence in owned_sequences(ddl.catalog, relation.oid)]
     for member in (relation, *map(ddl.relation, members)):

@@ -215,7 +215,8 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
 
 
 def check_column_name(name: str) -> None:
-    """
+    """Check that a name is not that of a system column.
+
     Raises:
         DuplicateColumn: it is a system column's.
     """
@@ -224,7 +225,8 @@ def check_column_name(name: str) -> None:
 
 
 def check_column_count(count: int) -> None:
-    """
+    """Check that a table can have this number of columns.
+
     Raises:
         TooManyColumns: a table cannot have as many columns (54011).
     """

@@ -61,7 +61,8 @@ def _comment(ddl: Ddl, statement: ast.Comment) -> str:
 
 
 def _check_permitted(ddl: Ddl, statement: ast.Comment, found: _Commented) -> None:
-    """
+    """Check that the current role may comment on an object.
+
     Raises:
         InsufficientPrivilege: the object is another's.
     """

@@ -38,7 +38,8 @@ def _create_schema(ddl: Ddl, statement: ast.CreateSchema) -> str:
 
 
 def check_schema_name(name: str) -> None:
-    """
+    """Check that a schema name does not have the system's prefix.
+
     Raises:
         ReservedName: it begins as the system's own.
     """

@@ -103,7 +103,8 @@ def _create(ddl: Ddl, statement: ast.CreateDomain) -> str:
 
 
 def _check_base(ddl: Ddl, name: str) -> None:
-    """
+    """Check that values of a domain over this type can be stored.
+
     Raises:
         FeatureNotSupported: values of such a domain cannot be stored.
     """

@@ -83,7 +83,8 @@ _CLASSES = {
 
 
 def _check_owner(ddl: Ddl, target: Object, name: str) -> None:
-    """
+    """Check that the current role may drop an object.
+
     Raises:
         InsufficientPrivilege: neither the object nor its schema is the current role's.
     """
@@ -180,7 +181,8 @@ def _relation(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
 
 
 def _check_sequence(ddl: Ddl, oid: int) -> None:
-    """
+    """Check that a sequence does not belong to an identity column.
+
     Raises:
         DependentObjectsStillExist: the sequence is an identity column's.
     """
@@ -191,7 +193,8 @@ def _check_sequence(ddl: Ddl, oid: int) -> None:
 
 
 def _check_index(ddl: Ddl, index_relation: Relation) -> None:
-    """
+    """Check that an index can be dropped by itself.
+
     Raises:
         DependentObjectsStillExist: the index is a constraint's, or belongs to a partitioned
             table's.

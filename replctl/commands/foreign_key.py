@@ -244,7 +244,8 @@ def _index_of(other: Relation, columns: Sequence[Column]) -> int:
 
 
 def check_key_types(ddl: Ddl, relation: Relation, constraint: Constraint, other: Relation) -> None:
-    """
+    """Check that the columns of a foreign key can be compared with the referenced columns.
+
     Raises:
         DatatypeMismatch: the columns of a foreign key cannot be compared with those that they refer
             to.

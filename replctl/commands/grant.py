@@ -275,7 +275,8 @@ def changed_acl(
 def _revoked(
     acl: Acl, statement: ast.Grant, owner: int, grantee: int, grantor: int, letters: str
 ) -> Acl:
-    """Without the privileges, and without what was granted on by who had the option for it."""
+    """Return the list without the privileges, and without those granted further by holders of the
+    grant option."""
     changed = revoked(acl, grantee, grantor, letters, only_option=statement.only_option)
     lost = "".join(letter for letter in letters if letter not in options_for(changed, [grantee]))
     dependent = [
@@ -306,7 +307,7 @@ def _warn(ddl: Ddl, statement: ast.Grant, target: _Target, message: str) -> None
 
 
 def _grantor(ddl: Ddl, target: _Target, acl: Acl) -> tuple[int, str]:
-    """Who the grant is by, and what may be granted (select_best_grantor)."""
+    """Return the grantor, and the privileges that it can grant (select_best_grantor)."""
     privileges = ddl.privileges
     if privileges.acts_for(target.owner):
         return target.owner, ALL_RIGHTS[target.kind]

@@ -115,7 +115,8 @@ def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> Index
 
 
 def check_sortable(ddl: Ddl, type_: str, access_method: str = "btree") -> None:
-    """
+    """Check that values of a type can be sorted or hashed, as the index requires.
+
     Raises:
         UndefinedObject: values of a type have no order, or cannot be hashed.
     """

@@ -65,7 +65,8 @@ def check_parent(parent: Relation) -> None:
 
 
 def check_own_columns(drafts: Sequence[ColumnDraft]) -> None:
-    """
+    """Check that no column name occurs twice.
+
     Raises:
         DuplicateColumn: a name occurs twice.
     """

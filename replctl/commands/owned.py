@@ -104,7 +104,7 @@ def _leave_policy(ddl: Ddl, oid: int, role_oid: int) -> None:
 
 
 def _revoke_all(ddl: Ddl, item: RoleDependency, role_oid: int) -> None:
-    """Nothing is granted to a role, or by it, any more (RemoveRoleFromObjectACL)."""
+    """Remove all privileges granted to a role or by it (RemoveRoleFromObjectACL)."""
     catalog = ddl.catalog
     if item.class_name == "pg_auth_members":
         delete_membership(catalog, item.oid)

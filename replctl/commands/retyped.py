@@ -37,7 +37,7 @@ class Retyped:
         self._foreign_keys: dict[int, tuple[int, int]] = {}  # OID -> table, table referred to
 
     def remember(self, relation: Relation, attnum: int) -> None:
-        """Before a column changes: what has to be made again for it."""
+        """Record, before a column changes, the objects that must be created again for it."""
         ddl = self._ddl
         self._columns[relation.oid].append(attnum)
         for check in relation.checks():
@@ -59,7 +59,7 @@ class Retyped:
                         self._foreign_keys[key.oid] = (oid, relation.oid)
 
     def make_anew(self) -> None:
-        """After all columns have changed: what was remembered, under the new types.
+        """Create the recorded objects again under the new types, after all columns have changed.
 
         Raises:
             PostgresError: an expression or an index is not possible any more, or a row does not

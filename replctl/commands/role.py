@@ -407,7 +407,7 @@ def is_admin(ddl: Ddl, oid: int) -> bool:
 
 
 def _grantor(ddl: Ddl, role: Role, granted_by: str | None, verb: str) -> int:
-    """Who a membership is granted by: a superuser's grant is the bootstrap superuser's
+    """Return the grantor of a membership: the bootstrap superuser if a superuser grants
     (check_role_grantor).
 
     Raises:
@@ -443,8 +443,8 @@ def _grantor(ddl: Ddl, role: Role, granted_by: str | None, verb: str) -> int:
 
 
 def _best_admin(privileges: Privileges, role: Role) -> int | None:
-    """Of the roles whose privileges one has, one that may grant another, itself first
-    (select_best_admin)."""
+    """Return a role, among those whose privileges a role has, that may grant another role; itself
+    if possible (select_best_admin)."""
     admins = [
         m.member
         for m in memberships(privileges.catalog)

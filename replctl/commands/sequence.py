@@ -187,7 +187,8 @@ def _number(option: ast.DefElem) -> int:
 
 
 def _options_by_name(options: Items[ast.DefElem]) -> dict[str, ast.DefElem]:
-    """
+    """Return the options of a sequence by name.
+
     Raises:
         SqlSyntaxError: an option is given twice, or belongs to identity columns only.
     """

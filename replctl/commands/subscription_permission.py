@@ -28,7 +28,8 @@ def check_creation(privileges: Privileges, database: str, subscription: Subscrip
 
 
 def check_subscription_owner(privileges: Privileges, subscription: Subscription) -> None:
-    """
+    """Check that the current role owns the subscription.
+
     Raises:
         InsufficientPrivilege: the subscription is another's.
     """
@@ -36,7 +37,8 @@ def check_subscription_owner(privileges: Privileges, subscription: Subscription)
 
 
 def check_password_option(privileges: Privileges, subscription: Subscription) -> None:
-    """
+    """Check that the current role may set password_required.
+
     Raises:
         InsufficientPrivilege: password_required is false, and that is for superusers to say.
     """
@@ -49,7 +51,8 @@ def check_password_option(privileges: Privileges, subscription: Subscription) ->
 
 
 def check_password_requirement(privileges: Privileges, subscription: Subscription) -> None:
-    """
+    """Check that the current role may change a subscription without a password.
+
     Raises:
         InsufficientPrivilege: it is a subscription without a password, which superusers alone may
             change.

@@ -54,7 +54,8 @@ def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
 
 
 def check_on_commit(on_commit: str | None) -> None:
-    """
+    """Refuse ON COMMIT options that remove rows or the table.
+
     Raises:
         FeatureNotSupported: rows, or tables, that go at the end of a transaction.
     """

@@ -80,7 +80,8 @@ def take_type_name(ddl: Ddl, place: Schema, name: str) -> None:
 
 
 def check_type_owner(ddl: Ddl, type_: Type) -> None:
-    """
+    """Check that the current role owns a user-defined type.
+
     Raises:
         InsufficientPrivilege: a type that a user made is another's.
     """

@@ -142,7 +142,8 @@ def _named(session: Session, table: Relation, error: PostgresError) -> PostgresE
 def _is_permitted(
     session: Session, catalog: Catalog, relation: Relation, verb: str = "vacuum"
 ) -> bool:
-    """Who may maintain a table, or owns the database, may vacuum it; others are told."""
+    """Return whether the role may vacuum a table: it may maintain the table or owns the database.
+    Warn if it may not."""
     privileges = session.privileges(catalog)
     owner = owner_of(catalog, "pg_database", session.database_oid)
     if privileges.acts_for(owner) or privileges.has_on_relation(relation, "m"):

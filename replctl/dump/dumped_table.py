@@ -55,7 +55,7 @@ def tables(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]
 
 
 def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
-    """Who may do what with a relation, and with its columns."""
+    """Return the privileges on a relation and its columns."""
     kind, catalog, name = "TABLE", source.catalog, full_name(relation)
     like = Entry(kind, relation.name, "", relation.schema, source.role_name(relation.owner))
     acl = relation_acl(catalog, relation.oid)

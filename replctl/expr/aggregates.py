@@ -112,7 +112,8 @@ def grouping(analyzer: Analyzer, raw: ast.GroupingFunc) -> nodes.GroupingFunc:
 def check_ordered_set_call(
     found: FoundFunction, raw: ast.FuncCall, count: int, signature: str
 ) -> None:
-    """
+    """Check the arguments and WITHIN GROUP of an ordered-set aggregate.
+
     Args:
         count: of all arguments, those of WITHIN GROUP among them.
 
@@ -210,7 +211,8 @@ def _at_its_level(analyzer: Analyzer, aggregate: nodes.Aggref) -> nodes.Aggref:
 def _level_of_args(
     direct: Sequence[nodes.Expr], args: Sequence[nodes.Expr], condition: nodes.Expr | None
 ) -> int:
-    """As check_agg_arguments in parse_agg.c; subqueries are not looked into."""
+    """Return the query level of an aggregate's arguments, as check_agg_arguments in parse_agg.c,
+    without looking into subqueries."""
     inner = [*args, *([] if condition is None else [condition])]
     _check_contents([*inner, *direct])
     aggregate_levels = [found.levels_up for found in _aggregates(inner)]

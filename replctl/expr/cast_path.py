@@ -75,7 +75,7 @@ class CastPaths:
     def can_coerce(
         self, sources: Sequence[str], targets: Sequence[str], context: CastContext
     ) -> bool:
-        """Can all `sources` become their `targets`, polymorphic ones together?"""
+        """Return whether all `sources` can become their `targets`, polymorphic ones together."""
         has_polymorphic = False
         for source, target in zip(sources, targets, strict=True):
             if source == target or target == "any":
@@ -87,7 +87,7 @@ class CastPaths:
         return not has_polymorphic or is_consistent(self, sources, targets)
 
     def can_coerce_implicitly(self, source: str, target: str) -> bool:
-        """Can `source` become `target` without being asked to?"""
+        """Return whether `source` becomes `target` by an implicit cast."""
         return self.can_coerce((source,), (target,), CastContext.IMPLICIT)
 
     def _can_become(self, source: str, target: str, context: CastContext) -> bool:

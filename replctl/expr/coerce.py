@@ -363,7 +363,7 @@ def stripped_implicit(expr: nodes.Expr) -> nodes.Expr:
 
 
 def returns_set(expr: nodes.Expr) -> bool:
-    """Does any part of it give a set of values (expression_returns_set)?"""
+    """Return whether any part of an expression returns a set (expression_returns_set)."""
     match expr:
         case nodes.FuncExpr(returns_set=True):
             return True

@@ -18,7 +18,7 @@ _UNKNOWN = "unknown"
 
 
 def common_type(paths: ImplicitCasts, exprs: Sequence[nodes.Expr], construct: str) -> str:
-    """Of 1 and 2.5 it is numeric, of `a` and NULL text.
+    """Return the common type of expressions: numeric for 1 and 2.5, text for `a` and NULL.
 
     Args:
         construct: how the message names what wants a common type: `CASE`, `UNION`.

@@ -110,7 +110,8 @@ class ExprContext(Enum):
 
     @property
     def title(self) -> str:
-        """How messages name the place: `WHERE`, `index predicate` (ParseExprKindName)."""
+        """Return the name of the place for messages: `WHERE`, `index predicate`
+        (ParseExprKindName)."""
         return self.value.name
 
     def aggregate_error(self, pos: int, *, grouping: bool = False) -> PostgresError | None:

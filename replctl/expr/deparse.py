@@ -228,8 +228,8 @@ class _Printer:
     def _enclosed(
         self, template: str, parent: nodes.Expr, *exprs: nodes.Expr, implicit: bool = False
     ) -> None:
-        """As _template, in parentheses; a pretty one has them around those operands that need
-        them."""
+        """Append the template in parentheses; pretty output adds them only around operands that
+        need them."""
         if not self.is_pretty:
             self.template(f"({template})", *exprs, implicit=implicit)
             return

@@ -35,7 +35,7 @@ def constant(
 
 
 def is_bare_under_cast(const: nodes.Const, type_: str) -> bool:
-    """Is a cast to `type_` around the constant label enough?
+    """Return whether a cast to `type_` suffices as the label of a constant.
 
     So it is for `'abc'::varchar(2)`, a constant that is not cut yet below its length coercion.
     """

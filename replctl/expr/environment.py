@@ -70,7 +70,7 @@ class Environment(Protocol):
 
     @property
     def form(self) -> SessionForm:
-        """How values are read and shown."""
+        """Return the form in which the session reads and shows values."""
 
     def type(self, name: str) -> Type:
         """Return the type with this internal name."""

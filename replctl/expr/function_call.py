@@ -344,7 +344,7 @@ def _check_aggregate(call: ResolvedCall) -> None:
 
 
 def _check_set(analyzer: Analyzer, last_set: nodes.Expr | None, pos: int) -> None:
-    """May a set-returning function stand here (check_srf_call_placement)?"""
+    """Check that a set-returning function is allowed here (check_srf_call_placement)."""
     error = analyzer.context.set_error(pos)
     if error is not None:
         raise error

@@ -20,7 +20,7 @@ _SIMPLE = frozenset({"anyelement", "anynonarray", "anyenum"})
 
 
 def is_consistent(paths: ImplicitCasts, actual: Sequence[str], declared: Sequence[str]) -> bool:
-    """Can the polymorphic among `declared` stand for the types in `actual`?"""
+    """Return whether the polymorphic types in `declared` can stand for the types in `actual`."""
     match = _Match(paths)
     try:
         match.collect(actual, declared)
@@ -82,7 +82,7 @@ class _Match:
 
     @property
     def has_simple(self) -> bool:
-        """Is there one of the family of anyelement?"""
+        """Return whether there is a type of the family of anyelement."""
         return any(not type_.startswith("anycompatible") for type_ in self._declared)
 
     @property
@@ -149,7 +149,8 @@ class _Match:
                 raise DatatypeMismatch(f"type matched to anyenum is not an enum type: {shown}")
 
     def check_element(self) -> None:
-        """
+        """Check that the element type of the family of anyelement is known.
+
         Raises:
             DatatypeMismatch: all arguments of the family of anyelement are of unknown type.
         """
@@ -193,7 +194,8 @@ class _Match:
         self._check_kind("anycompatiblenonarray", self._compatible)
 
     def default_compatible(self) -> None:
-        """Where nothing is known of the family of anycompatible, it is text, but no range of it."""
+        """Set the family of anycompatible to text if its type is unknown; a range cannot
+        default."""
         if not self._has_compatible:
             return
         if self._compatible_range is None:

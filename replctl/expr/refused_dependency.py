@@ -8,7 +8,8 @@ from replctl.expr import nodes
 
 
 def check_dependencies(expr: nodes.Expr) -> None:
-    """To be called before an expression is stored: a row filter, a default, a CHECK.
+    """Refuse dependencies that cannot be recorded, before an expression is stored: a row filter, a
+    default, a CHECK.
 
     Raises:
         FeatureNotSupported: it holds a role, which other databases could drop.

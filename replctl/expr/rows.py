@@ -170,7 +170,7 @@ def between(raw: ast.AExpr) -> ast.BoolExpr:
 
 
 def has_variables(expr: nodes.Expr) -> bool:
-    """Does it use a column of its own query level?"""
+    """Return whether an expression uses a column of its own query level."""
     return any(isinstance(node, nodes.Var) and node.levels_up == 0 for node in nodes.walk(expr))
 
 

@@ -140,7 +140,8 @@ class RelationScope:
         return missing_column((self,), relation, column, pos)
 
     def missing_relation(self, schema: str | None, name: str, pos: int) -> PostgresError:
-        """It may be the relation's own name, hidden by an alias or with a wrong schema."""
+        """Return the error of a qualifier.  It may be the relation's own name, hidden by an alias
+        or with a wrong schema."""
         is_relation = schema in (None, self.schema) and name == self.relation
         if is_relation and self.alias is not None and self.alias != name:
             return UndefinedTable(

@@ -56,7 +56,8 @@ def known_type(coercion: Coercion, expr: nodes.Expr) -> nodes.Expr:
 
 
 def check_equality(coercion: Coercion, expr: nodes.Expr) -> None:
-    """
+    """Check that values of an expression's type can be sorted or hashed.
+
     Raises:
         UndefinedFunction: values of its type can be neither sorted nor hashed.
     """
@@ -68,17 +69,18 @@ def check_equality(coercion: Coercion, expr: nodes.Expr) -> None:
 
 
 def is_sortable(paths: CastPaths, type_: str) -> bool:
-    """Has the type an order?"""
+    """Return whether the type has a btree operator class."""
     return _supports(paths, type_, lambda found: found.has_btree)
 
 
 def is_hashable(paths: CastPaths, type_: str) -> bool:
-    """Can values of the type be hashed?"""
+    """Return whether the type has a hash operator class."""
     return _supports(paths, type_, lambda found: found.has_hash)
 
 
 def _supports(paths: CastPaths, name: str, has_class: Callable[[Type], bool]) -> bool:
-    """Has the type an operator class, of its own, by its parts, or by what it is stored like?"""
+    """Return whether the type has an operator class: its own, through its parts, or that of a
+    binary-compatible type."""
     type_ = paths.types.get(paths.types.base(name))
     columns = paths.types.columns(name)
     if columns is not None:

@@ -59,19 +59,20 @@ class TypeFacts:
         return self.get(name).array
 
     def is_array(self, name: str) -> bool:
-        """Is it a true array?"""
+        """Return whether a type is a true array."""
         return self.element(name) is not None
 
     def is_enum(self, name: str) -> bool:
-        """Is it an enum?"""
+        """Return whether a type is an enum."""
         return self.get(name).kind == "e"
 
     def is_complex(self, name: str) -> bool:
-        """Is it a composite type, or a domain over one (ISCOMPLEX)?"""
+        """Return whether a type is composite, or a domain over a composite type (ISCOMPLEX)."""
         return self.columns(name) is not None
 
     def is_row(self, name: str) -> bool:
-        """Are its values rows, with or without known columns (type_is_rowtype)?"""
+        """Return whether values of a type are rows, with or without known columns
+        (type_is_rowtype)."""
         return name == "record" or self.is_complex(name)
 
     def columns(self, name: str) -> tuple[Column, ...] | None:
@@ -96,7 +97,7 @@ class TypeFacts:
         return self.get(name).collation
 
     def is_collatable(self, name: str) -> bool:
-        """May values of the type have a collation?"""
+        """Return whether values of a type can have a collation."""
         return self.get(name).collation is not None
 
     def format(self, name: str) -> str:

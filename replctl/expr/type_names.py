@@ -59,7 +59,8 @@ def split_name(environment: Environment, names: tuple[str, ...]) -> tuple[str | 
 def split_relation_name(
     environment: Environment, names: tuple[str, ...], position: int = -1
 ) -> tuple[str | None, str]:
-    """As split_name, for relations, whose errors say it otherwise (RangeVarGetRelidExtended)."""
+    """Split a name as split_name, with the error messages of relations
+    (RangeVarGetRelidExtended)."""
     shown = ".".join(names)
     if len(names) > 3:
         raise SqlSyntaxError(f"improper relation name (too many dotted names): {shown}")
@@ -85,7 +86,8 @@ def schema_of_relation(
 
 
 def check_schema(environment: Environment, schema: str | None) -> None:
-    """
+    """Check that a given schema exists.
+
     Raises:
         InvalidSchemaName: a schema was given and does not exist.
     """

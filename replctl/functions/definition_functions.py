@@ -162,7 +162,8 @@ def _operator_is_visible(context: FunctionContext, oid: int) -> int | None:
 
 
 def _built_in_is_visible(context: FunctionContext, oid: int) -> int:
-    """Of what users cannot make: it is all in pg_catalog."""
+    """Return 1 for a built-in object: users cannot create this kind, and all of it is in
+    pg_catalog."""
     return int(oid < FIRST_USER_OID)
 
 

@@ -40,7 +40,7 @@ def _object(type_name: str) -> Callable[..., Any]:
 
 
 def _nothing(context: FunctionContext, *args: object) -> None:
-    """Of a session without a network."""
+    """Return NULL: the session has no network."""
 
 
 def _no(context: FunctionContext, *args: object) -> int:

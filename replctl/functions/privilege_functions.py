@@ -137,7 +137,8 @@ def _on_columns(
     as_option: bool,
     attnums: Collection[int],
 ) -> bool | None:
-    """
+    """Return whether a role has a privilege on columns.
+
     Args:
         attnums: the columns that are meant; any if they are none.
     """

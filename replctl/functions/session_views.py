@@ -73,7 +73,7 @@ def _pg_group(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
-    """This session: others are not known."""
+    """Return the row of this session; other sessions are not known."""
     session, privileges = context.session, context.environment.privileges
     row: Row = {
         "datid": session.database_oid, "datname": session.database_name, "pid": os.getpid(),

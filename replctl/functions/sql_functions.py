@@ -177,7 +177,8 @@ def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -
 def _set_config(
     context: FunctionContext, name: str | None, value: str | None, is_local: int | None
 ) -> str:
-    """As SET, or SET LOCAL, which changes nothing without a block; NULL is the default."""
+    """Set a setting as SET, or as SET LOCAL, which has no effect outside of a block; NULL resets to
+    the default."""
     if name is None:
         raise NullValueNotAllowed("SET requires parameter name")
     return change_setting(context.session, name, value, is_local=bool(is_local))

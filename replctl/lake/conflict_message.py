@@ -221,7 +221,9 @@ def _key(shown: str | None) -> str:
 
 
 def _checks(target: Target) -> list[tuple[str, Expr | StoredExpr]]:
-    """As spark.outcome.checks_of numbers them, after those of domains."""
+    """Return the checks in the numbering of spark.outcome.checks_of, which starts after those of
+    domains.
+    """
     own = [check for leaf in target.leaves for check in leaf.checks]
     return [*target.checks, *own]
 

@@ -21,7 +21,8 @@ _HINT = "Choose a directory that nothing else uses."
 
 
 def check_is_empty(location: str) -> None:
-    """
+    """Check that the directory of a new table is empty.
+
     Raises:
         ObjectNotInPrerequisiteState: the directory is not empty (55000).
         IoError: it cannot be listed.
@@ -41,7 +42,8 @@ def check_is_empty(location: str) -> None:
 
 
 def check_location(catalog: Catalog, location: str) -> None:
-    """
+    """Check that a location does not belong to something else.
+
     Raises:
         DuplicateObject: another relation of the database uses the table: each would keep a log of
             it.

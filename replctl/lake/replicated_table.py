@@ -287,7 +287,8 @@ class ReplicatedTable:
         first: int = 0,
         is_reconciled: bool = False,
     ) -> None:
-        """
+        """Check an outcome, and raise its first conflict.
+
         Args:
             keys: unique indexes that rows may violate.
             first: the position of the first change.

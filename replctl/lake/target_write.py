@@ -49,7 +49,7 @@ class TargetWrite:
         self._local = TargetRelations(state.session, state.subscription)
 
     def steps(self, catalog: Catalog, leaves: Sequence[Relation]) -> dict[int, WriteStep]:
-        """For each table its version and the number of the step that will write it."""
+        """Return for each table its version and the number of the step that will write it."""
         return {
             leaf.oid: WriteStep(
                 last_logged_version(catalog.connection, leaf.oid),

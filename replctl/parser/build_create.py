@@ -158,7 +158,8 @@ class CreateBuilder:
         return ast.DefElem("language", str(language), pos=start_of(language))
 
     def function_body(self, word: Token, body: Token, symbol: Token | None) -> ast.DefElem:
-        """Two strings name an object file and a symbol, which only LANGUAGE C has."""
+        """Return the option AS; refuse two strings, an object file and a symbol, which only
+        LANGUAGE C uses."""
         if symbol is not None:
             raise FeatureNotSupported(
                 "functions in object files are not supported", position=start_of(body)

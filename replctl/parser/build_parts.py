@@ -52,7 +52,7 @@ def integer_constant(token: Token) -> ast.Constant:
 
 
 def check_no_keyword(name: Token) -> None:
-    """Where gram.y says IDENT, not ColId: a name, in quotes or not a keyword.
+    """Refuse an unquoted keyword where gram.y has IDENT instead of ColId.
 
     Raises:
         MisplacedToken: it is a keyword, though one that is not reserved.

@@ -321,7 +321,7 @@ class QueryBuilder:
     def sort_by_using_qualified(
         self, expr: ast.RawExpr, word: Token, op: tuple[Token, ...], nulls: str | None
     ) -> ast.SortBy:
-        """Only a sort operator has a position, that of USING."""
+        """Return an ORDER BY item with USING; its position is that of USING."""
         operator = tuple(map(str, op))
         return ast.SortBy(expr, "default", nulls or "default", operator, pos=start_of(word))  # type: ignore[arg-type]
 

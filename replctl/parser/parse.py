@@ -97,7 +97,7 @@ def _cut(token: Token, on_notice: Callable[[Notice], None] | None) -> Token:
 
 
 def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> PostgresError:
-    """Why `text`, in which the grammar of replctl stops at `token`, is refused.
+    """Return the error for `text`, in which replctl's grammar stops at `token`.
 
     The rest of PostgreSQL's grammar knows whether it is something that replctl has not, or no SQL.
     """

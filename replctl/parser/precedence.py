@@ -163,7 +163,8 @@ class _Stack:
             self.reduce_one()
 
     def escape(self, token: Token) -> None:
-        """Nothing but a pattern takes ESCAPE: everything else is complete before it."""
+        """Attach ESCAPE to the innermost pattern, after completing all other operators before
+        it."""
         while self.operators and not isinstance(self.operators[-1], Pattern):
             self.reduce_one()
         if not self.operators:

@@ -171,7 +171,7 @@ def list_privileges_of(
 
 
 def _policies(target: Described, relation: Relation) -> str:
-    """For each policy its name and command, and below it the conditions and roles."""
+    """Return the name and command of each policy, and below it its conditions and roles."""
     from replctl.query.pg_get_expr import condition_text
     # not for \\l and \\du
 
@@ -191,7 +191,7 @@ def _policies(target: Described, relation: Relation) -> str:
 
 
 def _column_privileges(target: Described, relation: Relation) -> str:
-    """For each column that has a list of its own, its name and below it the items."""
+    """Return the name of each column with its own privileges, and below it the items."""
     lists = column_acls(target.catalog, relation.oid)
     lines = []
     for column in relation.columns:

@@ -62,7 +62,7 @@ def _conditions(target: Described, parent: Relation, child: Relation) -> list[st
 
 
 def _default_conditions(target: Described, parent: Relation) -> list[str]:
-    """Whatever no other partition takes."""
+    """Return the conditions of the default partition: rows that no other partition takes."""
     children = pg_inherits.children_of(target.catalog, parent.oid)
     bounds = [
         child.partition_bound

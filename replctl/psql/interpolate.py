@@ -83,7 +83,7 @@ class Input:
         return self._sources[-1]
 
     def tokens(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Matches of `pattern`, which must match anything, up to the end of the line."""
+        """Yield the matches of `pattern`, which must match anything, up to the end of the line."""
         while (source := self.current()) is not None:
             token = pattern.match(source.text, source.pos)
             assert token is not None, source.text[source.pos :]

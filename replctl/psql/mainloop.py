@@ -81,7 +81,8 @@ class MainLoop:
         return code
 
     def _finish(self) -> ExitCode:
-        """At a script's end: a statement may lack its semicolon, an `\\if` its `\\endif`."""
+        r"""Finish a script, in which the last statement may lack its semicolon and an `\if` its
+        `\endif`."""
         code = ExitCode.SUCCESS
         if self.context.scanner.buffer and self.context.conditions.is_active:
             code = self._code_after(self._send(self.context.scanner.take(), None))

@@ -61,11 +61,11 @@ class Messages:
             self._write(f"{self._prefix('hint: ')}{hint}")
 
     def warning(self, text: str) -> None:
-        """Something is odd about a command, which goes on."""
+        """Print a warning about a command that continues."""
         self._write(f"{self._prefix('warning: ')}{text}")
 
     def complain(self, severity: str, text: str) -> None:
-        """As `error` or `warning`, in the form that the scanners call."""
+        """Print an error or a warning; the scanners call this form."""
         if severity == "error":
             self.error(text)
         else:

@@ -66,7 +66,7 @@ class _LagCollector(Collector):
         self._names = names
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing is looked up when it is registered."""
+        """Return nothing, so that registering does not look up metrics."""
         return ()
 
     def collect(self) -> Iterator[Metric]:

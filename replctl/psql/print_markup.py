@@ -189,7 +189,7 @@ def troff(content: Content) -> Iterator[str]:
 
 
 def troff_expanded(content: Content) -> Iterator[str]:
-    """As `troff`, with a line for each value, and one with a number for each record."""
+    """Print as `troff`, with a line for each value, and a numbered line for each record."""
     options = content.options
     border = min(options.border, 2)
     yield from _troff_start(content)

@@ -22,7 +22,8 @@ DOWNLOADS = "replctl.spark.maven"
 
 @contextmanager
 def progress_bar(session: Session) -> Iterator[None]:
-    """While the block runs, draw what `session.on_progress` is told; nothing remains of it."""
+    """Draw the progress reported to `session.on_progress` while the `with` block runs, and erase it
+    afterwards."""
     global _open_bar
     bar: _Bar | None = None
 
@@ -45,8 +46,8 @@ def progress_bar(session: Session) -> Iterator[None]:
 
 @contextmanager
 def starting_spark() -> Iterator[None]:
-    """While the block runs, tell a terminal at stderr that Spark starts, if that takes more than a
-    second; nothing remains of it.  What has to be brought from the network is told at once."""
+    """Show on a terminal at stderr that Spark is starting if that takes more than a second, and
+    erase it afterwards.  Downloads are reported immediately."""
     with _telling_downloads():
         if sys.stderr.isatty() and not is_dumb():
             with _telling_start():

@@ -65,7 +65,7 @@ class PsqlSettings:
     restrict_key: str | None = None
 
     def _leave_session(self) -> None:
-        """A block that is open when its session ends has never been."""
+        """Roll back any open transaction, then close the session."""
         if self.session is None:
             return
         if self.session.block is not None:
@@ -118,7 +118,7 @@ class PsqlSettings:
                 self.log_file.flush()
 
     def _bounded(self) -> AbstractContextManager[None]:
-        """Around work with the rows of a statement, for which its memory has to suffice."""
+        """Limit the memory for the rows of a statement."""
         if self.session is None:
             return nullcontext()
         return memory_limit(int(self.session.setting(MEMORY)), goes_on=True)
@@ -139,7 +139,7 @@ class PsqlSettings:
             self.variables.set(name, value)
 
     def release_session(self) -> None:
-        """Without a connection, nothing is known of it."""
+        """Close the session, and unset the variables that describe the connection."""
         self._leave_session()
         self.session = None
         for name in ("DBNAME", "USER", "HOST", "ENCODING", "SERVER_VERSION_NAME"):

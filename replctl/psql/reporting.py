@@ -46,7 +46,7 @@ def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[
 
 @contextmanager
 def showing_progress(settings: PsqlSettings) -> Iterator[None]:
-    """On a terminal, show how far Spark's work is."""
+    """Show the progress of Spark on a terminal."""
     if not settings.has_terminal or settings.session is None or is_dumb():
         yield
         return

@@ -168,7 +168,7 @@ def _results(settings: PsqlSettings, text: str) -> Iterator[Result]:
 
 
 def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
-    """With AUTOCOMMIT off, open a block before a statement that does not do so itself."""
+    """Open a block with AUTOCOMMIT off, before a statement that does not do so itself."""
     if (
         settings.variables.is_on("AUTOCOMMIT")
         or settings.transaction_status is not TransactionStatus.IDLE
@@ -189,7 +189,8 @@ def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
 
 @contextmanager
 def _savepoint(settings: PsqlSettings) -> Iterator[None]:
-    """With ON_ERROR_ROLLBACK, in a block, what fails takes back no more than itself."""
+    """Set a savepoint in a block with ON_ERROR_ROLLBACK, so that a failed statement only undoes
+    itself."""
     choice = settings.variables.choice("ON_ERROR_ROLLBACK")
     if (
         settings.transaction_status is not TransactionStatus.IN_BLOCK

@@ -167,7 +167,7 @@ class StatementScanner:
         return Prompt.CONTINUE if self._buffer else Prompt.READY
 
     def take(self) -> str:
-        """Empty the query buffer and return what was in it; a new statement begins.
+        """Return the content of the query buffer and empty it for a new statement.
 
         For what ends a statement without a semicolon (`\\g`, the end of a file), and for `\\r`.
         """

@@ -43,7 +43,7 @@ class _Outcome:
 
     @property
     def status(self) -> str:
-        """One word or three for it."""
+        """Return a status of one to three words."""
         if self.error is not None:
             return "failed"
         if self.is_something:

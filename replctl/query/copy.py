@@ -38,7 +38,8 @@ def copy(session: Session, statement: ast.Copy) -> Result:
 
 
 def _check_privilege(session: Session, statement: ast.Copy) -> None:
-    """
+    """Check that the role may use files or programs of the server.
+
     Raises:
         InsufficientPrivilege: the role may not use files, or programs, of the server (42501).
     """

@@ -61,7 +61,7 @@ def copy_from(session: Session, statement: ast.Copy) -> Result:
 
 
 def _check_kind(relation: Relation) -> None:
-    """Only now, when the client sends its data already (CopyFrom)."""
+    """Check the kind of relation, only after the client has started to send data (CopyFrom)."""
     word = _KIND_WORDS.get(relation.kind)
     if word is not None:
         raise not_to_kind(word, relation.name)

@@ -77,7 +77,7 @@ class LineReader:
         return self._careful_line(text)
 
     def _careful_line(self, text: str) -> str:
-        """As `_line`, looking at each character that may mean something (CopyReadLineText)."""
+        """Return a line as `_line`, checking each special character (CopyReadLineText)."""
         place, is_quoted, was_escape = 0, False, False
         while True:
             found = self._special.search(text, place)
@@ -209,7 +209,7 @@ class FieldReader:
         return _unescaped(field) if isinstance(field, str) and "\\" in field else field
 
     def _csv_fields(self, line: str) -> list[Field]:
-        """As CopyReadAttributesCSV: quotes may begin anywhere in a field."""
+        """Split a line as CopyReadAttributesCSV: quotes may begin anywhere in a field."""
         fields: list[Field] = []
         place = 0
         while True:

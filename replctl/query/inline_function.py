@@ -125,8 +125,8 @@ def mismatch(
 
 @contextmanager
 def error_context(line: str) -> Iterator[None]:
-    """Around work: an error is reported with a line of CONTEXT; it has no place in the statement
-    that the user sees."""
+    """Add a line of CONTEXT to errors, and remove their position, which is not in the user's
+    statement."""
     try:
         yield
     except PostgresError as error:

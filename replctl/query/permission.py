@@ -51,7 +51,8 @@ class _Check:
     """Checks what a role's query reads, through views and policies."""
 
     def __init__(self, environment: CatalogEnvironment, current: Privileges) -> None:
-        """
+        """Create a check of privileges.
+
         Args:
             current: whoever reads views with security_invoker, also within another's view.
         """
@@ -61,7 +62,8 @@ class _Check:
     def query(
         self, query: Query, privileges: Privileges, within: frozenset[int] = frozenset()
     ) -> None:
-        """
+        """Check the privileges for all relations that a query reads.
+
         Args:
             privileges: of the role that reads the query's relations.
             within: the tables whose policies the query is a part of.

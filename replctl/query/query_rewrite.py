@@ -107,7 +107,8 @@ class _Rewriter:
         self._varnos = count(max(_varnos(query), default=0) + 1)
 
     def rewritten(self, part: Any, within: tuple[int, ...], privileges: Privileges) -> Any:
-        """
+        """Return a query or an expression with views replaced by their queries.
+
         Args:
             part: a query, or an expression.
             within: the views, and the tables with policies, that it is a part of.

@@ -157,7 +157,7 @@ class FromScope:
         return tuple((name, _at(expr, pos)) for name, expr in self.columns)
 
     def joined_with(self, other: FromScope) -> FromScope:
-        """Both scopes side by side, as FROM a, b has them.
+        """Return both scopes next to each other, as in FROM a, b.
 
         Raises:
             DuplicateAlias: a name occurs twice (42712).

@@ -75,7 +75,7 @@ def _of_named_database(context: FunctionContext, name: str) -> int:
 
 
 def _permitted_size(context: FunctionContext, oid: int, name: str) -> int:
-    """Whoever may connect to a database may know how large it is."""
+    """Return the size of a database for roles that may connect to it."""
     privileges = context.session.privileges(context.catalog)
     if not privileges.acts_for(READ_ALL_STATS) and not privileges.has_on_database("c", oid):
         raise InsufficientPrivilege(f"permission denied for database {name}")

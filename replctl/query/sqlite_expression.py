@@ -88,7 +88,8 @@ class ExpressionWriter:
         return self.expr(simple, write) + self.collate(expr.type)
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """As `compared`; what depends on a key may have a type without an order."""
+        """Return the value as `compared`, or unchanged if its type has no order: it may depend on a
+        key."""
         try:
             return self.compared(expr, write)
         except FeatureNotSupported:

@@ -48,7 +48,7 @@ class PythonCalls:
 
     @contextmanager
     def raising(self) -> Iterator[None]:
-        """Around the query that calls the functions: their errors become its own.
+        """Run a query and raise the errors of the functions that it calls.
 
         SQLite keeps the functions, which keep no error: its traceback has the query's memory.
         """
@@ -65,7 +65,7 @@ class PythonCalls:
 
     @contextmanager
     def _ended_by_ctrl_c(self) -> Iterator[None]:
-        """Around a query, which Ctrl-C is to end, not only a function that it happens to call."""
+        """Run a query so that Ctrl-C ends it, not only a function that it calls."""
         self._driver.set_progress_handler(lambda: 0, _SIGNAL_INTERVAL)  # signals are seen in Python
         try:
             with on_ctrl_c(self._cancel):
@@ -88,7 +88,7 @@ class PythonCalls:
     def catalog_function(
         self, name: str, function: Callable[..., Any], *, is_strict: bool = True
     ) -> str:
-        """As `function`, of one whose first argument is the context."""
+        """Return the name of a function as `function`; it gets the context as first argument."""
         return self.function(name, partial(function, self._context), is_strict=is_strict)
 
     def aggregate(self, name: str, compute: Callable[[Sequence[tuple[Any, ...]]], Any]) -> str:

@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote
 from replctl.errors import FeatureNotSupported, PostgresError, error_class
 from replctl.record import dataclass
 
-#: What an expression raises on purpose: raise_error('replctl:22003|integer out of
-#: range|detail|end'), or with |hint=... before the end.
+#: Matches an error raised by a translated expression: raise_error('replctl:22003|integer out of
+#: range|detail|end'), optionally with |hint=... before the end.
 _RAISED = re.compile(r"replctl:(\w{5})\|([^|]*)\|([^|]*)(?:\|hint=([^|]*))?\|end", re.S)
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
@@ -32,7 +32,7 @@ class SqlValue:
         return (int(found[1]), int(found[2])) if found else None
 
 
-#: A call of a function that runs in Python; Spark has none inside a lambda.
+#: A call of a function that runs in Python.  Spark does not allow it inside a lambda.
 _IN_PYTHON = re.compile(r"\breplctl_\w+\(")
 _SHORT = 60
 
@@ -46,8 +46,7 @@ def check_lambda(body: str) -> None:
     """Refuse a lambda whose body calls a function of Python.
 
     Raises:
-        FeatureNotSupported: it does.
-    """
+        FeatureNotSupported: the body does. """
     if runs_in_python(body):
         raise FeatureNotSupported("functions of Python inside a lambda are not supported")
 
@@ -57,13 +56,13 @@ def bound(
     build: Callable[[Sequence[SqlValue]], str],
     always: Collection[int] = (),
 ) -> str:
-    """Return what `build` makes of values, each of them computed once, those of `always`
-    beforehand.
+    """Return the result of `build` for values that are each computed once; values in `always` are
+    computed beforehand.
 
     f(x) || f(x) where f(x) is long  becomes  get(transform(array(f(x)), a0_ -> a0_ || a0_), 0)
 
     Raises:
-        FeatureNotSupported: what is built around them runs in Python.
+        FeatureNotSupported: the result of `build` runs in Python.
     """
     plain = build(args)
     repeated = [
@@ -96,8 +95,9 @@ def raised_sql(error: PostgresError) -> str:
 
 
 def raise_value_error_sql(sqlstate: str, before: str, value: str, after: str) -> str:
-    """As `raise_error_sql`, with the text that the SQL `value` gives between two parts of the
-    message."""
+    """Return an expression as `raise_error_sql`, with the text of the SQL `value` between two parts
+    of the message.
+    """
     start, end = raised_text(error_class(sqlstate)(f"{before}\0{after}")).split("%00")
     escaped = f"replace(url_encode({value}), '+', '%20')"
     return f"raise_error(concat({_literal(start)}, {escaped}, {_literal(end)}))"
@@ -109,7 +109,7 @@ def _literal(text: str) -> str:
 
 
 def raised_text(error: PostgresError) -> str:
-    """Return an error as text that comes back from Spark within its own message."""
+    """Return an error encoded as text, which Spark returns inside its own message."""
     parts = [quote(part, safe=_SAFE) for part in (error.message, error.detail or "")]
     if error.hint is not None:
         parts.append(f"hint={quote(error.hint, safe=_SAFE)}")
@@ -117,7 +117,7 @@ def raised_text(error: PostgresError) -> str:
 
 
 def raised_error(message: str) -> PostgresError | None:
-    """Return the error that `raised_text` has put into a message of Spark's."""
+    """Return the error that `raised_text` has encoded in a message of Spark."""
     found = _RAISED.search(message)
     if found is None:
         return None
@@ -125,5 +125,5 @@ def raised_error(message: str) -> PostgresError | None:
     return error_class(found[1])(unquote(found[2]), detail=unquote(found[3]) or None, hint=hint)
 
 
-#: All of ASCII that can be read, except for the separator and the escape.
+#: All printable ASCII except the separator and the escape.
 _SAFE = "".join(char for char in map(chr, range(32, 127)) if char not in "|%")

@@ -1,4 +1,4 @@
-"""Rows that are kept for several jobs, as values."""
+"""Descriptions of rows that are kept for several jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Staged:
     Attributes:
         view: the name under which SQL finds them.
         columns: their columns.
-        rows: they themselves in their wire form (data_type.wire) if they are few, else None.
+        rows: the rows in wire form (data_type.wire) if there are few, else None.
     """
 
     view: str
@@ -38,7 +38,7 @@ class Staged:
         return self.rows is not None
 
     def values(self, name: str) -> list[Any]:
-        """Return a column of few rows, as it travels."""
+        """Return a column of few rows, in wire form."""
         assert self.rows is not None
         values: list[Any] = self.rows.column(name).to_pylist()
         return values
@@ -53,7 +53,7 @@ def wire_literal(type_name: str, typmod: int, value: Any) -> str:
     """Return a value in its wire form as a Spark literal."""
     if value is None:
         return value_literal(type_name, typmod, None)
-    if isinstance(value, str):  # stored as it travels
+    if isinstance(value, str):  # the wire form is the stored form
         return quote(value)
     element = element_type(type_name)
     if element is not None:

@@ -1,4 +1,4 @@
-"""Rows that several jobs need: few of them as local rows, many kept by Spark."""
+"""Keep rows that several jobs need: few as local rows, many in Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
     from replctl.spark.spark_query import Query
 
-#: Up to so many rows come to this process, and go back to Spark as literals.
+#: Maximum number of rows that are fetched to this process and sent back to Spark as literals.
 SMALL = 2000
 
 
@@ -32,14 +32,13 @@ def staged(
     is_many: bool | None = None,
     is_shared: bool = False,
 ) -> Iterator[Staged]:
-    """Compute a query once and keep its rows for other queries while the context lasts.
+    """Compute a query once, and keep its rows for other queries while the context lasts.
 
     Args:
-        is_repeatable: the query gives the same rows whenever it runs, so that many need not be
-            kept.
-        is_many: many rows have to be read for it, so that they are kept before it is seen how many
-            it has; False: few, as far as can be told.
-        is_shared: other threads may ask for them; few they find in `rows` alone.
+        is_repeatable: the query always returns the same rows, so that many rows need not be kept.
+        is_many: the query reads many rows, so that they are kept before being counted; False:
+            probably few.
+        is_shared: other threads may read them; few rows only exist in `rows`.
     """
     with ExitStack() as stack:
         keep = _repeated if is_repeatable else _shared if is_shared else _kept
@@ -67,8 +66,9 @@ def staged(
 def _kept(
     engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
-    """Yield a view of many rows, which Spark keeps when they are read for the first time, and how
-    many it is known to have at least."""
+    """Yield a view of many rows, which Spark caches at the first read, and a known lower bound of
+    their number.
+    """
     from pyspark import StorageLevel
 
     with _view_of(engine, query, columns) as view, engine.query_size.large(view):
@@ -85,8 +85,9 @@ def _kept(
 def _shared(
     engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
-    """Yield a view of many rows that all sessions have, and how many it has.  It is computed at
-    once: the functions that it may call are a session's own."""
+    """Yield a view of many rows for all sessions, and their number.  It is computed immediately,
+    because the functions that it may call belong to this session.
+    """
     with _kept(engine, query, columns) as (own, _count):
         name = f"{own}_shared"
         with engine.running():
@@ -105,19 +106,20 @@ def _shared(
 def _repeated(
     engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
-    """Yield a view of many rows that are read again each time, and how many it is known to have at
-    least."""
+    """Yield a view of many rows that are read again each time, and a known lower bound of their
+    number.
+    """
     with _view_of(engine, query, columns) as view, engine.query_size.large(view):
         yield view, 0
 
 
 @contextmanager
 def _view_of(engine: Engine, query: Query | str, columns: Sequence[StagedColumn]) -> Iterator[str]:
-    """Yield a view of a query, in which its steps are views and not WITH.
+    """Yield a view of a query whose steps are views instead of WITH items.
 
-    Spark numbers all WITH of a statement from its beginning, and compares the numbers, too. So
-    where a statement has a WITH of its own, Spark does not find kept rows in it whose query has
-    one, and computes them again.
+    Spark numbers all WITH items of a statement and compares the numbers, too. If both a statement
+    and the query of cached rows had a WITH, Spark would not recognise the cached rows and compute
+    them again.
     """
     names = ", ".join(column.name for column in columns)
     if isinstance(query, str):
@@ -128,7 +130,7 @@ def _view_of(engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
         with _Steps(engine) as steps:
             rows = replace(query, select=f"SELECT {names} FROM ({query.select})")
             view = stack.enter_context(named_view(engine, steps.frame(rows, {})))
-        engine.query_size.choose(engine.session, str(query))  # the last step may read no table
+        engine.query_size.choose(engine.session, str(query))  # the last step may not read a table
         yield view
 
 
@@ -137,7 +139,7 @@ class _Steps:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._views: dict[str, DataFrame] = {}  # what is seen under a name now
+        self._views: dict[str, DataFrame] = {}  # the current view of each name
         self._stack = ExitStack()
 
     def __enter__(self) -> _Steps:
@@ -153,13 +155,13 @@ class _Steps:
         """Return the rows of a query.
 
         Args:
-            outer: the steps around it, which it may read.
+            outer: the outer steps, which the query may read.
         """
         seen = dict(outer)
         if isinstance(query, str):
             return self._read(query, seen)
         for name, step in query.steps:
-            # With Connect a frame is its text, whose names may mean something else later
+            # With Connect a frame is only text, whose names may have another meaning later
             view = self._stack.enter_context(named_view(self._engine, self.frame(step, seen)))
             seen[name] = self._engine.session.table(view)
         return self._read(query.select, seen)
@@ -174,7 +176,9 @@ class _Steps:
 
 
 def fetched(engine: Engine, rows: Staged) -> Staged:
-    """Return the same with its rows here, however many they are; `view` may be a query."""
+    """Return the same with its rows fetched to this process, whatever their number; `view` may be a
+    query.
+    """
     if rows.is_small:
         return rows
     sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in rows.columns)
@@ -189,7 +193,7 @@ def count_rows(engine: Engine, query: str) -> int:
 
 
 class LocalRows:
-    """Rows of this process that Spark is to read, in the form in which they travel.
+    """Rows of this process for Spark, in wire form.
 
     Args:
         columns: theirs.
@@ -205,7 +209,7 @@ class LocalRows:
 
     @contextmanager
     def view(self, engine: Engine) -> Iterator[str]:
-        """Yield the rows as a view; its name."""
+        """Yield the name of a view of the rows."""
         import pyarrow as pa
 
         with local_view(engine, pa.concat_tables(self._pieces), self._columns) as view:
@@ -214,7 +218,7 @@ class LocalRows:
 
 @contextmanager
 def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) -> Iterator[str]:
-    """Yield rows in their wire form as a view of the types that they stand for; its name."""
+    """Yield the name of a view of rows in wire form, with their decoded types."""
     received = [
         f"{wire(column.type, column.typmod).from_wire.format(column.name)} AS {column.name}"
         for column in columns
@@ -233,12 +237,12 @@ def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) 
 def local_rows(
     engine: Engine, columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]
 ) -> AbstractContextManager[str]:
-    """Return rows given as canonical texts, as a view; its name."""
+    """Yield the name of a view of rows given as canonical texts."""
     return local_view(engine, wire_table(columns, rows), columns)
 
 
 def wire_table(columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]) -> pa.Table:
-    """Return rows in canonical text in their wire form."""
+    """Return the wire form of rows in canonical text."""
     import pyarrow as pa
 
     arrays = [
@@ -253,7 +257,7 @@ def wire_table(columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | No
 
 @contextmanager
 def named_view(engine: Engine, frame: DataFrame) -> Iterator[str]:
-    """Yield a DataFrame as a view while the context lasts; its name."""
+    """Create a view of a DataFrame while the context lasts, and yield its name."""
     view, session = f"replctl_{uuid.uuid4().hex}", engine.session
     with engine.running():
         frame.createOrReplaceTempView(view)

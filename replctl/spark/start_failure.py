@@ -1,4 +1,4 @@
-"""Why a JVM has not started, or has ended: one line, of all that it has written."""
+"""Find the reason why a JVM did not start, or ended: one line of its output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", re.MULTILINE
 _THROWN = re.compile(r'^Exception in thread "main" (?:[\w.$]+: )?(.+)$', re.MULTILINE)
 _VM = re.compile(r"^Error occurred during initialization of (?:VM|boot layer)\n(.+)$", re.MULTILINE)
 _LOGGED = re.compile(r"^\d\S+ [\d:]+ (?:ERROR|FATAL) \S+: (?!Ignoring error)(.+)$", re.MULTILINE)
-#: Lines that say nothing: of traces, of options that were given, of what follows from the above.
+#: Lines without information: stack traces, given options, and consequences of earlier errors.
 _NO_REASON = re.compile(
     r"\s|at |\.\.\. \d+ more|Picked up |WARNING: |Error: Could not create |Error: A fatal |#?\s*$"
     r"|.* VM warning: |\d\S+ [\d:]+ (?:WARN|INFO) "
 )
 
-#: Limits of a process below which Java, or Spark in it, does not start.
+#: Limits of a process below which Java or Spark does not start.
 _LIMITS = (
     (resource.RLIMIT_NOFILE, 512, "open files", "-n 4096"),
     (resource.RLIMIT_AS, 10 << 30, "address space", "-v unlimited"),
@@ -25,7 +25,7 @@ _LIMITS = (
 
 
 def reason(output: str, code: int | None = None) -> str:
-    """Return why a JVM has not started.
+    """Return the reason why a JVM did not start.
 
     Args:
         output: all that it has written.
@@ -46,19 +46,19 @@ def reason(output: str, code: int | None = None) -> str:
 
 
 def cause(error: str, output: str) -> str | None:
-    """Return why Spark has not started in a JVM that runs; None if nothing tells more than the
-    error itself.
+    """Return the reason why Spark did not start in a running JVM; None if nothing says more than
+    the error itself.
 
     Args:
-        error: the exception of Java's that was thrown.
-        output: all that the JVM has written: the cause where Spark had ended before.
+        error: the exception of Java.
+        output: the JVM's whole output, which has the cause if Spark had ended before.
     """
     found = _CAUSE.findall(error) or _LOGGED.findall(output)
     return str(found[-1]) if found else None
 
 
 def ending(code: int) -> str:
-    """Return how a JVM has ended, by its exit code as Popen gives it."""
+    """Return how a JVM ended, from its exit code as in Popen."""
     if code == -signal.SIGKILL:
         return "The JVM was killed (signal 9), as the system does where memory is short."
     if code < 0:
@@ -67,8 +67,8 @@ def ending(code: int) -> str:
 
 
 def start_hint(code: int | None) -> str | None:
-    """Return what helps a JVM that was killed, or that starts under limits in which Java cannot
-    work; None for others.
+    """Return the hint for a JVM that was killed, or whose limits are too low for Java; None for
+    others.
 
     Args:
         code: its exit code; None if it has not ended.
@@ -76,7 +76,7 @@ def start_hint(code: int | None) -> str | None:
     if code == -signal.SIGKILL:
         return "Give it a smaller heap, --conf spark.driver.memory=1g, or the machine more memory."
     for limit, least, what, option in _LIMITS:
-        _soft, hard = resource.getrlimit(limit)  # Java raises the other one
+        _soft, hard = resource.getrlimit(limit)  # Java raises the soft limit by itself
         if hard != resource.RLIM_INFINITY and hard < least:
             return f"Raise the limit of {what}, which is {hard}: ulimit {option}."
     return None

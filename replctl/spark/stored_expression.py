@@ -1,4 +1,4 @@
-"""Expressions that a Delta table has for its rows: Spark evaluates them as they stand."""
+"""Expressions of a Delta table for its rows, which Spark evaluates unchanged."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from replctl.spark.values import StoredExpr
 
 
 def used_columns(expr: StoredExpr) -> list[tuple[str, int]]:
-    """Return the columns that an expression may use: those whose names its text has."""
+    """Return the columns that an expression may use: those whose names occur in its text."""
     text = expr.text.lower()
     return [(name, attnum) for name, attnum in expr.columns if name.lower() in text]
 
 
 def stored_sql_of(expr: StoredExpr, column: Callable[[int], str]) -> str:
-    """Return the SQL of an expression over other columns than the table's own.
+    """Return the SQL of an expression with other columns in place of the table's own.
 
     `a > 0`, a in w1  becomes  transform(array(named_struct('f0', w1)),
     `values` -> transform(array(`values`.f0), `a` -> (a > 0))[0])[0]
 
-    A lambda function gives each value the name that the text has for it.  All values are in one
-    that is bound first, because a name of the text may also be that of a column outside.
+    Lambda functions give each value its name in the text.  All values are bound to one struct
+    first, because a name in the text may also be that of an outer column.
 
     Args:
         column: SQL of the column with an attnum.
@@ -38,7 +38,7 @@ def stored_sql_of(expr: StoredExpr, column: Callable[[int], str]) -> str:
 
 
 def _free_name(names: Sequence[str], text: str) -> str:
-    """Return a name that neither columns nor a text have."""
+    """Return a name that occurs neither among columns nor in a text."""
     found, taken = "values", {name.lower() for name in names}
     while found in taken or found in text.lower():
         found += "_"

@@ -1,9 +1,9 @@
-"""Comparison of a published table with its copy: what differs between two sides, row by row.
+"""Compare a published table with its copy, row by row.
 
-Rows are met by the key, in its normal form, and compared as they are stored, floats by their text:
-Spark takes -0.0 for 0.0.  First both sides are counted, and their rows' hashes added up, in buckets
-of keys (row_hash.py); then only the rows of the buckets that differ are met.  Of equal rows each
-stands for itself, so that a row that is there twice is a difference.
+Rows are joined by the key in normal form, and compared in stored form, floats by their text,
+because Spark treats -0.0 as 0.0.  First, both sides are counted and their row hashes summed in
+buckets of keys (row_hash.py).  Then only the rows of differing buckets are joined.  Equal rows are
+counted separately, so that a duplicate row is a difference.
 """
 
 from __future__ import annotations
@@ -28,26 +28,27 @@ from replctl.spark.values import SentColumn, Target, TargetColumn
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: Into so many buckets the keys of a table are divided.
+#: Number of buckets for the keys of a table.
 BUCKETS = 4096
-#: More differing buckets than this are no condition: almost every row is read for them anyway.
+#: If more buckets differ, they do not become a condition: almost every row would be read anyway.
 _MANY_BUCKETS = BUCKETS // 2
 
 MISSING, EXTRA, DIFFERENT = "missing", "extra", "different"
-#: In the order in which they are shown.
+#: In the order of output.
 DIFFERENCE_KINDS = (MISSING, EXTRA, DIFFERENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The two sides that are compared.
+    """The two sides to compare.
 
     Attributes:
         rows: SQL of the published rows, n1, n2, ... in the publisher's types.
         sent: these columns.
         target: the copy, each leaf at the version to read.
-        counts_different: rows that differ are a difference; else they are counted apart.
-        owned: extra rows that satisfy one of these are a difference, all for (); None: none.
+        counts_different: differing rows count as a difference; otherwise they are counted
+            separately.
+        owned: conditions of extra rows that count as a difference; () for all, None for none.
     """
 
     rows: str
@@ -63,7 +64,7 @@ class Sides:
 
     @property
     def shown(self) -> tuple[TargetColumn, ...]:
-        """The columns that say which row it is: the key's, or all that are compared."""
+        """The columns that identify a row: the key, or all compared columns."""
         return tuple(map(self.target.column, self.target.key)) or self.columns
 
 
@@ -73,7 +74,7 @@ class RowDifference:
 
     Attributes:
         kind: missing, extra or different.
-        row: the columns that say which row it is (`Sides.shown`), by name, as texts.
+        row: the identifying columns (`Sides.shown`), by name, as texts.
         columns: the names of the columns that differ.
     """
 
@@ -84,13 +85,13 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How two sides compare.
+    """The result of comparing two sides.
 
     Attributes:
-        published_rows, target_rows: how many each side has.
-        differences: how many rows are missing, extra and different.
-        apart: how many of them are no difference.
-        columns: in how many different rows each column differs, by name.
+        published_rows, target_rows: the number of rows of each side.
+        differences: the numbers of missing, extra and different rows.
+        apart: the number of those that do not count as a difference.
+        columns: the number of rows in which each column differs, by name.
         first: the first rows of each kind.
     """
 
@@ -103,15 +104,15 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Return whether there is no difference, rows that are counted apart aside."""
+        """Return whether there is no difference, ignoring the rows counted separately."""
         return not any(self.differences.values())
 
 
 def compare(engine: Engine, sides: Sides, limit: int) -> Comparison:
-    """Compare two sides; nothing is written.
+    """Compare two sides without writing.
 
     Args:
-        limit: how many rows of each kind are named.
+        limit: maximum number of rows of each kind to return.
 
     Raises:
         PostgresError: rows cannot be read, or a value does not fit the target's type.
@@ -135,10 +136,10 @@ def compare(engine: Engine, sides: Sides, limit: int) -> Comparison:
 
 
 def buckets_query(sides: Sides, count: int = BUCKETS) -> Query:
-    """Return one row: how many rows each side has, and the buckets in which they differ.
+    """Return SQL of one row: the number of rows of each side, and the buckets that differ.
 
     Args:
-        count: how many buckets there are.
+        count: the number of buckets.
     """
     return differing_buckets(
         _published(sides, []),
@@ -152,7 +153,7 @@ def differences_query(sides: Sides, buckets: Sequence[int]) -> Query:
     """Return the rows that differ: `difference_columns`.
 
     Args:
-        buckets: those in which the sides differ, one at least.
+        buckets: the differing buckets, at least one.
     """
     compared = [f"v{column.attnum}" for column in sides.columns]
     shown = [f"s{i}" for i, _ in enumerate(sides.shown, start=1)]
@@ -212,14 +213,16 @@ def difference_columns(sides: Sides) -> list[StagedColumn]:
 
 
 def _sides(sides: Sides) -> Query:
-    """Return the rows of both: is_published, is_owned, c<attnum> as the target stores them."""
+    """Return SQL of the rows of both sides: is_published, is_owned, and c<attnum> in the target's
+    storage types.
+    """
     published = [("TRUE", "is_published"), ("TRUE", "is_owned")]
     own = [("FALSE", "is_published"), (_is_owned(sides), "is_owned")]
     return union([_published(sides, published), *_leaves(sides, own)])
 
 
 def _published(sides: Sides, control: Sequence[tuple[str, str]]) -> Query:
-    """Return the published rows, c<attnum> as the target stores them.
+    """Return SQL of the published rows, c<attnum> in the target's storage types.
 
     Args:
         control: other columns.
@@ -229,7 +232,7 @@ def _published(sides: Sides, control: Sequence[tuple[str, str]]) -> Query:
 
 
 def _leaves(sides: Sides, control: Sequence[tuple[str, str]]) -> list[Query]:
-    """Return the rows of each leaf of the target, as `_published`."""
+    """Return SQL of the rows of each leaf partition of the target, as `_published`."""
     values = [(_name(column.attnum), _name(column.attnum)) for column in sides.columns]
     shown = selected([*control, *values])
     return [
@@ -261,7 +264,7 @@ def _stored(column: TargetColumn) -> SqlValue:
 
 
 def _compared(column: TargetColumn) -> str:
-    """Return a value that is equal where the stored ones are alike."""
+    """Return SQL of a value that is equal exactly for values that are stored alike."""
     return stored_form(column.type, f"c{column.attnum}")
 
 
@@ -280,7 +283,7 @@ def _valued(sides: Sides) -> str:
 
 
 def _sides_in_buckets(sides: Sides, buckets: Sequence[int]) -> Query:
-    """Return the rows of both in some buckets."""
+    """Return the rows of both sides in some buckets."""
     if len(buckets) > _MANY_BUCKETS:
         return _sides(sides)
     bucket = key_bucket(sides.target.key_columns, sides.columns, _name, BUCKETS)
@@ -288,7 +291,7 @@ def _sides_in_buckets(sides: Sides, buckets: Sequence[int]) -> Query:
 
 
 # ---------------------------------------------------------------------------------------------
-# What is found
+# The results
 
 
 def _counted(sides: Sides, shown: Sequence[str]) -> str:
@@ -338,5 +341,5 @@ def _grouped_by(columns: Sequence[str]) -> str:
 
 
 def _joined(parts: Sequence[str]) -> str:
-    """Items of a list that has more of them."""
+    """Return the items of a list, which may be cut off."""
     return "".join(f"{part}, " for part in parts)

@@ -1,5 +1,6 @@
-"""Conversion of values by their text form: casts that PostgreSQL does by I/O functions, and
-replication between columns of different types."""
+"""Convert values through their text form: casts by I/O functions, and replication between columns
+of different types.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +43,10 @@ _SHOWN_BY_SPARK = ("int2", "int4", "int8", "numeric", "uuid", "jsonb")
 
 
 def convert(value: SqlValue, target: str) -> SqlValue:
-    """Return a cast by output and input function, without type modifier, as far as Spark does it
-    itself.
+    """Return a cast by output and input function, without type modifier, if Spark can do it itself.
 
     Raises:
-        FeatureNotSupported: it does not.
-    """
+        FeatureNotSupported: it cannot. """
     if (target in ("text", "varchar") and value.type in (*_STRINGS, *_SHOWN_BY_SPARK)) or (
         (value.type, target) == ("jsonb", "json")
     ):
@@ -58,12 +57,12 @@ def convert(value: SqlValue, target: str) -> SqlValue:
 def replicate(
     value: SqlValue, source_typmod: int, target: str, typmod: int, enum: EnumType | None = None
 ) -> SqlValue:
-    """Return a replicated value in a target column's storage type: as it is where the types are the
-    same, else by its text form, with the target's type modifier.
+    """Return a replicated value in a target column's storage type: unchanged if the types are the
+    same, else converted through its text form, with the target's type modifier.
 
     Args:
-        enum: the target's type, if it is one. Two clusters may give one OID to different enums, so
-            that its labels are checked whatever the source's type is.
+        enum: the target's type, if it is an enum. Its labels are always checked: two clusters may
+            use one OID for different enums.
 
     Raises:
         FeatureNotSupported: there is no conversion.
@@ -81,7 +80,7 @@ def replicate(
 
 
 def to_text(value: SqlValue) -> SqlValue:
-    """Return what the type's output function prints."""
+    """Return the text from the type's output function."""
     if value.type in _STRINGS:
         return SqlValue(value.text, "text", "STRING")
     if value.type in ("int2", "int4", "int8", "oid"):
@@ -99,7 +98,7 @@ def to_text(value: SqlValue) -> SqlValue:
 
 
 def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
-    """Return what the type's input function makes of a text."""
+    """Return the value of a text from the type's input function."""
     spark = storage_type(target, typmod)
     if target in ("text", "name", "unknown"):
         return SqlValue(value.text, target, "STRING")
@@ -121,7 +120,7 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
 
 
 def _label(text: str, enum: EnumType) -> str:
-    """Return the text, if it is a label of the enum (enum_in)."""
+    """Return the text, or raise an error if it is not a label of the enum (enum_in)."""
     labels = ", ".join(map(quote, enum.labels))
     is_label = f"{text} IN ({labels})" if labels else "FALSE"
     error = raise_value_error_sql(
@@ -131,7 +130,7 @@ def _label(text: str, enum: EnumType) -> str:
 
 
 def _fitted(text: str, target: str, typmod: int) -> str:
-    """varchar(n) and char(n): too long is an error, except for blanks at the end."""
+    """Fit text into varchar(n) or char(n): too long is an error, except for trailing blanks."""
     if typmod < 0:
         return text
     length = typmod - 4

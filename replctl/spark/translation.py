@@ -1,7 +1,7 @@
-"""The way into the translation of expressions (expression_sql.py).
+"""The entry point for translating expressions (expression_sql.py).
 
-What that needs is a fourth of all that a command would load: it comes with the first expression, so
-that a sync of nothing does not wait for it.
+The translation is a quarter of the code that a command loads.  It is imported with the first
+expression, so that a sync without changes does not load it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def to_sql(
     """Return the Spark SQL of an expression.
 
     Args:
-        column: gives the SQL of a column.
-        subquery: gives the SQL of a subquery, where subqueries can be.
+        column: returns the SQL of a column.
+        subquery: returns the SQL of a subquery; None where subqueries are not allowed.
 
     Raises:
         FeatureNotSupported: there is no exact translation; the message names what has none.
@@ -33,7 +33,7 @@ def to_sql(
 
 
 def untranslatable(expr: nodes.Expr) -> str | None:
-    """Why an expression has no exact translation, or None if it has one."""
+    """Return the reason why an expression has no exact translation, or None if it has one."""
     from replctl.spark import expression_sql
 
     return expression_sql.untranslatable(expr)

@@ -1,4 +1,4 @@
-"""Unique indexes: would an outcome make two rows with one value in them?"""
+"""Check unique indexes: find rows of an outcome that would duplicate a value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def first_problem(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> Problem | None:
-    """Return what stands in the way of an outcome, in the order of its changes.
+    """Return the first problem of an outcome, in the order of its changes.
 
     Args:
         keys: the target's unique indexes that its rows may violate.
@@ -34,11 +34,11 @@ def first_problem(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -
 
 
 def _duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> list[Problem]:
-    """For each unique index the earliest row of an outcome whose value another row has, if there
-    is one.
+    """Return for each violated unique index the earliest row of an outcome whose value another row
+    has.
 
     Args:
-        keys: those of the target's indexes that are to be looked at.
+        keys: the target's indexes to check.
     """
     found: list[Problem] = []
     for key in keys:
@@ -55,8 +55,9 @@ def _duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> 
 
 
 def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem | None:
-    """After an outcome is written: the first new row whose value of a unique index is there
-    twice."""
+    """Return the first new row with a duplicate value of a unique index, after an outcome is
+    written.
+    """
     for number, key in enumerate(target.unique):
         columns = [target.column(attnum) for attnum in key.attnums]
         forms = ", ".join(matching_form(column, f"c{column.attnum}") for column in columns)
@@ -78,10 +79,10 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
 
 
 def _predicate(key: UniqueKey, prefix: str) -> list[str]:
-    """Return SQL of the rows that a partial index has, as a list of conditions.
+    """Return the conditions, in SQL, of the rows in a partial index.
 
     Args:
-        prefix: what stands before the attnums of columns.
+        prefix: the prefix of columns, before the attnum.
     """
     if key.condition is None:
         return []
@@ -89,8 +90,9 @@ def _predicate(key: UniqueKey, prefix: str) -> list[str]:
 
 
 def _is_distinct(outcome: Outcome, key: UniqueKey) -> bool:
-    """Return whether it is known already that an index is going to have no value twice: it is the
-    key's, and there are no other rows."""
+    """Return whether an index is already known to have no duplicates: it belongs to the key, and
+    there are no other rows.
+    """
     target = outcome.target
     is_empty = all(leaf.source.location is None for leaf in target.leaves)
     return is_empty and outcome.has_distinct_keys and set(key.attnums) == set(target.key)
@@ -102,7 +104,7 @@ def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) 
 
 
 def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return a row if `duplicates_sql` has any; the index's columns alone are read for it."""
+    """Return SQL of a row if `duplicates_sql` has any, reading only the index's columns."""
     columns = _columns(outcome, key)
     values = ", ".join(matching_group(column, f"w{column.attnum}") for column in columns)
     numbered = (
@@ -113,8 +115,9 @@ def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
 
 
 def duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return the rows of an outcome that meet another one of it, or a row that stays in the
-    table."""
+    """Return SQL of the rows of an outcome that have the value of another new row, or of a row that
+    stays in the table.
+    """
     forms = _forms(_columns(outcome, key))
     numbered = (
         f"SELECT *, row_number() OVER (PARTITION BY {forms} ORDER BY position) AS occurrence"
@@ -128,12 +131,12 @@ def _columns(outcome: Outcome, key: UniqueKey) -> list[TargetColumn]:
 
 
 def _forms(columns: Sequence[TargetColumn]) -> str:
-    """Return SQL of what is equal where values of new rows are."""
+    """Return SQL expressions that are equal exactly where the values of new rows are equal."""
     return ", ".join(matching_form(column, f"w{column.attnum}") for column in columns)
 
 
 def _entering_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return the rows of an outcome that get a place in the index."""
+    """Return SQL of the rows of an outcome that enter the index."""
     conditions = ["op IN ('I', 'U', 'C')", *_predicate(key, "w")]
     if not key.nulls_not_distinct:
         conditions += [f"w{attnum} IS NOT NULL" for attnum in key.attnums]
@@ -143,8 +146,9 @@ def _entering_sql(outcome: Outcome, key: UniqueKey) -> str:
 
 
 def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -> str:
-    """Entering rows, each with its occurrence among those that are equal to it, that are not the
-    first, or equal to a row that stays in the table."""
+    """Return SQL of entering rows that repeat another entering row or equal a row that stays in the
+    table, each numbered among its equals.
+    """
     equals = "<=>" if key.nulls_not_distinct else "="
     same = " AND ".join(
         matches(c, f"n.w{c.attnum}", f"e.c{c.attnum}", equals) for c in _columns(outcome, key)
@@ -156,7 +160,8 @@ def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -
 
 
 def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return the table's rows that the outcome leaves alone, and that may be equal to new ones."""
+    """Return SQL of the table's rows that the outcome does not change, and that may equal new
+    ones."""
     rows, target = outcome.rows, outcome.target
     conditions = _predicate(key, "c")
     if rows.is_small and not key.nulls_not_distinct:

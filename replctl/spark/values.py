@@ -10,7 +10,8 @@ from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 
-#: Bytes of the files that VACUUM FULL writes at most: a change can afford to write one again.
+#: Maximum size in bytes of the files that VACUUM FULL writes: small enough for a change to rewrite
+#: one.
 OPTIMIZED_FILE_SIZE = 128 * 2**20
 
 
@@ -19,8 +20,8 @@ class PartitionZone:
     """The time zone of a timestamp that a table is partitioned by.
 
     Attributes:
-        name: of the zone.
-        others: the texts of values that have a zone of their own in the log.
+        name: the zone's name.
+        others: the texts of values with a zone of their own in the log.
     """
 
     name: str
@@ -29,13 +30,13 @@ class PartitionZone:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A relation's column as storage has it: `storage_name` None where the table (at that version)
-    lacks it, so that every row has `missing_value` (canonical text) in it.
+    """A relation's column in storage.  `storage_name` is None if the table (at that version) lacks
+    it: then every row has `missing_value` (canonical text).
 
-    `text_of` is the type in storage of a column that is read as text.  Versions before
-    `since_version` lack it.  `names` are those that it had from some versions on, oldest first,
-    None where it was dropped.  Reading a column with a `fault` is that error.  `zone` is for a
-    timestamp that Spark does not read as the instant that was written.
+    `text_of` is the storage type of a column that is read as text.  Versions before `since_version`
+    lack the column.  `names` has its names from some versions on, oldest first, None if it was
+    dropped. Reading a column with a `fault` raises that error.  `zone` corrects a timestamp that
+    Spark does not read as the written instant.
     """
 
     attnum: int
@@ -50,23 +51,23 @@ class TableColumn:
     zone: PartitionZone | None = None
 
     def at(self, version: int) -> TableColumn:
-        """Return the same column as a version has it."""
+        """Return the same column at a version."""
         name = self.names[0][1] if self.names else self.storage_name
         for number, later in self.names:
             name = later if number <= version else name
         return replace(self, storage_name=name if self.since_version <= version else None)
 
     def as_text(self) -> TableColumn:
-        """Return the same column, its values in their text form."""
+        """Return the same column with its values as text."""
         return replace(self, type="text", typmod=-1, text_of=(self.type, self.typmod))
 
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """A relation to read: its columns, and where its rows are.
+    """A relation to read: its columns, and the location of its rows.
 
     Attributes:
-        location: path or URI of the Delta table; None where there are no rows yet.
+        location: path or URI of the Delta table; None if there are no rows yet.
         version: the version to read; None: the newest.
     """
 
@@ -82,8 +83,8 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True)
 class CommitNote:
-    """The content that a write adds to its commit: replctl's note, and the transaction that makes a
-    repeat harmless.
+    """The content that a write adds to its commit: replctl's note, and the transaction identifier
+    that makes a repetition harmless.
 
     Attributes:
         user_metadata: text for Delta's commitInfo.
@@ -98,13 +99,13 @@ class CommitNote:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRule:
-    """Which rows a partition takes, at one level of partitioning.
+    """The rule for the rows of a partition, at one level of partitioning.
 
     Attributes:
         strategy: r(ange), l(ist), h(ash).
         keys: attnums of the key columns in the root table's numbering.
         types: (type, typmod) of each.
-        bound: of the partition itself; None for the default partition.
+        bound: the bound of the partition; None for the default partition.
         siblings: bounds of the other partitions, for the default partition.
     """
 
@@ -117,12 +118,12 @@ class PartitionRule:
 
 @dataclass(frozen=True, slots=True)
 class StoredExpr:
-    """An expression that a Delta table has for its rows, in Spark's SQL over its own columns.
+    """An expression of a Delta table for its rows, in Spark's SQL over its own columns.
 
     Attributes:
         columns: the names of the table's columns, with their attnums in the target.
-        partition: it says of this partition column of texts that it is not empty; None for any
-            other expression.
+        partition: the text partition column that the expression requires to be non-empty; None for
+            any other expression.
     """
 
     text: str
@@ -137,9 +138,9 @@ class Leaf:
     Attributes:
         relid: its OID.
         name: its name, for messages.
-        source: the table, its columns numbered as the root's are.
-        rules: from the root down, which rows it takes; () when it takes all.
-        not_null, checks: constraints of its own that the root does not have.
+        source: the table, with the root's column numbers.
+        rules: the rules for its rows, from the root down; () if it takes all rows.
+        not_null, checks: its own constraints, which the root lacks.
     """
 
     relid: int
@@ -150,8 +151,8 @@ class Leaf:
     checks: tuple[tuple[str, Expr | StoredExpr], ...] = ()
 
 
-#: The number of a column that is not there: the next value of a sequence.  Other calls of nextval()
-#: have the numbers after it; a table has fewer columns.
+#: The number of a virtual column: the next value of a sequence.  Further calls of nextval() have
+#: the following numbers; a table has fewer columns.
 NEXT_VALUE = 0x7000
 
 
@@ -168,15 +169,15 @@ class TargetColumn:
     """A column of a table that is written.
 
     Attributes:
-        sent: the position (from 1) of the published column that it gets its values from, or None;
-            local statements do not use it.
-        default: what a new row has in it if it is not sent; None: NULL.
-        taken: the values for all new rows of each call of nextval() in `default`, which has them as
+        sent: the position (from 1) of the published column with its values, or None; not used by
+            local statements.
+        default: the value in a new row if the column is not sent; None: NULL.
+        taken: the values for all new rows of each call of nextval() in `default`, where they are
             columns from NEXT_VALUE on.
-        generated: how its value follows from the others.
-        enum: the type of a column that is sent, if it is an enum.
-        is_identity: it is an identity column of Delta, which no update of Delta may name.
-        is_assigned: Delta assigns its values to new rows, which must not name it.
+        generated: the expression that computes its value.
+        enum: the type of a sent column, if it is an enum.
+        is_identity: it is an identity column of Delta, which an update must not name.
+        is_assigned: Delta assigns its values to new rows, so that a write must not name it.
     """
 
     attnum: int
@@ -195,10 +196,10 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
-    """A unique index: attnums of its columns; whether NULL equals NULL in it.
+    """A unique index: the attnums of its columns, and whether NULL equals NULL in it.
 
-    `leaf` is the index of the only leaf that has it, None if all have.  A partial index has only
-    the rows that satisfy its `condition`, over the target's columns.
+    `leaf` is the index of the only leaf partition that has it, None if all have it.  A partial
+    index only contains the rows that satisfy its `condition`, over the target's columns.
     """
 
     name: str
@@ -209,7 +210,7 @@ class UniqueKey:
 
     @property
     def used(self) -> set[int]:
-        """The attnums of the columns on which it depends whether, and where, a row is in it."""
+        """The attnums of the columns of the index and its condition."""
         nodes = () if self.condition is None else walk(self.condition)
         return {*self.attnums, *(node.attnum for node in nodes if isinstance(node, Var))}
 
@@ -234,11 +235,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class DomainTest:
-    """A condition that values of a column have to satisfy when they are received.
+    """A condition that received values of a column must satisfy.
 
     Attributes:
         domain: the name of the domain, for messages.
-        constraint: that of its CHECK; None: it does not allow NULL.
+        constraint: the name of its CHECK; None for NOT NULL.
     """
 
     attnum: int
@@ -249,7 +250,7 @@ class DomainTest:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A relation that is written.
+    """A relation to write.
 
     Attributes:
         name: `schema.name`, for messages.
@@ -257,7 +258,7 @@ class Target:
         leaves: the tables that hold its rows.
         checks: its CHECK constraints, by name.
         unique: its unique indexes.
-        domain_tests: what received values have to be.
+        domain_tests: the conditions for received values.
     """
 
     name: str
@@ -305,13 +306,14 @@ class FeedVersion:
 
     Attributes:
         changes_keys: an UPDATE in it may have changed the key, so that images are paired by row id.
-        first: it stands for the versions from this one on, of which only the rows before the first
-            and after the last are compared; None: for itself.
+        first: the first of several joined versions, of which only the rows before the first and
+            after the last are compared; None: a single version.
         is_compared: Delta cannot read its feed: the rows before and after it are compared.
-        files: what is compared then; None: the whole table before and after.
+        files: the files to compare; None: the whole table before and after.
         has_row_ids: rows on both sides have row ids, which pair them.
-        run: feeds of one run can be read at once: nothing between them changes the metadata.
-        images: the view of the rows to compare, where they are computed (`narrowed_version`).
+        run: the number of a run of feeds that can be read together, because the metadata does not
+            change in it.
+        images: the view of the rows to compare, if they are already computed (`narrowed_version`).
     """
 
     version: int
@@ -335,7 +337,7 @@ class ChangeSource:
     """The changes of one table to decode, under one set of definitions.
 
     Attributes:
-        name: what messages call the table.
+        name: the table's name in messages.
         source: the table, with the columns that it has in these versions.
         versions: the versions whose changes count, oldest first.
         key: attnums of the primary key, () without one.
@@ -361,8 +363,8 @@ class CopySource:
         source: the table at the snapshot's version, columns numbered as the published relation's
             are.
         published: attnums of the published columns, in the order of the result.
-        filters: row filters, of which a row has to satisfy one; () lets every row pass.
-        policies: conditions of row-level security, which a row has to satisfy all.
+        filters: row filters; a row must satisfy one of them; () lets every row pass.
+        policies: conditions of row-level security; a row must satisfy all of them.
     """
 
     source: TableSource
@@ -373,13 +375,12 @@ class CopySource:
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """The changes that a reconcile may make to rows of the target; rows that are missing it always
-    inserts.
+    """The changes that a reconcile may make to rows of the target.  It always inserts missing rows.
 
     Attributes:
         updates: it may change rows that differ.
-        deletes: it may delete rows that the publisher does not send: those that pass one of these
-            conditions, or all for (); None: none.
+        deletes: conditions of the rows that it may delete if the publisher does not send them; ()
+            for all, None for none.
     """
 
     updates: bool
@@ -388,7 +389,7 @@ class Mending:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChanges:
-    """The commits of others in a leaf of a target.
+    """The commits of others in a leaf partition of a target.
 
     Attributes:
         source: the leaf.

@@ -1,8 +1,7 @@
-"""Volatile functions, each call of which is to be computed once for each row.
+"""Volatile functions: each call must be computed once per row.
 
-A translation may write an argument several times.  So a call stands in it under a name first, and
-`placed` puts the call there: as it is where the name stands once, else as a value that is computed
-beforehand.
+A translation may repeat an argument.  So it first contains a name instead of the call.  `placed`
+then inserts the call itself if the name occurs once, else a value computed beforehand.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ CALLS = {
     "clock_timestamp": "CAST(java_method('java.time.Instant', 'now') AS TIMESTAMP)",
 }
 _NAME = re.compile(r"\bvolatile_\.v(\d+)\b")
-#: What Spark does not compute inside a lambda.
+#: Functions that Spark does not compute inside a lambda.
 _OF_OTHER_ROWS = (nodes.Aggref, nodes.WindowFunc, nodes.GroupingFunc, nodes.SubLink)
 
 
 def is_volatile(value: SqlValue) -> bool:
-    """Return whether a translation has the name of a volatile call."""
+    """Return whether a translation contains the name of a volatile call."""
     return _NAME.search(value.text) is not None
 
 
@@ -39,8 +38,8 @@ class VolatileCalls:
         self._calls: list[str] = []
 
     def value(self, call: nodes.FuncExpr, source: str) -> SqlValue:
-        """Return the name of a call; the same for the same node, which may be translated twice."""
-        if id(call) not in self._numbers:  # the node is kept, so that its id stays its own
+        """Return the name of a call.  A node that is translated twice keeps its name."""
+        if id(call) not in self._numbers:  # keep the node, so that its id is not reused
             self._numbers[id(call)] = call, len(self._calls)
             self._calls.append(CALLS[source])
         return SqlValue(_name(self._numbers[id(call)][1]), call.type, storage_type(call.type))
@@ -53,15 +52,15 @@ class VolatileCalls:
         return replace(value, text=_name(len(self._calls) - 1))
 
     def placed(self, value: SqlValue, expr: nodes.Expr) -> SqlValue:
-        """Return a translation with the calls that it names.
+        """Return a translation with its names replaced by the calls.
 
         rint(volatile_.v0)  becomes  rint(rand())
 
         Args:
-            expr: what was translated.
+            expr: the translated expression.
 
         Raises:
-            FeatureNotSupported: there is no way to compute a call once.
+            FeatureNotSupported: a call cannot be computed once.
         """
         text = value.text
         if not is_volatile(value):
@@ -79,10 +78,10 @@ class VolatileCalls:
         return replace(value, text=bound)
 
     def _filled(self, text: str) -> str:
-        """Return SQL with calls in the place of their names.
+        """Return SQL with names replaced by their calls.
 
         Raises:
-            FeatureNotSupported: a name stands there more than once.
+            FeatureNotSupported: a name occurs more than once.
         """
         if not _stand_once(text):
             raise FeatureNotSupported("volatile functions are not supported here")

@@ -1,8 +1,8 @@
-"""Changes of rows that have no key: each change finds one of the rows that are equal to what it had
-before, NULL equal to NULL, as RelationFindReplTupleSeq in execReplication.c.
+"""Apply changes to rows without a key: each change finds one row that equals its old image, with
+NULL equal to NULL (RelationFindReplTupleSeq in execReplication.c).
 
-Of rows that are equal but stored differently (1.0 and 1.00, 0 and -0), a change finds one that is
-stored as its own first.
+Among rows that are equal but stored differently (1.0 and 1.00, 0 and -0), a change first finds one
+that is stored like its old image.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from replctl.spark.values import Target, TargetColumn
 
 
 def whole_row_sql(target: Target, changes: str, settled: str) -> str:
-    """Return SQL of the rows of an outcome (`finished_sql`) of changes that happen at once.
+    """Return SQL of the rows of an outcome (`finished_sql`) of simultaneous changes.
 
     Args:
         changes: a view of the changes.
-        settled: SQL for changes of which it is known that they miss their row.
+        settled: SQL of changes already known to miss their row.
     """
     sent = [column for column in target.columns if column.sent is not None]
     equal = _same(sent, "t.c", "ch.o")
@@ -66,8 +66,9 @@ def whole_row_sql(target: Target, changes: str, settled: str) -> str:
 def _ranked_sides(
     target: Target, sent: Sequence[TargetColumn], changes: str, settled: str
 ) -> tuple[str, str]:
-    """Return SQL of the changes that need a row, and of the rows that may be theirs, with their
-    ranks: a change finds the equal row that has its rank."""
+    """Return SQL of the changes that need a row, and of the candidate rows, with ranks: a change
+    finds the equal row with the same rank.
+    """
     scans = " UNION ALL ".join(
         f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
         for number, leaf in enumerate(target.leaves)
@@ -87,7 +88,7 @@ def _ranked_sides(
 
 
 def _rank(sent: Sequence[TargetColumn], image: str, order: str) -> str:
-    """Return SQL of the number of a row among those that are equal to it."""
+    """Return SQL of the number of a row among its equals."""
     forms = ", ".join(matching_form(c, f"{image}{c.attnum}") for c in sent) or "1"
     return f"row_number() OVER (PARTITION BY {forms} ORDER BY {order}) AS rank"
 
@@ -95,8 +96,9 @@ def _rank(sent: Sequence[TargetColumn], image: str, order: str) -> str:
 def _exact_first(
     sent: Sequence[TargetColumn], rows: str, image: str, order: str, other: tuple[str, str, str]
 ) -> str:
-    """Return SQL of a side with its ranks: first the rows for which the other side has one that is
-    stored alike, in an order that both sides have."""
+    """Return SQL of a side with its ranks.  Rows with a counterpart that is stored alike come
+    first, in the same order on both sides.
+    """
     other_rows, other_image, _order = other
     forms = [stored_form(c.type, f"{image}{c.attnum}") for c in sent]
     stored = ", ".join(forms)
@@ -125,7 +127,7 @@ def _same(columns: Sequence[TargetColumn], one: str, other: str) -> str:
     """Return SQL of whether two rows are equal.
 
     Args:
-        one, other: what stands before the attnums of their columns.
+        one, other: the prefixes of their columns, before the attnum.
     """
     tests = (matches(c, f"{one}{c.attnum}", f"{other}{c.attnum}", "<=>") for c in columns)
     return " AND ".join(tests) or "TRUE"

@@ -27,7 +27,7 @@ def bit_in(text: str, typmod: int, now: datetime | None) -> str:
 
 
 def varbit_in(text: str, typmod: int, now: datetime | None) -> str:
-    """As bit_in, with a modifier that bounds the length.
+    """Parse as bit_in, with a modifier that limits the length.
 
     Raises:
         StringDataRightTruncation: it is longer than the modifier says.

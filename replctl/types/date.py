@@ -134,7 +134,7 @@ def time(value: int, typmod: int, explicit: bool = False) -> int:
 
 
 def timetz(value: TimeTz, typmod: int, explicit: bool = False) -> TimeTz:
-    """As time(); the zone stays."""
+    """Parse as time(), and keep the zone."""
     clock, seconds_west = value
     return round_microseconds(clock, typmod), seconds_west
 
@@ -170,7 +170,7 @@ def clock_of(match: re.Match[str], group: int) -> int | None:
 
 
 def transaction_time(now: datetime | None) -> datetime:
-    """In UTC; the current time if there is none."""
+    """Return the transaction's time in UTC; the current time if there is none."""
     return datetime.now(UTC) if now is None else now.astimezone(UTC)
 
 

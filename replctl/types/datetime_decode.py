@@ -81,7 +81,8 @@ class Clock:
             self.hour += 12
 
     def check(self) -> None:
-        """
+        """Check a time of day; 24:00 is valid.
+
         Raises:
             FieldOverflow: there is no such time of day; 24:00 is one.
         """

@@ -184,8 +184,8 @@ def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
 
 
 def _is_within_gap(digits: str, exponent: int, value: float, ulp: float) -> bool:
-    """Is the number nearer to `value` than to its neighbours?  A tie is not: Ryu, as PostgreSQL has
-    it, does not rely on a reader that rounds ties to even."""
+    """Return whether the number is nearer to `value` than to its neighbours.  A tie is not:
+    PostgreSQL's Ryu does not rely on readers that round ties to even."""
     number = Decimal(f"{digits}e{exponent - len(digits) + 1}")
     difference = _EXACT.subtract(number, Decimal(abs(value)))
     # The gap below a power of two is half as wide, unless both sides are subnormal.

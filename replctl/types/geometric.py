@@ -160,14 +160,14 @@ class _Reader:
             self._position += 1
 
     def skip(self, char: str) -> bool:
-        """Was there this character?"""
+        """Skip this character if it comes next, and return whether it did."""
         if self._peek() != char:
             return False
         self._position += 1
         return True
 
     def expect(self, chars: str) -> None:
-        """One of these characters."""
+        """Skip one of these characters, or raise an error."""
         char = self._peek()
         if not char or char not in chars:
             raise self.error()
@@ -192,7 +192,7 @@ class _Reader:
         return x, y
 
     def points(self, count: int, may_be_open: bool) -> tuple[list[Point], bool]:
-        """So many points, perhaps in parentheses, or in brackets if that is allowed."""
+        """Read this number of points, optionally in parentheses, or in brackets if allowed."""
         self.skip_blanks()
         is_open = self._peek() == "["
         if is_open and not may_be_open:
@@ -213,7 +213,8 @@ class _Reader:
         return points, is_open
 
     def count_points(self) -> int:
-        """Of the whole literal: a comma in each point, and one between two."""
+        """Return the number of points in the whole literal: each has one comma, and one separates
+        two points."""
         commas = self._text.count(",")
         if commas % 2 == 0:
             raise self.error()

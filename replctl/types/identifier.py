@@ -28,7 +28,7 @@ def clipped(name: str, length: int = MAX_BYTES) -> str:
 
 
 def clipped_with_notice(name: str, on_notice: Callable[[Notice], None] | None) -> str:
-    """As `clipped`, with a NOTICE if something is cut (truncate_identifier)."""
+    """Clip a name as `clipped`, with a NOTICE if it is truncated (truncate_identifier)."""
     cut = clipped(name)
     if cut != name and on_notice is not None:
         message = f'identifier "{name}" will be truncated to "{cut}"'

@@ -164,7 +164,7 @@ _TOP_PRIORITY = 6
 
 
 def is_predicate(node: Node) -> bool:
-    """Is it true or false, and so no operand of an operator?"""
+    """Return whether a node is a predicate, which is no operand of an operator."""
     if isinstance(node, Binary):
         return _PRIORITIES[node.operator] <= 2
     return isinstance(node, Not | IsUnknown | Exists | LikeRegex)

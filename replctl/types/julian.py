@@ -40,5 +40,6 @@ def days_of_month(year: int, month: int) -> int:
 
 
 def is_valid_julian(year: int, month: int) -> bool:
-    """Can a Julian day be computed?  IS_VALID_JULIAN in timestamp.h: 4714-11 BC to 5874898-05."""
+    """Return whether a date has a Julian day: 4714-11 BC to 5874898-05 (IS_VALID_JULIAN in
+    timestamp.h)."""
     return (-4713, 11) <= (year, month) < (5874898, 6)

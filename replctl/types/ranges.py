@@ -201,7 +201,7 @@ def _checked(value: Range, subtype: Subtype) -> Range | None:
 
 
 def _canonical(value: Range, step: Callable[[Any], Any]) -> Range:
-    """Of a discrete type: the lower bound inclusive, the upper one exclusive."""
+    """Return a discrete range with an inclusive lower and an exclusive upper bound."""
     lower, upper = value.lower, value.upper
     if lower.value is not None and not lower.is_inclusive:
         following = step(lower.value)
@@ -225,7 +225,8 @@ def _upper_key(bound: Bound, subtype: Subtype) -> tuple[Any, ...]:
 
 
 def _union(first: Range, second: Range, subtype: Subtype) -> Range:
-    """Of bounds that are equal, as 2.0 and 2 are, the second range's is taken."""
+    """Return the union of two ranges.  Of bounds that are equal, such as 2.0 and 2, the second
+    range's is used."""
     is_lower = _lower_key(first.lower, subtype) < _lower_key(second.lower, subtype)
     is_higher = _upper_key(first.upper, subtype) > _upper_key(second.upper, subtype)
     return Range(
@@ -234,7 +235,7 @@ def _union(first: Range, second: Range, subtype: Subtype) -> Range:
 
 
 def _is_before(first: Range, second: Range, subtype: Subtype) -> bool:
-    """Is there a gap between them?"""
+    """Return whether there is a gap between two ranges."""
     upper, lower = first.upper, second.lower
     if upper.value is None or lower.value is None:
         return False

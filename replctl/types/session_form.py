@@ -93,7 +93,7 @@ def reading() -> SessionForm:
 
 @contextmanager
 def read_by(form: SessionForm) -> Iterator[None]:
-    """Around calls of input functions: they read as a session does."""
+    """Make input functions read values in a session's form inside the `with` block."""
     token = _reading.set(form)
     try:
         yield

@@ -121,7 +121,7 @@ def coerce_typmod(type_name: str, value: Value, typmod: int, *, explicit: bool) 
 
 
 def is_supported(type_name: str) -> bool:
-    """Does this module know the type's input and output?"""
+    """Return whether this module can parse and print the type."""
     element = type_name.removeprefix("_")
     return element in _FAMILY and (element == type_name or element not in _WITHOUT_ARRAY)
 
