@@ -4,8 +4,8 @@
     .ci/generate_psql_golden.py 'host=localhost user=postgres dbname=postgres'
 
 The connection string is libpq's; its user should be `postgres`, and nothing is left behind in the
-database, whose collation is C.  The first psql on PATH is asked, which has to be 17's for what 17 has
-brought (\\drg, options of \\watch).  Cases are
+database, whose collation is C.  The first psql on PATH answers.  It must be 17's for features of 17
+(\\drg, options of \\watch).  Cases are
 
     scan/NAME.sql       a script; NAME.out has the statements that psql sends (its option -e), and
                         what the script echoes

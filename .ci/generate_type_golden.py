@@ -96,7 +96,7 @@ RESULT = """
     r[1] AS output, r[2] AS sqlstate, r[3] AS message, r[4] AS detail, r[5] AS hint, r[6] AS context
 """
 
-#: What is asked about the table `input`, by the name of a file; "" for all other files.
+#: The queries of the table `input`, by the name of a file; "" for all other files.
 QUERIES = {
     "": f"""
         SELECT type, modifiers, typmod, input, {RESULT}

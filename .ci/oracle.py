@@ -22,7 +22,8 @@ from benchmarks.server_memory import FEW_CACHES, server_memory
 
 _REACHED = Path(__file__).with_name("reached_cases.txt")
 _MESSAGE = re.compile(r"^(?:ERROR|FATAL|DETAIL|HINT|CONTEXT|WARNING):.*$", re.MULTILINE)
-#: Of so many cases one runs before the others: what the server holds then, it may hold in the end.
+#: One in this number of cases runs before the others: the memory that the server holds then is
+#: allowed at the end.
 _SETTLING = 3
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Refuse English that readers stumble over: docstrings that begin with Whether or What, words that
-have a plainer one, and long sentences in the documentation.
+"""Refuse English that readers stumble over: docstrings that do not begin with the effect, words
+that have a plainer one, and long sentences in the documentation.
 
     .ci/prose.py [DIRECTORY]
 
@@ -26,6 +26,9 @@ _PLAINER = {
     r"\bbeside\b": "next to, with, in addition to",
     r"\bbut for\b": "except, except for",
     r"\band (its|their) like\b": "and similar ...",
+}
+#: The same, in code other than tests.
+_PLAINER_IN_CODE = {
     r"\bso many\b": "as many as, or the number",
     r"\b(is|are|was|were) asked\b": "who asks, checks or reads",
     r"\btold apart\b": "distinguished, recognised",
@@ -37,11 +40,11 @@ _PLAINER = {
 #: A docstring of a function that begins with one of these does not begin with a verb.
 _NO_VERB = frozenset(
     "After All Around As At Before Both By Does Few For From Half Has How If In Is It Its May"
-    " No Nobody Nothing Of On One Only Or So Something That There This To Two Was What Whatever When"
-    " Where Whether Which While Who Whoever Why With Without".split()
+    " No Nobody Nothing Of On One Only Or So Something That There This To Two Was What Whatever"
+    " When Where Whether Which While Who Whoever Why With Without".split()
 )
 _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
-#: Docstrings of tests tell what happens; they may begin as they like.
+#: Docstrings of tests describe what happens; they may begin with anything.
 _WITH_DOCSTRINGS = ("replctl", "benchmarks", ".ci")
 _OWN_NAME = Path(__file__).name
 
@@ -68,9 +71,10 @@ def _pages(root: Path) -> list[Path]:
 
 def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]:
     """Yield the complaints about comments and docstrings of a module, with their lines."""
+    plainer = _PLAINER | _PLAINER_IN_CODE if with_docstrings else _PLAINER
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            yield from _words(token.string, token.start[0])
+            yield from _words(token.string, token.start[0], plainer)
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -78,7 +82,7 @@ def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]
         if docstring is None:
             continue
         line = node.body[0].lineno
-        yield from _words(docstring, line)
+        yield from _words(docstring, line, plainer)
         if with_docstrings and (fault := _beginning(node, docstring)) is not None:
             yield line, fault
 
@@ -114,18 +118,18 @@ def _in_page(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _sentences(paragraph: str, line: int) -> Iterator[tuple[int, str]]:
-    yield from _words(re.sub(r"`[^`]*`", "", paragraph), line)
+    yield from _words(re.sub(r"`[^`]*`", "", paragraph), line, _PLAINER)
     for sentence in re.split(r"(?<=[.?!:])\s+", paragraph):
         count = len(sentence.split())
         if count > _LONGEST:
             yield line, f"a sentence of {count} words (at most {_LONGEST}): {sentence[:60]}..."
 
 
-def _words(text: str, line: int) -> Iterator[tuple[int, str]]:
-    for pattern, plainer in _PLAINER.items():
+def _words(text: str, line: int, plainer: dict[str, str]) -> Iterator[tuple[int, str]]:
+    for pattern, better in plainer.items():
         for found in re.finditer(pattern, text, re.IGNORECASE):
             at = line + text.count("\n", 0, found.start())
-            yield at, f'"{found[0]}": write {plainer}'
+            yield at, f'"{found[0]}": write {better}'
 
 
 def main(arguments: list[str]) -> int:

@@ -18,7 +18,7 @@ from benchmarks.measure import IMPORTS, REPLCTL, Run, process_environment, proce
 _GROUP = "fan-out"
 _ROWS_OF_EACH = 1000
 _BY_HAND = "MERGE by hand, lean"
-#: So many tables have a subscription of their own, too.
+#: Number of tables that also have a subscription of their own.
 _SINGLE = 10
 #: How many subscriptions are measured together; each has a filter and a database of its own.
 _SUBSCRIPTIONS = [1, 5, 10, 20]
@@ -58,7 +58,7 @@ def measure_no_op(run: Run) -> None:
 
 
 def _broken_java(folder: Path) -> Path:
-    """Return a JAVA_HOME with which whoever starts a JVM fails."""
+    """Return a JAVA_HOME with which starting a JVM fails."""
     program = folder / "java" / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho a JVM was started >&2\nexit 1\n", "utf-8")

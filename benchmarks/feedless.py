@@ -11,7 +11,7 @@ _GROUP = "feedless"
 _WITH_FEED = "replctl, with a feed"
 _BY_HAND = "join, MERGE by hand"
 _CHANGES = 1000
-#: A rewritten table differs in one row of so many.
+#: A rewritten table differs in one of this number of rows.
 _ONE_OF = 100
 _FEED = "delta.enableChangeDataFeed"
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 T = TypeVar("T")
-#: Rounds of short work: so many more are not counted, and so many are, at least.  The JVM's
-#: compilers are at work on a sync for twenty rounds.
+#: Rounds of short work: the number of uncounted ones, and the minimum number of counted ones. The
+#: JVM compiles a sync for twenty rounds.
 _SHORT_WARM_UP, _SHORT_ROUNDS = 11, 7
 #: The variant that the others are compared with.
 REPLCTL = "replctl"
@@ -152,7 +152,7 @@ class DifferentResults(Exception):
 
 @dataclass
 class Run:
-    """A run of the benchmark: what is asked for, and what came of it.
+    """A run of the benchmark: its parameters and its results.
 
     Attributes:
         size: small, medium or full.

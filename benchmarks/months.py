@@ -131,7 +131,7 @@ class Months:
         self._sync()
 
     def day(self, commits: int, syncs: int) -> None:
-        """Make changes, synchronize so many times in between, and vacuum."""
+        """Make changes, synchronize `syncs` times in between, and vacuum."""
         for number in range(commits):
             self._change()
             self._clock.date_files()

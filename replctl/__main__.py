@@ -8,8 +8,8 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-#: So many objects are made before it is looked for garbage: what is loaded at the start stays, and
-#: going through it again and again took a tenth of a short command's time.
+#: Number of new objects before a garbage collection.  Objects loaded at the start stay; scanning
+#: them repeatedly took a tenth of a short command's time.
 _GARBAGE = 200_000
 
 

@@ -145,7 +145,7 @@ class ApplyWorker:
 
         Raises:
             LockNotAvailable: another process runs it for longer (55P03).
-            Stopping: it was asked to stop.
+            Stopping: a signal requested a stop.
         """
         session, oid = self._session, self._subscription.oid
         with session.cluster.lock(f"subscription-{oid}", patience):

@@ -27,7 +27,9 @@ class Lane:
         self._thread = None if pool is None else pool.submit(threading.get_ident).result()
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Begin, or enqueue, a piece of work; what is asked for from the lane is done at once."""
+        """Start or enqueue a piece of work.  Work submitted from the thread itself runs
+        immediately.
+        """
         if self._pool is not None and threading.get_ident() != self._thread:
             return self._pool.submit(work)
         done: Future[T] = Future()
@@ -48,8 +50,9 @@ OWN_LANE = Lane()
 
 @contextmanager
 def lanes(count: int, limit: int) -> Iterator[list[Lane]]:
-    """Lanes for so many pieces of work, in turn; no more at once than `limit`, and than this
-    machine has processors."""
+    """Yield threads for `count` pieces of work, in turn: at most `limit`, and at most as many as
+    the machine has processors.
+    """
     width = min(count, limit, os.cpu_count() or 1)
     if width < 2:
         yield [OWN_LANE] * count

@@ -81,7 +81,7 @@ class Launcher:
         """Run subscriptions until none of them has anything to do; those that could not go on.
 
         Raises:
-            Stopping: it was asked to stop.
+            Stopping: a signal requested a stop.
         """
         failures: list[SyncFailure] = []
         for _round in range(len(subscriptions) + 1):
@@ -113,7 +113,7 @@ class Launcher:
             failures: what could not go on is added here.
 
         Raises:
-            Stopping: it was asked to stop.
+            Stopping: a signal requested a stop.
         """
         publishers = {item.oid: publisher_key(item) for item in subscriptions}
         followed = Counter(publishers.values())
@@ -146,7 +146,7 @@ class Launcher:
             feeds: what other subscriptions read of the publisher, too.
 
         Raises:
-            Stopping: it was asked to stop.
+            Stopping: a signal requested a stop.
         """
         cluster = self._session.cluster
         assert subscription.slot_name is not None

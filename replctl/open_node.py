@@ -52,7 +52,7 @@ def open_publisher(
     directory.
 
     The role of the connection string is authenticated by its password, unless a superuser vouches
-    for it: the subscription's owner, or whoever has set password_required to false.
+    for it: the subscription's owner, or the superuser who set password_required to false.
 
     Args:
         feeds: what other subscriptions read of it, too.

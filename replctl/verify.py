@@ -124,7 +124,7 @@ def _verified(
 def _chosen(
     subscription: Subscription, names: Sequence[_Name], table: Sequence[str], home: Path
 ) -> Sequence[_Name]:
-    """Return the tables that are asked for.
+    """Return the requested tables.
 
     Args:
         home: the cluster's directory.

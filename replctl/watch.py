@@ -14,7 +14,7 @@ from replctl.launcher import Launcher, SyncFailure, enabled_subscriptions
 from replctl.open_node import open_publisher, publisher_key
 from replctl.session import Session
 
-#: Seconds: the longest time until a subscription that fails is tried again.
+#: Maximum delay in seconds before a failed subscription is retried.
 _LONGEST_RETRY = 60.0
 #: Seconds after which a subscription is run although nothing seems to have changed: it reports.
 _STATUS_INTERVAL = 10.0
@@ -25,9 +25,8 @@ class _Standing:
     """The memory that `Watch` has of a subscription.
 
     Attributes:
-        failures: how many of its last attempts have failed.
-        due: when it is tried again, if it has failed.
-        idle_since: when it was run last and had nothing to do; None if it had.
+        failures: the number of failed attempts in a row. due: when it is retried after a failure.
+        idle_since: when it last ran without work; None if it had work.
         seen: where the logs were then.
     """
 
@@ -40,8 +39,8 @@ class _Standing:
 class Watch:
     """Applies subscriptions round by round, and holds them meanwhile.
 
-    One that fails does not keep others from going on; it is tried again later, after longer and
-    longer times.  One whose publisher's log and whose own have not moved is not run.
+    A failing subscription does not stop others; it is retried after increasing delays.  A
+    subscription is not run if neither its publisher's log nor its own has moved.
 
     Args:
         names: subscriptions to run, () for all that there are in each round.
@@ -67,7 +66,8 @@ class Watch:
         enabled_subscriptions(session, names)  # whether there are such
 
     def round(self) -> list[SyncFailure]:
-        """Run what is due; what could not go on.  It ends early when it was asked to stop.
+        """Run the due subscriptions, and return the failures.  It ends early after a signal to
+        stop.
 
         Raises:
             CannotConnectNow: the catalog was put back under it.
@@ -99,7 +99,9 @@ class Watch:
         return failures
 
     def _delay(self, failures: int) -> float:
-        """Seconds until a subscription that has failed that often in a row is tried again."""
+        """Return the seconds before a subscription with this number of successive failures is
+        retried.
+        """
         doublings = min(failures, 16)  # more would come to the longest time, too
         return min(max(self._interval, 1.0) * 2.0**doublings, _LONGEST_RETRY)
 

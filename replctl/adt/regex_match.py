@@ -25,8 +25,8 @@ def compiled(pattern: str, options: Options, *, ascii_only: bool, captures: bool
     """Return an expression, ready to match.
 
     Args:
-        ascii_only: its collation knows the letters of ASCII alone.
-        captures: what groups match is asked for.
+        ascii_only: its collation only maps the letters of ASCII.
+        captures: the caller needs the matches of groups.
 
     Raises:
         InvalidRegularExpression: it is none.
@@ -117,7 +117,7 @@ class _Matching:
         """Return the first match that begins at or behind `start`.
 
         Raises:
-            InvalidRegularExpression: its parts are nested too deeply to be told apart.
+            InvalidRegularExpression: its parts are nested too deeply.
         """
         if start > self._length:
             return None

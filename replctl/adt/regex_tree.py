@@ -64,7 +64,8 @@ def tree_of(expression: Expression, *, captures: bool) -> Node:
     """Return the parts of an expression.
 
     Args:
-        captures: what groups match is asked for; if not, they count for back references alone.
+        captures: the caller needs the matches of groups; otherwise groups only matter for back
+            references.
     """
     tree = _Builder().alternatives(expression.tree)
     if not captures:

@@ -218,7 +218,7 @@ def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
     shutil.copyfile(copy, part / CATALOG)  # to be read only
 
     def after(number: int) -> list[LogPosition]:
-        """Return the commits after so many of the transactions in the -wal, and one more."""
+        """Return the commits after `number` of the transactions in the -wal, and one more."""
         (part / _WAL).write_bytes(log[: ends[number]])
         (part / _SHM).unlink(missing_ok=True)
         return _commits(part / CATALOG, "mode=ro")

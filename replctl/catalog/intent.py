@@ -41,8 +41,9 @@ def insert_intent(connection: Connection, xid: int, intent: Intent) -> None:
 
 
 def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> None:
-    """Note a transaction of which nothing but its commits to tables is known, as the block of a
-    process that died: whoever uses its tables next undoes it."""
+    """Record a transaction of which only its commits to tables are known, as a block of a dead
+    process. The next user of its tables undoes it.
+    """
     catalog.connection.execute(
         insert(state_schema.pg_xact).values(
             xid=xid, dbid=catalog.database_oid, status="i", backend="ended", block_xid=xid
@@ -139,8 +140,9 @@ def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int,
 
 
 def disown(connection: Connection, xid: int) -> None:
-    """Leave a transaction of this process, which has failed, to be undone by whoever uses its
-    tables next: all that it does may be there."""
+    """Mark a failed transaction of this process as abandoned.  The next user of its tables undoes
+    it, because all its changes may be present.
+    """
     xact, intent = state_schema.pg_xact, state_schema.intent
     connection.execute(update(xact).where(xact.c.xid == xid).values(backend="ended"))
     connection.execute(update(intent).where(intent.c.xid == xid).values(is_whole=False))

@@ -1,8 +1,8 @@
 """Locks on objects of the catalogs: what one open block has changed, or relies on, others wait for
 (lmgr).
 
-A row of a versioned table belongs to objects, which whoever writes the row locks: its own, those
-that it is a part of, those that it uses, and its name.  Modes are three of PostgreSQL's.
+A writer of a row of a versioned table locks the objects of the row: its own, those that it is a
+part of, those that it uses, and its name.  Modes are three of PostgreSQL's.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _RULES = {
 
 
 def locks_of(table: Table, row: Mapping[str, Any]) -> set[ObjectLock]:
-    """Return what whoever writes a row locks."""
+    """Return the locks required to write `row`."""
     rule = _RULES.get(table.name)
     if rule is None:
         return set()

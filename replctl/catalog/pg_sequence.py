@@ -31,7 +31,7 @@ from replctl.types import builtin
 State: TypeAlias = tuple[int, bool]
 
 _NEXTVAL = 1574  # nextval(regclass) in pg_proc
-#: So many values a query takes at most in one transaction of the catalog.
+#: Maximum number of values that a query takes in one transaction of the catalog.
 _PORTION = 1024
 
 
@@ -151,7 +151,7 @@ class NumberedCalls:
         return result
 
     def taken(self, take: Callable[[int, int], range], count: int) -> list[range]:
-        """Return the values of each call for so many rows (`taken_by_calls`)."""
+        """Return the values of each call for `count` rows (`taken_by_calls`)."""
         return taken_by_calls(self.sequences, take, count)
 
 
@@ -161,8 +161,8 @@ _Called = TypeVar("_Called", bound=Hashable)
 def taken_by_calls(
     calls: Iterable[_Called], take: Callable[[_Called, int], range], count: int
 ) -> list[range]:
-    """Return the values of each call of nextval() for so many rows: in each row the calls of one
-    sequence take consecutive ones.
+    """Return the values of each call of nextval() for `count` rows.  In each row the calls of one
+    sequence take consecutive values.
 
     Args:
         calls: the sequence of each call.
@@ -233,7 +233,7 @@ class _Portion:
 
     Attributes:
         values: all of them; the last one is the sequence's last value.
-        given: so many of them were given.
+        given: the number of values that were given.
     """
 
     values: range
@@ -250,7 +250,7 @@ def _next_values(catalog: Catalog, connection: Connection, relid: int, count: in
 
 
 def _at_most(catalog: Catalog, connection: Connection, relid: int, count: int) -> range:
-    """Return so many of the next values, or fewer near the end of the sequence; at least one."""
+    """Return `count` of the next values, or fewer near the end of the sequence; at least one."""
     relation, sequence = _sequence(catalog, relid)
     state = _state(connection, relid)
     while count > 1:
@@ -271,7 +271,7 @@ def values_after(
         last_value, is_called: how far it has come.
 
     Raises:
-        SequenceGeneratorLimitExceeded: it has not so many left (2200H).
+        SequenceGeneratorLimitExceeded: it does not have enough values left (2200H).
         FeatureNotSupported: it begins again on the way.
     """
     values = _values_after(sequence, last_value, is_called, count)
@@ -330,7 +330,7 @@ class SequenceValues:
             catalog: what the session sees.
 
         Raises:
-            SequenceGeneratorLimitExceeded: it has not so many left (2200H).
+            SequenceGeneratorLimitExceeded: it does not have enough values left (2200H).
             WrongObjectType: it is no sequence (42809).
         """
         if self._portions is not None and count == 1:
@@ -449,8 +449,9 @@ def _sequence(catalog: Catalog, relid: int) -> tuple[Relation, Sequence]:
 
 
 def _values_after(sequence: Sequence, last_value: int, is_called: bool, count: int) -> range | None:
-    """Return the values that follow; from the other end, where a sequence that cycles is at its
-    end; None if there are not so many."""
+    """Return the next values, starting again from the other end if a cycling sequence is at its
+    end; None if there are not enough.
+    """
     step = sequence.increment
     starts = [last_value + step if is_called else last_value]
     if sequence.cycles and not sequence.minimum <= starts[0] <= sequence.maximum:

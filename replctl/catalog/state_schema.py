@@ -1,7 +1,7 @@
 """The catalog's tables whose rows only move on, without versions: the cluster's counters, the log,
 locks, what is known of storage, slots, origins and the progress of subscriptions.
 
-What DDL defines is in schema.py.  Whoever changes this file changes `schema.REVISION`, too.
+What DDL defines is in schema.py.  A change of this file must also change `schema.REVISION`.
 """
 
 from __future__ import annotations

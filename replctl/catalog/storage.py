@@ -107,8 +107,9 @@ class Storage:
 
     @property
     def has_own_row_ids(self) -> bool:
-        """Return whether rows can be told apart by row ids at every version: of a table of others,
-        nobody knows it."""
+        """Return whether row ids identify rows at every version.  For a table of others this is
+        unknown.
+        """
         return self.has_row_ids and not self.is_adopted
 
     @property

@@ -152,8 +152,9 @@ class Catalog:
         ).first()
 
     def cached(self, key: Hashable, look_up: Callable[[], _T]) -> _T:
-        """Return what a look-up has found, kept until something is written here (PostgreSQL's
-        syscache): names and operators are asked for again and again within one statement."""
+        """Return the cached result of a look-up, valid until this transaction writes (PostgreSQL's
+        syscache). One statement looks up the same names and operators repeatedly.
+        """
         if key not in self._looked_up:
             self._looked_up[key] = look_up()
         return cast(_T, self._looked_up[key])

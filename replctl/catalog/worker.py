@@ -1,8 +1,8 @@
 """Who is at work: the apply and table synchronization workers of subscriptions, and the walsenders
 that their slots are read by (pg_stat_subscription, pg_stat_replication; launcher.c, walsender.c).
 
-A row belongs to a process, and counts while that lives.  A process that holds what it works on
-keeps others off; one that does not is merely attached, with nothing to do, and whoever comes next
+A row belongs to a process, and is valid while that lives. A process that holds its subscription or
+slot excludes others.  One that does not hold it is only attached and idle, and the next process
 takes over.
 """
 
@@ -81,7 +81,7 @@ def claim_worker(
 
     Raises:
         ObjectInUse: another process holds it (55006, as when both would read the slot).
-        ConfigurationLimitExceeded: so many others are at work (53400).
+        ConfigurationLimitExceeded: the limit of workers is reached (53400).
     """
     table = state_schema.logical_worker
     key = and_(table.c.subid == subscription_oid, table.c.relid == relid)
@@ -163,7 +163,7 @@ def claim_walsender(cluster: Cluster, walsender: Walsender, *, maximum: int) -> 
 
     Raises:
         ObjectInUse: another process holds it (55006).
-        TooManyConnections: so many others read slots (53300).
+        TooManyConnections: the limit of slot readers is reached (53300).
     """
     table = state_schema.walsender
     if _others_at_work(cluster, table) >= maximum:
@@ -207,7 +207,7 @@ def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
 
 
 def dismiss_walsender(cluster: Cluster, slot_name: str, client: str) -> None:
-    """A subscription does not read a slot any more, whoever did so for it."""
+    """Remove the record that a process reads a slot for a subscription."""
     table = state_schema.walsender
     with cluster.begin(write=True) as connection:
         left = connection.execute(

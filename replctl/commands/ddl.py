@@ -145,8 +145,9 @@ class Ddl:
         self.last_writes.append((relid, write))
 
     def rewritten(self, rewrite: TableRewrite) -> RewrittenTable | None:
-        """Return what the rewrite of a table has made; None, and it is asked for, if it is still to
-        be done, or somebody has written the table since."""
+        """Return the result of rewriting a table.  None if the rewrite must still be done, or if
+        somebody has written the table since; then request it.
+        """
         made = self._rewritten.get(rewrite)
         if made is None or not self._is_newest(rewrite.relid, made):
             self.rewrites.append(rewrite)

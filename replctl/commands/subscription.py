@@ -1,7 +1,7 @@
 """CREATE, ALTER and DROP SUBSCRIPTION (subscriptioncmds.c).
 
-The publisher is asked before the catalog is changed: it may be a database of the same cluster, and
-what is changed there stands in its own transaction.
+The publisher is contacted before the catalog is changed.  It may be a database of the same cluster,
+and its changes are made in a separate transaction.
 """
 
 from __future__ import annotations
@@ -500,7 +500,7 @@ def _drop_slots(session: Session, subscription: Subscription) -> None:
         try:
             publisher = stack.enter_context(open_publisher(session, subscription))
         except (ConnectionFailure, PasswordRequired) as error:
-            if slot_name is None:  # whoever has taken it away, looks after the others too
+            if slot_name is None:  # its new owner also removes the slots of tables
                 return
             if isinstance(error, PasswordRequired):
                 raise

@@ -44,7 +44,7 @@ _SWITCHES = frozenset(
     }
 )  # fmt: skip
 _VALUES = frozenset({"index_cleanup", "parallel", "buffer_usage_limit"})
-#: So many files that are not needed make reads slow enough to speak of them.
+#: Number of superfluous files that slow down reads enough for a message.
 _MANY_FILES = 100
 _MAX_WORKERS = 1024  # MAX_PARALLEL_WORKER_LIMIT
 

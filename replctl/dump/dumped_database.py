@@ -51,7 +51,7 @@ class DumpOptions:
     """The part of a database that is dumped.
 
     Attributes:
-        publications, subscriptions: these alone; if neither is asked for, everything.
+        publications, subscriptions: dump only these; if both are false, everything.
         schema_only: no rows.
     """
 

@@ -108,7 +108,7 @@ class Analyzer:
             self.context = previous
 
     def at_level(self, levels_up: int) -> Analyzer:
-        """Return the analyzer of the query so many levels out."""
+        """Return the analyzer of the query `levels_up` levels out."""
         owner = self
         for _ in range(levels_up):
             assert owner.parent is not None

@@ -18,7 +18,7 @@ def composite_in(text: str, readers: Sequence[Callable[[str], str]]) -> str:
         readers: for each column the input of its type.
 
     Raises:
-        InvalidTextRepresentation: `text` is no row, or not of so many columns.
+        InvalidTextRepresentation: `text` is not a row, or has another number of columns.
     """
     position = len(text) - len(text.lstrip(BLANKS))
     if text[position : position + 1] != "(":

@@ -56,7 +56,7 @@ class SqlCompleter(Completer):
     """Completes the word before the cursor.
 
     Args:
-        context: whose variables count, and whose session is asked for names.
+        context: provides the variables, and the session in which names are looked up.
     """
 
     def __init__(self, context: CommandContext) -> None:

@@ -157,7 +157,7 @@ def _open_log(name: str) -> TextIO:
 
 
 class _Connector:
-    """Opens sessions: in the clusters that it is asked for, with one Spark for all of them."""
+    """Opens sessions in clusters, with one Spark for all of them."""
 
     def __init__(
         self,

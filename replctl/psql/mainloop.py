@@ -27,7 +27,8 @@ from replctl.psql.scan_slash import SlashScanner
 from replctl.psql.send_query import Delivery, send_query
 from replctl.psql.statement_scan import Statement, StatementScanner
 
-#: Gives the next line without its newline, None at the end; what it continues is asked of the loop.
+#: Returns the next line without its newline, None at the end.  The loop says which statement it
+#: continues.
 ReadLine = Callable[["MainLoop"], str | None]
 
 

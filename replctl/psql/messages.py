@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "replctl"
 
-#: An extract of a statement is cut to so many columns, and keeps so many after the error (libpq).
+#: Maximum width of an extract of a statement, and the columns kept after the error (libpq).
 _DISPLAY_SIZE = 60
 _MIN_RIGHT_CUT = 10
 

@@ -33,8 +33,9 @@ def writing(failure: str) -> Iterator[None]:
 
 
 def drop_unwritten() -> None:
-    """Drop what stdout still holds, if it cannot be written: an error tells of it, and it is not to
-    be tried again."""
+    """Discard the buffer of stdout if it cannot be written.  An error has reported it, and Python
+    must not retry.
+    """
     try:
         sys.stdout.flush()
     except OSError:

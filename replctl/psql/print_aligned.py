@@ -1,4 +1,4 @@
-"""The formats for reading: columns, wrapped to a width if that is asked, and expanded records."""
+"""The formats for reading: columns, optionally wrapped to a width, and expanded records."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def parse_subcommand(name: str, argv: list[str]) -> Subcommand | int:
 
 
 def run_subcommand(settings: PsqlSettings, subcommand: Subcommand) -> int:
-    """Do what is asked; the exit code, FAILURE if not all is well."""
+    """Run a subcommand and return the exit code; FAILURE if something is wrong."""
     result = subcommand.run(settings)
     if isinstance(result, IntEnum):
         return int(result)

@@ -71,8 +71,8 @@ def watch_subscriptions(
         metrics_at: address and port at which Prometheus is answered.
 
     Returns:
-        Whether it could begin, and went on until it was asked to stop: another catalog.db that is
-        put in place ends it.
+        True if it started and ran until a signal stopped it; False if, for example, catalog.db was
+        replaced.
     """
     session = settings.session
     assert session is not None

@@ -1,8 +1,8 @@
 """psql's variables: `\\set`, `\\unset`, what the special ones accept, and what `\\set` alone lists.
 
-A special variable always holds a valid value, so whoever depends on one asks for it typed
-(`is_on("ON_ERROR_STOP")`, `choice("ECHO")`) when it is needed; nothing is copied elsewhere.
-Documentation: psql, "Variables".
+A special variable always holds a valid value.  Its users read the typed value when they need it
+(`is_on("ON_ERROR_STOP")`, `choice("ECHO")`); it is not copied elsewhere. Documentation: psql,
+"Variables".
 """
 
 from __future__ import annotations

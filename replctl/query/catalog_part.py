@@ -27,8 +27,8 @@ _Part = TypeVar("_Part")
 
 
 def with_answers(part: _Part, context: FunctionContext) -> _Part:
-    """Return a query in which subqueries of catalogs alone are their rows, and the other references
-    to catalogs know which columns are asked for.
+    """Return a query in which subqueries over catalogs only are replaced by their rows, and other
+    references to catalogs list their used columns.
 
     Raises:
         CardinalityViolation: a subquery that is one value has several rows (21000).

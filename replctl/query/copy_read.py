@@ -20,7 +20,7 @@ from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import LocalRows
 
-#: So many lines are read before the catalog is asked for what their values mean.
+#: Number of lines read before their values are looked up in the catalog.
 _CHUNK = 5000
 
 _MAX_SHOWN = 100  # bytes of a line or value in a CONTEXT

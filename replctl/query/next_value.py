@@ -25,8 +25,8 @@ _CONDITIONAL = (nodes.CaseExpr, nodes.CoalesceExpr, nodes.BoolExpr)
 
 
 def check_defaults(privileges: Privileges, columns: Iterable[Column]) -> None:
-    """Check that a role may take values from the sequences of columns' defaults; those of identity
-    columns are for whoever may insert.
+    """Check that a role may take values from the sequences of columns' defaults; INSERT suffices
+    for identity columns.
 
     Raises:
         InsufficientPrivilege: it may not.

@@ -54,7 +54,8 @@ class _Check:
         """Create a check of privileges.
 
         Args:
-            current: whoever reads views with security_invoker, also within another's view.
+            current: the role that reads views with security_invoker, also within another role's
+                view.
         """
         self._environment = environment
         self._current = current
@@ -110,7 +111,7 @@ def _check_catalog(
     """Passwords, connection strings and the server's files are not for everybody.
 
     Args:
-        current: whoever calls the functions of a view.
+        current: the role that calls the functions of a view.
     """
     every = range(1, len(relation.columns) + 1)
     chosen = [[a] for a in every] if not attnums else [attnums]  # count(*) takes any column

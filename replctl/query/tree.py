@@ -37,8 +37,9 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class FromTable:
-    """A relation; `inherit` is False for ONLY, and `conditions` are those of policies, which hold
-    before all others.  `columns` are the numbers of those that are asked for, None for all."""
+    """A relation.  `inherit` is False for ONLY.  `conditions` are those of policies, which are
+    checked before all others.  `columns` are the numbers of the used columns, None for all.
+    """
 
     varno: int
     relation: Relation | SystemRelation

@@ -1,2 +1,3 @@
-"""The rules of logical replication, as the documentation's chapter has them: no driver, no SQL, no
-Spark."""
+"""The rules of logical replication, following the documentation's chapter, without driver, SQL or
+Spark.
+"""

@@ -1,12 +1,12 @@
-"""From a subscription's progress to the end of its publisher's log, group by group (worker.c).
+"""Apply the publisher's log from a subscription's progress to the end, group by group (worker.c).
 
-A group is as many transactions as can be composed to one change per key: it ends before and after
-one that truncates, that moves keys, or that changes a table without a key.  It is written as a
-whole; what stops it is found first, so that everything before the failing transaction is applied,
-and nothing of it.
+A group is a run of transactions that can be composed to one change per key.  A transaction that
+truncates, changes keys, or changes a table without a key is a group of its own.  A group is written
+as a whole.  Problems are found before writing, so that everything before the failing transaction is
+applied, and nothing of that transaction.
 
-Where a publisher tells only what transactions do together (ChangeBatch.is_joined), a batch is one
-group.  If it cannot be applied, it is decoded again, transaction by transaction.
+If a publisher only knows the net effect of several transactions (ChangeBatch.is_joined), a batch is
+one group.  If it cannot be applied, it is decoded again, transaction by transaction.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from replctl.replication.node import (
 from replctl.replication.refresh_hint import unique_key_hint
 from replctl.replication.subscription_run import SubscriptionRun
 
-#: Conflicts that a key which the published table has twice leads to.
+#: Conflicts that a duplicate key of the published table can cause.
 _EXISTS = (
     ConflictType.INSERT_EXISTS,
     ConflictType.UPDATE_EXISTS,
@@ -68,18 +68,19 @@ class Group:
         return self.transactions[-1].commit_lsn
 
     def before(self, position: int) -> Group | None:
-        """Return its transactions that end before a change, None if it is in the first one."""
+        """Return the group of transactions that end before a change; None if the first one contains
+        it.
+        """
         earlier = tuple(t for t in self.transactions if t.last < position)
         return Group(earlier) if earlier else None
 
 
 def apply_changes(run: SubscriptionRun) -> bool:
-    """Apply everything that is committed on the publisher so far; whether there was any change to
-    apply.
+    """Apply everything committed on the publisher so far, and return whether there was any change.
 
     Raises:
-        PostgresError: a transaction cannot be applied; those before it are.  Its CONTEXT names it.
-            Or another program has replaced the rows of a table that they are applied to.
+        PostgresError: a transaction, which the CONTEXT names, cannot be applied; those before it
+            are applied. Or another program has replaced the rows of a target.
     """
     publisher, subscriber, slot_name = run.publisher, run.subscriber, run.subscription.slot_name
     assert slot_name is not None
@@ -89,7 +90,7 @@ def apply_changes(run: SubscriptionRun) -> bool:
     try:
         has_applied = worker.finish_batch()
     except PostgresError:
-        subscriber.state.check_targets()  # what others have done to a table says more
+        subscriber.state.check_targets()  # a fault of a table says more
         raise
     subscriber.state.check_targets()
     progress = subscriber.state.progress()
@@ -101,8 +102,9 @@ def apply_changes(run: SubscriptionRun) -> bool:
 
 
 def _enable_two_phase(run: SubscriptionRun, slot_name: str) -> None:
-    """Two-phase commit that was asked for is on when all tables are synchronized
-    (AllTablesyncsReady)."""
+    """Enable a requested two-phase commit as soon as all tables are synchronized
+    (AllTablesyncsReady).
+    """
     state = run.subscriber.state
     states = {relation.state for relation in state.relations().values()}
     if run.subscription.two_phase_state == "p" and states == {RelState.READY}:
@@ -111,8 +113,8 @@ def _enable_two_phase(run: SubscriptionRun, slot_name: str) -> None:
 
 
 def catch_up(run: SubscriptionRun, to_lsn: int) -> int:
-    """Apply what concerns the one table that is being synchronized, at least up to an LSN; how far
-    it has come.
+    """Apply the changes of the one table that is being synchronized, at least up to an LSN.  Return
+    the LSN reached.
 
     Raises:
         PostgresError: as `apply_changes`.
@@ -125,8 +127,9 @@ def catch_up(run: SubscriptionRun, to_lsn: int) -> int:
 
 
 def batch_ends(run: SubscriptionRun, start: int, end: int) -> Iterator[list[int]]:
-    """Yield the LSNs up to which a range of the log is applied at once: a list for each part of it
-    in which definitions do not change, of pieces that the subscriber can take."""
+    """Yield the ends of the batches of a range of the log: a list for each part in which
+    definitions do not change, cut into pieces that the subscriber can take.
+    """
     decoding, state = run.publisher.decoding, run.subscriber.state
     changes = decoding.definition_changes(run.subscription.publications, start, end)
     for segment_end in [*(lsn - 1 for lsn in changes if lsn - 1 > start), end]:
@@ -137,10 +140,10 @@ def batch_ends(run: SubscriptionRun, start: int, end: int) -> Iterator[list[int]
 def changes_between(
     run: SubscriptionRun, from_lsn: int, to_lsn: int, *, may_join: bool = False
 ) -> AbstractContextManager[ChangeBatch]:
-    """Return what a subscriber takes of a range in which definitions do not change.
+    """Return the changes for a subscriber in a range in which definitions do not change.
 
     Args:
-        may_join: what some transactions do together is enough (ChangeBatch.is_joined).
+        may_join: the net effect of several transactions suffices (ChangeBatch.is_joined).
 
     Raises:
         PostgresError: as Publisher.changes.
@@ -155,19 +158,21 @@ def changes_between(
 
 
 def is_applicable(subscriber: Subscriber, batch: ChangeBatch) -> bool:
-    """Return whether a batch with joined transactions can be applied as a whole: where a table has
-    changes of several, none of them has to be applied by itself."""
+    """Return whether a batch with joined transactions can be applied as a whole.  If a table has
+    changes of several transactions, none of them may have to be applied by itself.
+    """
     several = tuple(item for item in batch.changes if len(item.positions) > 1)
     return not subscriber.changes.isolated_positions(replace(batch, changes=several))
 
 
 def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> Iterator[Group]:
-    """Yield the transactions of a batch as they are applied together.
+    """Yield the groups of transactions of a batch that are applied together.
 
     Args:
-        skip_lsn: that of the transaction to skip, if there is one: the first may be it.
+        skip_lsn: the LSN of the transaction to skip, if any; only the first transaction can have
+            it.
     """
-    if len(batch.transactions) == 1:  # nothing to be kept apart, so no need to look at the rows
+    if len(batch.transactions) == 1:  # no need to read the rows if there is nothing to separate
         yield Group(batch.transactions)
         return
     isolated = subscriber.changes.isolated_positions(batch)
@@ -188,10 +193,10 @@ def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> 
 
 
 class _Worker:
-    """The application of a run's changes, up to some place in the log.
+    """Applies the changes of a run up to some position in the log.
 
     Args:
-        confirm: called with the LSN up to which all is written.
+        confirm: called with the LSN up to which everything is written.
     """
 
     def __init__(
@@ -204,7 +209,7 @@ class _Worker:
         self._skip_lsn = run.subscription.skip_lsn
 
     def finish_batch(self) -> bool:
-        """Finish what a crash has left half written; whether there was anything."""
+        """Finish a batch that a crash left unfinished, and return whether there was one."""
         unfinished = self._subscriber.state.unfinished_batch()
         if unfinished is None:
             return False
@@ -215,7 +220,7 @@ class _Worker:
         return True
 
     def run(self, start: int, end: int) -> bool:
-        """Apply a range of the log; whether there was any change.
+        """Apply a range of the log, and return whether there was any change.
 
         Raises:
             PostgresError: as `segment`.
@@ -230,8 +235,8 @@ class _Worker:
         return has_applied
 
     def _batches(self, start: int, ends: Sequence[int]) -> bool:
-        """Apply a range of the log in which definitions do not change, in pieces; after each of
-        them it is known how far it has come.  Whether there was any change.
+        """Apply a range of the log in which definitions do not change, in batches, with known
+        progress after each.  Return whether there was any change.
 
         Raises:
             PostgresError: as `segment`.
@@ -256,8 +261,8 @@ class _Worker:
         return has_applied
 
     def segment(self, from_lsn: int, to_lsn: int) -> bool:
-        """Apply a range of the log in which definitions do not change; whether there was any
-        change.
+        """Apply a range of the log in which definitions do not change, and return whether there was
+        any change.
 
         Raises:
             PostgresError: a transaction cannot be sent or applied; those before it are applied.
@@ -298,11 +303,11 @@ class _Worker:
             self._run.on_progress("applying transactions", applied, len(batch.transactions))
 
     def _apply_joined(self, batch: ChangeBatch) -> bool:
-        """Apply a batch with joined transactions as a whole; return False if that fails, so that
-        nothing of it is applied: each of its transactions has to be looked at.
+        """Apply a batch with joined transactions as a whole.  Return False if that fails and
+        nothing is applied: then each of its transactions must be applied separately.
 
         Raises:
-            PostgresError: a part of it is written, and the rest cannot be.
+            PostgresError: a part of it is written, and the rest cannot be written.
         """
         if not is_applicable(self._subscriber, batch):
             return False
@@ -326,7 +331,7 @@ class _Worker:
         return True
 
     def _replay(self, from_lsn: int, to_lsn: int, *, may_join: bool = True) -> None:
-        """The same changes in one group again; transactions were joined then, if they can be."""
+        """Finish a batch with the same changes in one group, with transactions joined as before."""
         with changes_between(self._run, from_lsn, to_lsn, may_join=may_join) as batch:
             if not batch.is_joined or is_applicable(self._subscriber, batch):
                 first = min((t.first for t in batch.transactions), default=1)
@@ -336,7 +341,7 @@ class _Worker:
                     rows = self._subscriber.changes.apply(batch, first, last, from_lsn, to)
                 except ReplicationConflict as conflict:
                     if self._subscriber.state.unfinished_batch() is None:
-                        return  # it was undone: its transactions are applied again
+                        return  # the batch was undone: its transactions are applied again
                     if not batch.is_joined:
                         raise self._error(batch, conflict) from conflict
                 else:
@@ -347,7 +352,8 @@ class _Worker:
     def _finish(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group, unless it is the transaction to skip.
 
-        Whichever transaction comes next after ALTER SUBSCRIPTION ... SKIP ends the skipping.
+        The next transaction after ALTER SUBSCRIPTION ... SKIP clears the skip LSN, whether it is
+        skipped or not.
         """
         skip_lsn, transaction = self._skip_lsn, group.transactions[0]
         if skip_lsn == transaction.commit_lsn:
@@ -390,11 +396,11 @@ class _Worker:
         )
 
     def _apply(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
-        """Apply a group; if that fails, what precedes the transaction that fails.
+        """Apply a group.  If that fails, apply the transactions before the failing one.
 
         Raises:
-            PostgresError: a transaction cannot be applied, or a part of the group is written, and
-                the rest cannot be: then only the whole group can be finished.
+            PostgresError: a transaction cannot be applied, or a part of the group is written and
+                the rest cannot be written.  Then only the whole group can be finished.
         """
         try:
             to = self._position(group.to_lsn)
@@ -425,11 +431,11 @@ class _Worker:
         return self._subscriber.state.origin_name
 
     def _position(self, lsn: int) -> LogPosition:
-        """Return a position in the publisher's log, as the subscriber remembers it."""
+        """Return a position in the publisher's log in the form that the subscriber records."""
         return LogPosition(lsn, self._publisher.slots.digest_at(lsn))
 
     def _error(self, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
-        """Return a conflict as PostgreSQL reports it; it is counted."""
+        """Count a conflict, and return it as PostgreSQL reports it."""
         if conflict.type is not None:
             self._subscriber.state.count_conflicts({conflict.type: 1})
         error = conflict_error(self._origin, batch, conflict)
@@ -438,7 +444,7 @@ class _Worker:
         return error
 
     def _key_hint(self, batch: ChangeBatch, conflict: ReplicationConflict) -> str | None:
-        """Return what helps if a row exists because the published table has its key twice."""
+        """Return the hint if a row exists because the published table has duplicate keys."""
         for item in batch.changes:
             remote = item.relation
             if remote.has_other_writers and remote.qualified_name == conflict.relation:
@@ -447,7 +453,7 @@ class _Worker:
 
 
 def conflict_error(origin: str, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
-    """Return a conflict as PostgreSQL reports it, with the transaction that it is in."""
+    """Return a conflict as PostgreSQL reports it, with its transaction."""
     transaction = _transaction_at(batch.transactions, conflict.position)
     conflict.error.context = error_context(
         origin, transaction, conflict.relation, conflict.message_type, conflict.column

@@ -1,5 +1,5 @@
-"""Errors that stop a subscription: changes that cannot be decoded, or do not fit the subscriber's
-data, and how they are reported.
+"""Errors that stop a subscription, and their reports: changes that cannot be decoded, or that do
+not fit the subscriber's data.
 
 PostgreSQL's documentation, section 31.5, "Conflicts".
 """
@@ -22,12 +22,12 @@ class ReplicationConflict(Exception):
     """An error that belongs to one change of a batch.
 
     Attributes:
-        position: of the change in its batch.
+        position: the position of the change in its batch.
         error: what is wrong.
-        relation: the target relation, `schema.name`; '' if there is none that changes fit.
-        message_type: INSERT, UPDATE, DELETE or TRUNCATE; '' if it is not known.
-        column: whose value cannot be converted, or ''.
-        type: the kind of conflict, None for what is none in PostgreSQL's sense.
+        relation: the target relation, `schema.name`; '' if there is no target.
+        message_type: INSERT, UPDATE, DELETE or TRUNCATE; '' if unknown.
+        column: the column whose value cannot be converted, or ''.
+        type: the kind of conflict; None for other errors.
     """
 
     position: int
@@ -39,18 +39,18 @@ class ReplicationConflict(Exception):
 
 
 class ReplacedTable(ObjectNotInPrerequisiteState):
-    """A published table does not have the versions any more that are to be read."""
+    """Raised if a published table no longer has the versions to read."""
 
 
 class DecodingFailure(Exception):
-    """A transaction cannot be sent: a row filter fails for a row (division by zero, say), or the
-    publications do not agree about columns.
+    """Raised if a transaction cannot be sent: a row filter fails for a row (division by zero, say),
+    or the publications list different columns.
 
     Args:
-        error: why.
-        replaced: schema and name of the published table, if the reason is that its rows are not
-            those any more that it had before.
-        hint: returns what helps a subscription, if that is something else.
+        error: the reason.
+        replaced: schema and name of the published table, if the reason is that its rows were
+            replaced.
+        hint: returns the hint for a subscription, if it differs.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class DecodingFailure(Exception):
         self.hint = hint
 
     def reported(self, subscription: Subscription) -> PostgresError:
-        """Return the error, with the statement that helps a subscription out of it."""
+        """Return the error with a hint that contains the statement that helps the subscription."""
         if self.replaced is not None:
             offer_reconcile(self.error, subscription, *self.replaced)
         elif self.hint is not None:

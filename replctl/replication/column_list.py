@@ -1,4 +1,4 @@
-"""Column lists: which columns of a table are published.
+"""Column lists: find the published columns of a table.
 
 PostgreSQL's documentation, section 31.4, "Column Lists".
 """
@@ -9,8 +9,9 @@ from replctl.catalog.pg_class import Relation
 
 
 def published_columns(relation: Relation, column_list: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Attnums of the columns that are sent: those of the list, or all; generated columns never
-    are."""
+    """Return the attnums of the sent columns: those of the list, or all.  Generated columns are
+    never sent.
+    """
     return tuple(
         column.attnum
         for column in relation.columns

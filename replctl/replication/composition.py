@@ -1,8 +1,8 @@
-"""How the changes of one key, in the order of their commits, become one.
+"""Compose the changes of one key, in the order of their commits, to one net effect.
 
-What a key's row is at the start is not known here; each state says what becomes of it in either
-case. A missing row at UPDATE or DELETE is skipped, an INSERT of a key that exists is a conflict, as
-PostgreSQL's apply worker has it (documentation, section 31.5, "Conflicts").
+The existing row of a key is not known here.  Each state says what happens if it exists and if not.
+As in PostgreSQL's apply worker, an UPDATE or DELETE of a missing row is skipped, and an INSERT of
+an existing key is a conflict (documentation, section 31.5, "Conflicts").
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class NetEffect(Enum):
     """The effect of a run of changes on the row of its key.
 
     FOUND: the last UPDATE's values, if the row exists.
-    INSERTED: a new row; it has to be missing at the start.
+    INSERTED: a new row, which must be missing at the start.
     DELETED: the row is removed, if it exists.
-    REPLACED: a new row in the place of the old one, if there was one.
-    VANISHED: inserted and deleted again: nothing, but the row has to be missing at the start.
-    CONFLICT: an INSERT met a row that this very run had made.
+    REPLACED: a new row that replaces the old one, if there was one.
+    VANISHED: inserted and deleted again: no effect, but the row must be missing at the start.
+    CONFLICT: an INSERT met a row that the same run had made.
     """
 
     FOUND = "found"

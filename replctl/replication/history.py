@@ -1,10 +1,9 @@
-"""The check that a publisher's log is still the one that a subscription has applied (timeline
-history).
+"""Check that a publisher's log is still the one that a subscription has applied (timeline history).
 
-A publisher's catalog that was put back from a backup goes on with other commits at the LSNs that
-the lost ones had.  A subscriber's catalog that was put back has forgotten what it applied.  Either
-way rows would be missing, without an error.  So each position that a subscription remembers has the
-digest of the publisher's commit there, and is asked for before anything is read.
+A restored catalog of a publisher continues with other commits at the LSNs of the lost ones.  A
+restored catalog of a subscriber does not know what it has applied.  In both cases rows would be
+missing without an error.  So each recorded position of a subscription has the digest of the
+publisher's commit there, which is checked before anything is read.
 """
 
 from __future__ import annotations
@@ -37,22 +36,23 @@ _SUBSCRIBER_WENT_BACK = (
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A fault of a position, as an error says it."""
+    """A fault of a position, in the words of the error."""
 
     message: str
     detail: str
 
 
 def check_history(run: SubscriptionRun) -> None:
-    """Check that the publisher's log has what was applied from it, up to each position that the
-    subscription or one of its tables remembers.
+    """Check that the publisher's log still contains the applied commits, up to each recorded
+    position of the subscription and its tables.
 
-    Where all tables are going to be reconciled, nothing depends on the subscription's position any
-    more: it goes on from the publisher's log as it is.
+    If all tables will be reconciled, nothing depends on the subscription's position: it continues
+    from the publisher's current log.
 
     Raises:
-        ObjectNotInPrerequisiteState: it has not; the HINT reconciles the tables (55000).
-        PostgresError: a table was changed in a way that says more (Subscriber.check_targets).
+        ObjectNotInPrerequisiteState: it does not; the HINT names the statement that reconciles the
+            tables (55000).
+        PostgresError: a fault of a table says more (Subscriber.check_targets).
     """
     publisher, subscriber, subscription = run.publisher, run.subscriber, run.subscription
     main = subscriber.state.position()
@@ -73,7 +73,7 @@ def check_history(run: SubscriptionRun) -> None:
         is_first = main.lsn == INVALID_LSN and relation.state is RelState.READY
         found = (
             _fault(publisher, subscription, position)
-            if is_first  # the subscription itself has not moved since its tables were copied
+            if is_first  # the subscription itself has made no progress since its tables were copied
             else _publisher_fault(publisher, position)
         )
         if relation.state.is_copied:
@@ -92,7 +92,7 @@ def check_history(run: SubscriptionRun) -> None:
 def _error(
     publisher: Publisher, subscription: Subscription, faults: Mapping[tuple[str, str], _Fault]
 ) -> ObjectNotInPrerequisiteState:
-    """Return the error of faults that are known of tables, with the statement that helps."""
+    """Return the error for known faults of tables, with the statement that helps."""
     (first, *_others) = faults.values()
     tables = sorted(faults)
     error = ObjectNotInPrerequisiteState(first.message, detail=first.detail)
@@ -100,7 +100,7 @@ def _error(
     if faults.keys() <= {(relation.schema, relation.name) for relation in relations}:
         error.hint = refresh_all_hint(subscription, tables)
         error.reconciles = tuple(tables)
-    else:  # the publications are of an earlier time, too
+    else:  # the publications were restored, too
         error.hint = publication_refresh(subscription, "copy_data = reconcile")
     return error
 
@@ -108,8 +108,7 @@ def _error(
 def _own_position(
     subscriber: Subscriber, relation: SubscriptionRelation, main: LogPosition
 ) -> LogPosition | None:
-    """Return the position that a table has for itself; None if it is where the subscription is, or
-    nowhere."""
+    """Return the own position of a table; None if it has that of the subscription, or none."""
     if relation.snapshot is not None:
         return LogPosition(relation.snapshot.lsn, relation.snapshot.digest)
     if relation.state is RelState.FINISHEDCOPY:
@@ -122,10 +121,9 @@ def _own_position(
 def _fault(
     publisher: Publisher, subscription: Subscription, position: LogPosition
 ) -> _Fault | None:
-    """Return what is wrong with a position of the subscription, or of a table of it that is
-    synchronized."""
+    """Return the fault of a position of the subscription or one of its synchronized tables."""
     fault = _publisher_fault(publisher, position)
-    if fault is not None or position.digest is None:  # a user has set it, or it was never set
+    if fault is not None or position.digest is None:  # set by a user, or never set
         return fault
     applied = publisher.slots.applied_lsn(subscription.slot_name or "") or INVALID_LSN
     if position.lsn >= applied:
@@ -140,9 +138,9 @@ def _fault(
 def _slot_fault(
     publisher: Publisher, subscription: Subscription, relations: Iterable[SubscriptionRelation]
 ) -> _Fault | None:
-    """Return what is wrong with the slot of a subscription: changes that it needs may be gone.
+    """Return the fault of a subscription's slot: required changes may be gone.
 
-    A slot that a new subscription was told not to make is no fault: its user makes it.
+    A missing slot is no fault for a new subscription with create_slot = false: its user creates it.
     """
     name = subscription.slot_name or ""
     try:
@@ -155,8 +153,9 @@ def _slot_fault(
 
 
 def _batch_fault(publisher: Publisher, subscriber: Subscriber) -> _Fault | None:
-    """Return what is wrong with the changes of a batch that is written in part: where the publisher
-    does not have them any more, it cannot be finished."""
+    """Return the fault of a partly written batch: it cannot be finished if the publisher no longer
+    has its changes.
+    """
     batch = subscriber.state.unfinished_batch()
     if batch is None:
         return None
@@ -164,7 +163,7 @@ def _batch_fault(publisher: Publisher, subscriber: Subscriber) -> _Fault | None:
 
 
 def _publisher_fault(publisher: Publisher, position: LogPosition) -> _Fault | None:
-    """Return what is wrong with a position in the publisher's log."""
+    """Return the fault of a position in the publisher's log."""
     if publisher.slots.has_position(position):
         return None
     end, start = publisher.slots.current_lsn(), format_lsn(position.lsn)
@@ -179,16 +178,16 @@ def _publisher_fault(publisher: Publisher, position: LogPosition) -> _Fault | No
 
 
 def _restart(run: SubscriptionRun, own: list[int]) -> None:
-    """Let a subscription go on from the publisher's log as it is, by a slot that is there.
+    """Let a subscription continue from the publisher's current log with an existing slot.
 
     Args:
-        own: the positions of tables that have to catch up from there.
+        own: the positions of tables that must catch up from there.
     """
     publisher, subscription = run.publisher, run.subscription
     assert subscription.slot_name is not None
     try:
         publisher.slots.position(subscription.slot_name)
-    except (UndefinedObject, SlotInvalidated):  # the first: it was made after the backup
+    except (UndefinedObject, SlotInvalidated):  # the first: created after the backup
         publisher.slots.create(
             subscription.slot_name,
             two_phase=subscription.two_phase_state == "e",

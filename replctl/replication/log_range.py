@@ -1,4 +1,4 @@
-"""A range of a publisher's log, and what a subscription wants of it."""
+"""A range of a publisher's log, and the part that a subscription needs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class LogRange:
     """A range of the log: the commits in (from_lsn, to_lsn].
 
     Attributes:
-        publications: what they publish is wanted.
-        starts: the relations that are wanted, by (schema, name), each with the LSN after which its
-            changes count.
-        origin: any, or none for what was not replicated to the publisher.
+        publications: only changes published by these.
+        starts: the required relations, by (schema, name), each with the LSN after which its changes
+            count.
+        origin: `any`; or `none` for changes that were not replicated to the publisher.
     """
 
     from_lsn: int
@@ -32,15 +32,15 @@ class LogRange:
         publications: Sequence[str],
         origin: str,
     ) -> LogRange:
-        """Return the range that has all that relations want up to an LSN."""
+        """Return the range with all required changes of relations up to an LSN."""
         return cls(min(starts.values(), default=to_lsn), to_lsn, publications, starts, origin)
 
     def wants(self, relation: tuple[str, str] | None, commit_lsn: int, origin: str | None) -> bool:
-        """Return whether a change is wanted, by where the log has it.
+        """Return whether a change is required, by its position in the log.
 
         Args:
-            relation: what it is published as; None: it is not.
-            origin: where it was replicated to the publisher from.
+            relation: the relation as which it is published; None if it is not.
+            origin: the origin from which it was replicated to the publisher.
         """
         start = None if relation is None else self.starts.get(relation)
         is_of_origin = self.origin.lower() != "none" or origin is None

@@ -1,8 +1,8 @@
 """The two ends of a subscription, and what they exchange.
 
 A database of a cluster is a node of both kinds (replctl.lake); a PostgreSQL server will be another.
-Rows stay where they are computed: what passes between the nodes is a handle (`Rows`) that only the
-engine knows.
+Rows stay where they are computed: the nodes exchange a handle (`Rows`) that only the engine
+understands.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class RemoteColumn:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRelation:
-    """A published relation as the publisher describes it.
+    """The publisher's description of a published relation.
 
     Attributes:
         replica_identity: the names of the columns that identify old rows, None for FULL.
-        filters: its rows have to pass one of them to be sent, or copied.
-        actions: what is published of it, of I, U, D and T.
-        has_other_writers: programs write it that do not keep its key.
+        filters: row filters, one of which a row must satisfy to be sent or copied.
+        actions: the published actions among I, U, D and T.
+        has_other_writers: programs that do not enforce its key write it.
     """
 
     schema: str
@@ -63,7 +63,7 @@ class RemoteRelation:
 
     @property
     def definition(self) -> CopiedDefinition:
-        """Return what a copy of it notes, to see later whether that has changed."""
+        """Return the definition that a copy records, to detect later changes."""
         return CopiedDefinition(
             frozenset(self.filters), tuple(column.name for column in self.columns)
         )
@@ -81,10 +81,11 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTransaction:
-    """A transaction of the publisher that concerns the subscription.
+    """A transaction of the publisher with changes for the subscription.
 
-    Its changes have the positions from `first` to `last` in the batch, which follow the order of
-    commits.  `origin` is where they were replicated to the publisher from, None for its own.
+    Its changes have the positions from `first` to `last` in the batch, in the order of commits.
+    `origin` is the origin from which they were replicated to the publisher; None for its own
+    changes.
     """
 
     xid: int
@@ -97,8 +98,9 @@ class RemoteTransaction:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """How many rows of a subscriber's tables a write changes: several changes of one row that are
-    written together count once."""
+    """The number of rows of a subscriber's tables that a write changes.  Several changes of one row
+    in one write count once.
+    """
 
     inserted: int = 0
     updated: int = 0
@@ -117,10 +119,10 @@ class RelationChanges:
     """The changes of one published relation in a batch.
 
     Attributes:
-        relation: as the publisher describes it.
+        relation: the publisher's description.
         rows: position, action, old and new values of its columns.
-        positions: where it may have changes.
-        lane: where work with its rows is done.
+        positions: the positions of its possible changes.
+        lane: the thread that works with its rows.
     """
 
     relation: RemoteRelation
@@ -134,8 +136,8 @@ class ChangeBatch:
     """The changes of a range of the publisher's log: everything committed in (from_lsn, to_lsn].
 
     Attributes:
-        is_joined: of some transactions only what they did together is known: it stands at the
-            position of the last of them, and the batch is applied as a whole.
+        is_joined: only the net effect of some transactions is known.  It has the position of the
+            last of them, and the batch is applied as a whole.
     """
 
     from_lsn: int
@@ -148,8 +150,9 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of a relation that a copy reads: its LSN, what the publisher needs to find it
-    again, and the digest of the publisher's commit there."""
+    """The state of a relation that a copy reads: its LSN, the publisher's data for finding it
+    again, and the digest of the publisher's commit there.
+    """
 
     lsn: int
     state: dict[str, Any] = field(hash=False)
@@ -158,12 +161,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class PendingChanges:
-    """The changes of one relation that are committed on the publisher and not applied.
+    """The changes of one relation that are committed on the publisher but not applied.
 
     Attributes:
-        rows: as many as the transactions change, row filters aside; None where that is not known.
+        rows: the number of rows changed by the transactions, before row filters; None if unknown.
         oldest_commit_time: microseconds since 1970.
-        size: bytes that decoding them reads.
+        size: number of bytes that decoding reads.
     """
 
     transactions: int
@@ -174,13 +177,13 @@ class PendingChanges:
 
 @dataclass(frozen=True, slots=True)
 class TableRetention:
-    """The effect of the owner of a published table on changes that a slot has still to send.
+    """The effect of a published table's retention on changes that a slot must still send.
 
     Attributes:
-        schema, name: of the table as it is published.
-        is_lost: some of them are gone.
+        schema, name: the names of the published table.
+        is_lost: some changes are gone.
         until: when the first of them may be removed, in microseconds since 1970.
-        setting: the property of the table that says so.
+        setting: the property of the table that decides.
         retention: its value, in seconds.
     """
 
@@ -193,45 +196,49 @@ class TableRetention:
 
 
 class Slots(Protocol):
-    """The log of a publisher as far as its subscribers read it."""
+    """The log of a publisher for its subscribers."""
 
     def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
-        """Return the end of the log, with everything that others have committed to tables entered.
+        """Return the end of the log, after entering the commits of other writers.
 
         Args:
-            needed: tables, by schema and name, that have to be readable; others only may be.
+            needed: tables, by schema and name, that must be readable; others need not be.
         """
 
     def digest_at(self, lsn: int) -> str | None:
-        """Return the digest of the newest commit at or before an LSN, which covers all before it;
-        None where it is not known any more."""
+        """Return the digest of the newest commit at or before an LSN, which covers all earlier
+        commits; None if it is no longer known.
+        """
 
     def has_position(self, position: LogPosition) -> bool:
-        """Return whether its log was at a position: it reaches there, and has the same commits up
-        to it."""
+        """Return whether the log contains a position: it reaches there, with the same commits up to
+        it.
+        """
 
     def applied_lsn(self, slot_name: str) -> int | None:
-        """Return how far the subscription of a slot has said to be; 0, if it has not; None, if
+        """Return the LSN that the subscription of a slot has reported; 0 if it has not; None if
         there is no slot.
 
         Raises:
-            SlotInvalidated: changes that it needs may be gone (55000).
+            SlotInvalidated: required changes may be gone (55000).
         """
 
     def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
-        """As `current_lsn`, but by a failover slot nothing is sent that the standbys in
-        synchronized_standby_slots do not have."""
+        """Return `current_lsn`.  For a failover slot, return the LSN that all standbys in
+        synchronized_standby_slots have reached.
+        """
 
     def create(
         self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
     ) -> int:
-        """Make a slot for who subscribes to some publications, in the place of one that was
-        invalidated; the LSN that changes are sent from."""
+        """Create a slot for a subscription to some publications, replacing an invalidated one.
+        Return the LSN from which changes are sent.
+        """
 
     def alter(
         self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
     ) -> None:
-        """Change properties of a slot; None leaves one as it is."""
+        """Change properties of a slot; None keeps a property."""
 
     def drop(self, name: str) -> None:
         """Drop a slot."""
@@ -239,23 +246,26 @@ class Slots(Protocol):
     def start_replication(
         self, slot_name: str, client: str, application_name: str, publications: Sequence[str]
     ) -> None:
-        """Hold a slot, for the subscription that `client` names, to some publications.
+        """Acquire a slot for the subscription that `client` names, to some publications.
 
         Raises:
-            ObjectInUse: another process does (55006).
+            ObjectInUse: another process holds it (55006).
         """
 
     def report_end(self, slot_name: str) -> None:
-        """The subscription that holds a slot is at the end of the log."""
+        """Record that the subscription that holds a slot has reached the end of the log."""
 
     def end_replication(self, slot_name: str, *, stays: bool) -> None:
-        """Let go of a slot; who stays is still seen at it, and gives way to others."""
+        """Release a slot.  A process that stays connected is still shown at it, but yields it to
+        others.
+        """
 
     def dismiss(self, slot_name: str, client: str) -> None:
-        """Nobody reads a slot for the subscription that `client` names any more."""
+        """Remove the record that a process reads a slot for the subscription that `client`
+        names."""
 
     def position(self, name: str) -> int:
-        """Return the LSN that a slot has confirmed."""
+        """Return the confirmed LSN of a slot."""
 
     def retention(self, slot_name: str) -> list[TableRetention]:
         """Return the tables whose owners have removed changes that a slot has still to send, or may
@@ -288,7 +298,7 @@ class PublishedTables(Protocol):
         """Return what tables like those of the publications are made of, by name."""
 
     def snapshot(self, schema: str, name: str) -> Snapshot:
-        """Fix a state of a relation to copy."""
+        """Take a snapshot of a relation to copy."""
 
     def copy(
         self, publications: Sequence[str], schema: str, name: str, snapshot: Snapshot
@@ -296,10 +306,10 @@ class PublishedTables(Protocol):
         """Return the rows to copy of a relation at a snapshot."""
 
     def past_snapshot(self, schema: str, name: str, lsn: int) -> Snapshot:
-        """Return the state of a relation that an LSN has, to compare with."""
+        """Return the state of a relation at an LSN, for a comparison."""
 
     def relation_size(self, schema: str, name: str) -> int:
-        """Return bytes that the rows of a relation take up."""
+        """Return the size of the rows of a relation in bytes."""
 
 
 class Decoding(Protocol):
@@ -308,15 +318,15 @@ class Decoding(Protocol):
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int
     ) -> list[int]:
-        """Return the LSNs in (from_lsn, to_lsn) at which what is published changes, in order."""
+        """Return the LSNs in (from_lsn, to_lsn) at which published definitions change, in order."""
 
     def commits(self, from_lsn: int, to_lsn: int) -> list[int]:
         """Return the LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
 
     def batch_ends(self, log: LogRange, max_changes: int) -> list[int]:
-        """Return where to end the batches of a range in which definitions do not change: at ends of
-        transactions, so that none has many more changes than asked for unless it is a single
-        transaction.  The last one is the end of the range.
+        """Return the ends of the batches of a range in which definitions do not change.  Batches
+        end with a transaction, and do not have many more changes than `max_changes` unless they are
+        a single transaction.  The last one ends with the range.
 
         Args:
             max_changes: 0 for one batch.
@@ -332,16 +342,17 @@ class Decoding(Protocol):
         """Return the changes of a range in which definitions do not change.
 
         Args:
-            opens: whether the subscriber has a table that takes a relation's changes; if it has
-                not, they are sent, for it to report that.
-            max_parallel: of so many relations the changes are found, and applied, side by side.
-            joins: whether for the table that takes a relation's changes only what transactions do
-                together matters; None: each of them matters.
+            opens: returns whether the subscriber has a table for a relation's changes.  If not, the
+                changes are sent anyway, so that it reports the missing table.
+            max_parallel: the number of relations whose changes are decoded and applied in parallel.
+            joins: returns whether only the net effect of transactions matters for the table that
+                receives a relation's changes; None: each transaction matters.
         """
 
     def pending(self, log: LogRange) -> dict[tuple[str, str], PendingChanges]:
-        """Return what a range has, by (schema, name), of relations that are published; nothing is
-        decoded."""
+        """Return a summary of a range's changes of published relations, by (schema, name), without
+        decoding.
+        """
 
 
 class Publisher(Protocol):
@@ -349,19 +360,19 @@ class Publisher(Protocol):
 
     @property
     def slots(self) -> Slots:
-        """Its log and slots."""
+        """Return its log and slots."""
 
     @property
     def tables(self) -> PublishedTables:
-        """Its published tables."""
+        """Return its published tables."""
 
     @property
     def decoding(self) -> Decoding:
-        """Its changes."""
+        """Return the interface for decoding its changes."""
 
 
 class SubscriberState(Protocol):
-    """How far a subscription is."""
+    """The state of a subscription."""
 
     @property
     def origin_name(self) -> str:
@@ -369,124 +380,128 @@ class SubscriberState(Protocol):
 
     @property
     def synchronization_id(self) -> int:
-        """The number by which the publisher tells subscribers apart."""
+        """The number by which the publisher identifies the subscriber."""
 
     @property
     def max_batch_changes(self) -> int:
-        """How many changes it takes at once, about; 0: as many as there are."""
+        """The approximate maximum number of changes in a batch; 0: no limit."""
 
     @property
     def max_parallel_tables(self) -> int:
-        """How many tables it writes side by side."""
+        """The number of tables written in parallel."""
 
     def starts(self) -> dict[tuple[str, str], int]:
-        """Return the tables whose changes it takes, by (schema, name), each with the LSN after
-        which they count."""
+        """Return the tables whose changes are applied, by (schema, name), each with the LSN after
+        which changes count.
+        """
 
     def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
         """Return the tables of the subscription, by (schema, name)."""
 
     def put_state(self, relation: SubscriptionRelation) -> None:
-        """Note a table's new state."""
+        """Record a table's new state."""
 
     def check_targets(self) -> None:
-        """Check that the rows that were applied are still in the tables.
+        """Check that the applied rows still exist.
 
         Raises:
-            ObjectNotInPrerequisiteState: another program has replaced those of a table (55000).
+            ObjectNotInPrerequisiteState: another program has replaced the rows of a table (55000).
             PostgresError: a table cannot be read.
         """
 
     def progress(self) -> int:
-        """Return the LSN of the publisher up to which changes are in."""
+        """Return the publisher's LSN up to which changes are applied."""
 
     def position(self) -> LogPosition:
-        """As `progress`, with the digest of the publisher's commit there."""
+        """Return `progress` with the digest of the publisher's commit there."""
 
     def advance(self, to: LogPosition) -> None:
-        """Note progress over changes that write nothing."""
+        """Record progress over changes that write nothing."""
 
     def restart(self, position: LogPosition) -> None:
-        """Go on from a position of another log: no table is where the former position was, and a
-        batch of the former log is undone."""
+        """Continue from a position of another log.  No table has the old position, and a batch of
+        the old log is undone.
+        """
 
     def enable_two_phase(self) -> None:
-        """Two-phase commit is not pending any more."""
+        """Change the two-phase state from pending to enabled."""
 
     def clear_skip(self, skipped: LogPosition | None) -> None:
-        """No transaction is to be skipped any more.
+        """Clear the LSN of the transaction to skip.
 
         Args:
-            skipped: that of the transaction that has been; it is progress.
+            skipped: the position of the skipped transaction, which becomes the progress.
         """
 
     def count_conflicts(self, counts: Mapping[ConflictType, int]) -> None:
         """Count conflicts that have stopped a transaction."""
 
     def report(self, notice: Notice) -> None:
-        """Say what happens, in the words of an apply worker's log."""
+        """Report an event in the words of an apply worker's log."""
 
     def unfinished_batch(self) -> ApplyBatch | None:
-        """Return what a crash has left half written."""
+        """Return the batch that a crash left unfinished."""
 
 
 class Copies(Protocol):
     """Initial copies and reconciles of a subscription's tables."""
 
     def begin(self, relation: SubscriptionRelation, snapshot: Snapshot) -> SubscriptionRelation:
-        """Note what a copy reads: state d."""
+        """Record the snapshot that a copy reads, and set state d."""
 
     def write(
         self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
     ) -> RowCounts:
-        """Write the rows of a copy, or its differences, once, and count them: state f."""
+        """Write the rows of a copy, or its differences, once, count them, and set state f."""
 
     def give_up(self, relation: SubscriptionRelation) -> None:
-        """Forget a copy that has failed, if none of it is written."""
+        """Discard a failed copy if no part of it is written."""
 
     def abandon(self) -> None:
-        """Undo what the synchronization of the one table has written in part."""
+        """Undo the partly written synchronization of the one table."""
 
 
 class Changes(Protocol):
-    """Changes that a subscription applies to its tables."""
+    """Applies changes to the tables of a subscription."""
 
     def opens(self, remote: RemoteRelation) -> bool:
-        """Return whether there is a table that changes of a relation fit."""
+        """Return whether a local table can receive changes of a relation."""
 
     def joins(self, remote: RemoteRelation) -> bool:
-        """Return whether for the table that takes changes of a relation only what transactions do
-        together matters: all that it has is sent."""
+        """Return whether only the net effect of transactions matters for the table that receives
+        changes of a relation, because all its columns are sent.
+        """
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
-        """Return the changes that cannot be composed with those of other transactions."""
+        """Return the positions of changes that cannot be composed with other transactions."""
 
     def apply(
         self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
-        """Write the changes at positions from `first` to `last`, once, and count the rows; progress
-        is then `to`.
+        """Write the changes at positions from `first` to `last` once, count the rows, and set the
+        progress to `to`.
 
         Raises:
-            ReplicationConflict: one of them does not fit; none is written.
+            ReplicationConflict: a change does not fit; none is written.
         """
 
 
 class Subscriber(Protocol):
-    """A node that changes are written into, for one subscription: those of the tables that are
-    ready, or of one that is being synchronized."""
+    """A node that receives changes for one subscription: of the tables that are ready, or of one
+    table that is being synchronized.
+    """
 
     @property
     def state(self) -> SubscriberState:
-        """How far the subscription is."""
+        """Return the state of the subscription."""
 
     @property
     def copies(self) -> Copies:
-        """Its copies."""
+        """Return the interface for its copies."""
 
     @property
     def changes(self) -> Changes:
-        """The changes that it applies."""
+        """Return the interface for applying changes."""
 
     def of_table(self, relation: SubscriptionRelation) -> Subscriber:
         """Return the same node, for the synchronization of one table."""

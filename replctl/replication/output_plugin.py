@@ -16,13 +16,12 @@ Values: TypeAlias = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class DecodedColumn:
-    """A column: the type that its values are stored as, and the one that it is declared with.
+    """A column with its storage type and its declared type.
 
     Attributes:
-        type, typmod: as they are stored: of a domain, the base type.
-        type_name: how messages call the declared type (`integer`).
-        is_domain: the declared type is a domain, whose values have no type of their own to a
-            plugin.
+        type, typmod: the storage type; for a domain, the base type.
+        type_name: the declared type in messages (`integer`).
+        is_domain: the declared type is a domain, which plugins treat as its base type.
     """
 
     name: str
@@ -40,11 +39,11 @@ class DecodedColumn:
 
 @dataclass(frozen=True, slots=True)
 class DecodedRelation:
-    """A table as it was when a transaction was committed.
+    """A table in its state at the commit of a transaction.
 
     Attributes:
         replica_identity: d(efault), n(othing), f(ull), i(ndex).
-        identity: the places (from 0) of the columns that identify a row; None: all of them (FULL).
+        identity: the indexes (from 0) of the columns that identify a row; None: all columns (FULL).
     """
 
     oid: int
@@ -67,8 +66,9 @@ class RowChange:
 
     @property
     def old_key(self) -> Values | None:
-        """Return what is known of the old row, NULL in what is not (ExtractReplicaIdentity): its
-        identity, of an UPDATE only if that changes."""
+        """Return the known values of the old row, NULL elsewhere (ExtractReplicaIdentity): its
+        identity; for an UPDATE only if the identity changes.
+        """
         identity = self.relation.identity
         if self.old is None or identity is None:
             return self.old
@@ -89,8 +89,8 @@ class TruncateChange:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of pg_logical_emit_message(); if it is not transactional, it is no
-    transaction's."""
+    """A message of pg_logical_emit_message().  A non-transactional one belongs to no
+    transaction."""
 
     lsn: int
     prefix: str
@@ -112,8 +112,7 @@ class DecodedTransaction:
 
     Attributes:
         commit_time: microseconds since 1970.
-        origin, origin_lsn: the replication origin that it came from, if it was replicated, and
-            where it was there.
+        origin, origin_lsn: the replication origin of a replicated transaction, and its LSN there.
     """
 
     xid: int
@@ -130,7 +129,7 @@ class DecodedTransaction:
 
 
 class OutputRow(NamedTuple):
-    """A piece of output: where in the log, whose, and the output itself."""
+    """A piece of output, with its LSN and transaction number."""
 
     lsn: int
     xid: int
@@ -138,11 +137,11 @@ class OutputRow(NamedTuple):
 
 
 class OutputPlugin(Protocol):
-    """Turns what was committed into output.
+    """Turns transactions into output.
 
     Attributes:
         is_binary: its output is not text.
-        publications: it wants what these publish; None: everything.
+        publications: it needs only the content of these publications; None: everything.
     """
 
     @property
@@ -152,5 +151,5 @@ class OutputPlugin(Protocol):
     def publications(self) -> tuple[str, ...] | None: ...
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
-        """Return what is shown of a transaction, or of a message outside of one."""
+        """Return the output for a transaction, or for a message outside of one."""
         ...

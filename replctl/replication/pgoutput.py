@@ -32,7 +32,8 @@ _MIN_VERSION, _MAX_VERSION = 1, 4
 _MICROS_TO_2000 = 946_684_800_000_000
 _NUMBER = re.compile(r"\s*[+-]?\d+")
 _BOOLEANS = {"true": True, "on": True, "false": False, "off": False}
-#: What needs a newer version of the protocol than the first: option, value, version, its name.
+#: Options that need a newer version of the protocol than the first: option, value, version, its
+#: name.
 _SINCE = (
     ("streaming", "on", 2, "streaming"),
     ("streaming", "parallel", 4, "parallel streaming"),
@@ -42,8 +43,9 @@ _SINCE = (
 
 @dataclass
 class PgOutput:
-    """The plugin with its options.  A relation is sent before its first change, and again when it
-    has become another."""
+    """The plugin with its options.  A relation's description is sent before its first change, and
+    again after it has changed.
+    """
 
     publications: tuple[str, ...]
     sends_messages: bool = False
@@ -53,12 +55,12 @@ class PgOutput:
 
     @classmethod
     def started(cls, options: Sequence[tuple[str, str]]) -> PgOutput:
-        """Return the plugin as a subscriber asks for it (parse_output_parameters).
+        """Return the plugin for the options of a subscriber (parse_output_parameters).
 
         Raises:
             InvalidParameterValue: an option is missing, or its value is wrong.
-            SqlSyntaxError: it is given twice, or is no boolean where it has to be one.
-            FeatureNotSupported: the protocol's version is not known.
+            SqlSyntaxError: an option is given twice, or is not a boolean.
+            FeatureNotSupported: the protocol's version is unknown.
         """
         given: dict[str, int | bool | str | tuple[str, ...]] = {}
         for name, text in options:
@@ -92,8 +94,9 @@ class PgOutput:
         return cls(publications, bool(given.get("messages")), given.get("origin") == "none")
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
-        """Return the messages of a transaction, or of a message outside of one; of a transaction
-        that has nothing to send there are none."""
+        """Return the messages for a transaction, or for a message outside of one; none if a
+        transaction has nothing to send.
+        """
         if isinstance(decoded, Message):
             return [OutputRow(decoded.lsn, 0, _message(decoded))] if self.sends_messages else []
         if self.only_local and decoded.origin:
@@ -120,7 +123,7 @@ class PgOutput:
                 yield _truncate(change)
             case RowChange():
                 if change.action is Action.DELETE and change.old_key is None:
-                    return  # there is nothing to find the row by
+                    return  # nothing identifies the row
                 yield from self._relation(change.relation)
                 yield _row_change(change)
             case _:
@@ -148,8 +151,9 @@ def _commit(transaction: DecodedTransaction) -> bytes:
 
 
 def _described(relation: DecodedRelation) -> bytes:
-    """R: the names, the replica identity, and the columns, each with a flag if it is a part of
-    that."""
+    """Return an R message: the names, the replica identity, and the columns, each with a flag for
+    the identity.
+    """
     schema = "" if relation.schema == "pg_catalog" else relation.schema
     names = _string(schema) + _string(relation.name)
     identity = relation.identity
@@ -164,7 +168,7 @@ def _described(relation: DecodedRelation) -> bytes:
 
 
 def _row_change(change: RowChange) -> bytes:
-    """I, U, D: the old row, if it is needed, and the new one."""
+    """Return an I, U or D message: the old row, if it is needed, and the new one."""
     head = change.action.value.encode() + struct.pack(">I", change.relation.oid)
     old = new = b""
     if change.action is not Action.INSERT and change.old_key is not None:
@@ -175,7 +179,7 @@ def _row_change(change: RowChange) -> bytes:
 
 
 def _tuple(values: Values) -> bytes:
-    """Return each value as text, with its length."""
+    """Return a tuple: each value as text, with its length."""
     parts = [struct.pack(">H", len(values))]
     for value in values:
         if value is None:

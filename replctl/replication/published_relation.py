@@ -1,5 +1,5 @@
-"""The relations that a set of publications publishes: which relations, as which, with which
-columns, rows and actions.
+"""Find the relations that a set of publications publishes, with their columns, rows and actions,
+and the relation as which each is published.
 
 The rules are those of pgoutput.c (get_rel_sync_entry and the functions that it calls) for changes,
 and of pg_get_publication_tables() for tables to copy.
@@ -32,15 +32,15 @@ _ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class PublishedRelation:
-    """How changes of one table are sent.
+    """The way in which changes of one table are sent.
 
     Attributes:
-        relation: the table whose rows change, a leaf if it is partitioned.
+        relation: the table whose rows change; a leaf partition if it is partitioned.
         published_as: the relation that the changes are sent as: itself, or one of its ancestors.
-        actions: what is sent.
+        actions: the sent actions.
         filters: for each row action that is sent, the row filters in `published_as`'s numbering; ()
             lets every row pass.
-        columns: attnums of `published_as` that are sent, in its order.
+        columns: the sent attnums of `published_as`, in its order.
     """
 
     relation: Relation
@@ -52,8 +52,9 @@ class PublishedRelation:
 
 @dataclass(frozen=True, slots=True)
 class TableToCopy:
-    """A relation that a subscriber has to have: its columns, for the copy its row filters, and what
-    is sent of its changes."""
+    """A relation that a subscriber must have: its columns, its row filters for the copy, and its
+    sent actions.
+    """
 
     relation: Relation
     columns: tuple[int, ...]
@@ -62,7 +63,7 @@ class TableToCopy:
 
 
 class PublicationSet:
-    """Some publications of a database, as its catalogs see them."""
+    """Some publications of a database, by its catalogs."""
 
     def __init__(self, catalog: Catalog, publications: Sequence[Publication]) -> None:
         self._catalog = catalog
@@ -71,13 +72,13 @@ class PublicationSet:
 
     @classmethod
     def of_names(cls, catalog: Catalog, names: Collection[str]) -> PublicationSet:
-        """Return the publications with these names that exist."""
+        """Return the existing publications among these names."""
         return cls(catalog, [p for p in list_publications(catalog) if p.name in names])
 
     # -- changes
 
     def changes_of(self, relation: Relation) -> PublishedRelation | None:
-        """Return how changes of a table are sent, or None if they are not.
+        """Return the way in which changes of a table are sent; None if they are not sent.
 
         Raises:
             FeatureNotSupported: the publications list different columns of it.
@@ -114,7 +115,9 @@ class PublicationSet:
     def _published_level(
         self, publication: Publication, relation: Relation, path: Sequence[Relation]
     ) -> int | None:
-        """0: published as itself; n: as its nth ancestor; None: not published."""
+        """Return 0 if a table is published as itself, n as its nth ancestor, None if it is not
+        published.
+        """
         via_root = publication.publish_via_partition_root
         if publication.all_tables:
             return len(path) if via_root else 0
@@ -131,14 +134,15 @@ class PublicationSet:
         return 0 if top or self._memberships.lists(publication, relation) else None
 
     def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
-        """Return a table's place in a publication, if it is listed by name."""
+        """Return a table's entry in a publication, if it is listed by name."""
         return self._memberships.membership(publication, relation)
 
     def _filters(
         self, publishers: Sequence[Publication], published_as: Relation
     ) -> dict[Action, tuple[nodes.Expr, ...]]:
-        """Return the filters of each action: of the publications that publish it; one without a
-        filter is all."""
+        """Return the filters of each action from the publications that publish it.  One publication
+        without a filter publishes all rows.
+        """
         result: dict[Action, tuple[nodes.Expr, ...]] = {}
         for action in _ROW_ACTIONS:
             publishing = [p for p in publishers if p.publishes(action.publish_option)]
@@ -153,7 +157,7 @@ class PublicationSet:
         return None if table is None else table.row_filter
 
     def _columns(self, publishers: Sequence[Publication], relation: Relation) -> tuple[int, ...]:
-        """Return the columns that are sent, about which all publications have to agree."""
+        """Return the sent columns, which must be the same in all publications."""
         every_column = published_columns(relation, None)
         lists = set()
         for publication in publishers:
@@ -166,7 +170,7 @@ class PublicationSet:
     # -- copies
 
     def tables_to_copy(self) -> list[TableToCopy]:
-        """Return the relations that a subscriber has to have, by name (fetch_table_list in
+        """Return the relations that a subscriber must have, by name (fetch_table_list in
         subscriptioncmds.c).
 
         Raises:
@@ -212,10 +216,11 @@ def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, .
 def applied_filters(
     relation: Relation, filters: Iterable[tuple[nodes.Expr, ...]]
 ) -> tuple[AppliedFilter, ...]:
-    """Return row filters of a relation as a subscriber keeps them, with the columns that they need.
+    """Return row filters of a relation in the form that a subscriber records, with the columns that
+    they use.
 
     Args:
-        filters: sets of filters, of each of which a row has to pass one; () lets every row pass.
+        filters: sets of filters; a row must satisfy one of each set; () lets every row pass.
     """
     sets = list(filters)
     if not all(sets):
@@ -234,7 +239,7 @@ def _applied(relation: Relation, row_filter: nodes.Expr) -> AppliedFilter:
 
 
 def different_column_lists(relation: Relation) -> FeatureNotSupported:
-    """Return the error for publications of one subscription that do not agree about columns."""
+    """Return the error for publications of one subscription that list different columns."""
     return FeatureNotSupported(
         f'cannot use different column lists for table "{relation.qualified_name}" in different'
         " publications"

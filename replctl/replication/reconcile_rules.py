@@ -1,4 +1,4 @@
-"""Which rows of a subscriber's table a reconcile may delete: those that are the subscription's.
+"""Decide which rows of a subscriber's table a reconcile may delete: those of the subscription.
 
 The rows that the publisher does not send are deleted only if the publications publish deletes, and:
 
@@ -7,7 +7,7 @@ The rows that the publisher does not send are deleted only if the publications p
 2. else those that pass any row filter that was applied since then, where one subscription feeds the
    partition tree, its origin is `any`, and the filters' columns are replicated without a change of
    type;
-3. else those that the statement says.
+3. else those that the statement specifies.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Scope:
 
     Attributes:
         filters: in the numbering of the subscriber's table; () if every row passes.
-        problem: why that cannot be told from the rows; None if it can.
+        problem: why the rows cannot be decided by their values; None if they can.
     """
 
     filters: tuple[nodes.Expr, ...] = ()
@@ -45,16 +45,16 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class RowOwnership:
-    """The known facts of the rows of a subscriber's table.
+    """The known ownership of the rows of a subscriber's table.
 
     Attributes:
-        publishes_delete: the publications publish deletes of it.
+        publishes_delete: the publications publish its deletes.
         is_own: every commit that changed rows since it was empty, copied or reconciled is the
             subscription's own, for this published table.
         has_other_feeds: another subscription writes into the partition tree, or this one writes
             rows of another published table into the same leaves.
         has_any_origin: the subscription takes changes of any origin.
-        scope: which rows pass a filter that was applied.
+        scope: the rows that pass an applied filter.
     """
 
     publishes_delete: bool
@@ -66,11 +66,11 @@ class RowOwnership:
 
 @dataclass(frozen=True, slots=True)
 class UnpublishedRows:
-    """How many rows of a table the publisher does not send.
+    """The number of rows of a table that the publisher does not send.
 
     Attributes:
-        in_scope: that pass a row filter; None if that cannot be told.
-        total: all.
+        in_scope: those that pass a row filter; None if unknown.
+        total: all of them.
     """
 
     in_scope: int | None
@@ -78,11 +78,10 @@ class UnpublishedRows:
 
 
 def deletion_of(ownership: RowOwnership, said: Deletion | None) -> Deletion | None:
-    """Return which rows a reconcile deletes; None: the statement has to say it.
+    """Return which rows a reconcile deletes; None if the statement must specify it.
 
     Args:
-        said: what the statement says, if anything.
-    """
+        said: the rule in the statement, if any."""
     if not ownership.publishes_delete:
         return Deletion.NONE
     if said is not None:
@@ -93,12 +92,12 @@ def deletion_of(ownership: RowOwnership, said: Deletion | None) -> Deletion | No
 
 
 def loses_too_many(deleted: int, total: int, percentage: int) -> bool:
-    """Return whether a reconcile that nobody has asked for deletes too many rows.
+    """Return whether an automatic reconcile would delete too many rows.
 
     Args:
-        deleted: that the publisher does not send.
-        total: that the subscriber's table has.
-        percentage: how many of these it may delete.
+        deleted: number of rows to delete.
+        total: number of rows in the subscriber's table.
+        percentage: the allowed percentage of deleted rows.
     """
     return deleted * 100 > total * percentage
 
@@ -106,10 +105,10 @@ def loses_too_many(deleted: int, total: int, percentage: int) -> bool:
 def owned_conditions(
     ownership: RowOwnership, said: Deletion | None = None
 ) -> tuple[nodes.Expr, ...] | None:
-    """Return the conditions of which a row satisfies one that a reconcile deletes if the publisher
-    does not send it; () for all rows, None for none.
+    """Return the conditions of rows that a reconcile deletes if the publisher does not send them;
+    () for all rows, None for none.
 
-    Where the statement has to say it and does not, the rows of the scope count, if it is known.
+    If the statement must specify it but does not, the rows of the scope count, if it is known.
 
     Args:
         said: as in `deletion_of`.
@@ -124,7 +123,7 @@ def owned_conditions(
 
 
 def undecided_reasons(ownership: RowOwnership) -> list[str]:
-    """Return why it cannot be told by a row's values whether it is the subscription's."""
+    """Return why a row's values do not show whether it belongs to the subscription."""
     reasons = []
     if ownership.has_other_feeds:
         reasons.append("Rows of other subscriptions or tables are written into it.")
@@ -141,9 +140,9 @@ def scope_of(
     """Return the rows of the subscriber's table that pass any of some row filters.
 
     Args:
-        filters: that were applied, and that are in force.
+        filters: the applied and the current ones.
         remote: the published table as it is sent.
-        columns: of the subscriber's table, by name.
+        columns: the columns of the subscriber's table, by name.
     """
     found = list(filters)
     if any(item.passes_every_row for item in found):

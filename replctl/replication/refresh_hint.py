@@ -1,5 +1,5 @@
-"""The statement that brings a table of a subscription back to its publisher's rows, as HINTs name
-it."""
+"""HINTs with the statement that makes a subscription's table equal to the publisher's rows
+again."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ def refresh_statement(
         becomes  ALTER SUBSCRIPTION s REFRESH TABLE public.t WITH (replace = true);
 
     Args:
-        option: of the statement, if it needs one.
-        is_off: the subscription is disabled, or is so by the error: the statement enables it.
+        option: an option of the statement, if it needs one.
+        is_off: the subscription is disabled, perhaps by the error, so that a second statement
+            enables it.
     """
     return _statement(subscription, [(schema, table)], option, is_off=is_off)
 
 
 def refresh_hint(subscription: Subscription, schema: str, table: str, option: str = "") -> str:
-    """As `refresh_statement`, for an error that stops a subscription."""
+    """Return `refresh_statement` for an error that stops a subscription."""
     is_off = _is_off(subscription)
     return refresh_statement(subscription.name, schema, table, option, is_off=is_off)
 
 
 def refresh_all_hint(subscription: Subscription, tables: Sequence[tuple[str, str]]) -> str:
-    """As `refresh_hint`, for several tables, by schema and name."""
+    """Return `refresh_hint` for several tables, by schema and name."""
     return _statement(subscription.name, tables, is_off=_is_off(subscription))
 
 
 def publication_refresh(subscription: Subscription, option: str = "") -> str:
-    """Return the statements after which a subscription that an error stops knows which tables are
-    published.
+    """Return the statements by which a stopped subscription reads the list of published tables
+    again.
 
     Args:
-        option: of the last statement, if it needs one.
+        option: an option of the last statement, if it needs one.
     """
     alter = f"ALTER SUBSCRIPTION {quote_identifier(subscription.name)}"
     enable = f"{alter} ENABLE; " if _is_off(subscription) else ""
@@ -49,7 +50,7 @@ def publication_refresh(subscription: Subscription, option: str = "") -> str:
 
 
 def unique_key_hint(subscription: Subscription, schema: str, table: str) -> str:
-    """Return what ends a fault of a published table that has rows with one key, or without one."""
+    """Return the hint for a published table with duplicate or missing keys."""
     refresh = refresh_hint(subscription, schema, table)
     return f"Give each row a key of its own at the publisher, then use {refresh}"
 
@@ -71,7 +72,8 @@ def _is_off(subscription: Subscription) -> bool:
 def offer_reconcile(
     error: PostgresError, subscription: Subscription, schema: str, table: str
 ) -> None:
-    """Let an error say that a table's reconcile ends it: by its HINT, and to who does it by
-    itself."""
+    """Add a HINT to an error that a reconcile of the table helps, and mark it for automatic
+    reconciles.
+    """
     error.hint = refresh_hint(subscription, schema, table)
     error.reconciles = ((schema, table),)

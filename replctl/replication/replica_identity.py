@@ -1,5 +1,5 @@
-"""Which columns identify a row: at the publisher for old rows, at the subscriber for rows to
-change.
+"""Find the columns that identify a row: for old rows at the publisher, for rows to change at the
+subscriber.
 
 PostgreSQL's documentation, section 31.1, and ALTER TABLE ... REPLICA IDENTITY.
 """
@@ -21,8 +21,9 @@ from replctl.replication.published_relation import PublicationSet, PublishedRela
 
 
 def identity_columns(relation: Relation) -> tuple[int, ...] | None:
-    """Attnums of a table's replica identity: () if it has none, None if it is the whole row
-    (FULL)."""
+    """Return the attnums of a table's replica identity: () if it has none, None if it is the whole
+    row (FULL).
+    """
     match relation.replica_identity:
         case "f":
             return None
@@ -37,8 +38,9 @@ def identity_columns(relation: Relation) -> tuple[int, ...] | None:
 
 
 def target_key(relation: Relation) -> tuple[int, ...]:
-    """Attnums by which a subscriber finds rows: its replica identity index or primary key, else ()
-    (GetRelationIdentityOrPK in relation.c)."""
+    """Return the attnums by which a subscriber finds rows: its replica identity index or primary
+    key, else () (GetRelationIdentityOrPK in relation.c).
+    """
     identity = identity_columns(relation) if relation.replica_identity in ("d", "i") else ()
     if identity:
         return identity
@@ -47,8 +49,8 @@ def target_key(relation: Relation) -> tuple[int, ...]:
 
 
 def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -> None:
-    """Check whether UPDATE or DELETE of a table may be carried out, given the publications that it
-    is in (CheckCmdReplicaIdentity in execReplication.c).
+    """Check that the publications of a table allow UPDATE or DELETE (CheckCmdReplicaIdentity in
+    execReplication.c).
 
     Args:
         command: update or delete.
@@ -91,11 +93,11 @@ def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -
 
 
 def check_sent_in_parts(catalog: Catalog, relation: Relation) -> None:
-    """Check whether an UPDATE that is decoded as DELETE and INSERT is published as PostgreSQL would
-    do it: that of a table without a key whose equal rows may get different values.
+    """Check that an UPDATE decoded as DELETE and INSERT is published as in PostgreSQL.  This
+    concerns tables without a key whose equal rows may get different values.
 
     Raises:
-        FeatureNotSupported: a publication sends some of INSERT, UPDATE and DELETE, and not others.
+        FeatureNotSupported: a publication sends only some of INSERT, UPDATE and DELETE.
     """
     for publication in list_publications(catalog):
         sent = {publication.publishes(action) for action in ("insert", "update", "delete")}
@@ -112,7 +114,7 @@ def check_sent_in_parts(catalog: Catalog, relation: Relation) -> None:
 def _filter_is_covered(
     publications: PublicationSet, published: PublishedRelation, identity: tuple[int, ...] | None
 ) -> bool:
-    """Return whether the row filter uses columns of the replica identity only."""
+    """Return whether the row filter only uses columns of the replica identity."""
     if identity is None:
         return True
     used = {
@@ -127,8 +129,9 @@ def _filter_is_covered(
 def _identity_is_covered(
     publications: PublicationSet, published: PublishedRelation, identity: tuple[int, ...] | None
 ) -> bool:
-    """Return whether the column list has all columns of the replica identity; FULL goes with no
-    list at all."""
+    """Return whether the column list has all columns of the replica identity.  FULL does not allow
+    a list.
+    """
     (publication,) = publications.publications
     membership = publications.membership(publication, published.published_as)
     if membership is None or membership.columns is None:
@@ -144,5 +147,5 @@ def _columns_of(expr: nodes.Expr) -> set[int]:
 
 
 def _names(relation: Relation, attnums: Collection[int]) -> set[str]:
-    """Return columns by name: a partition may number them otherwise than its root."""
+    """Return columns by name, because a partition may number them differently than its root."""
     return {column.name for column in relation.columns if column.attnum in attnums}

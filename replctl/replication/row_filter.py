@@ -38,16 +38,17 @@ def analyze_row_filter(
     now: datetime | None = None,
     analyze_query: AnalyzeQuery | None = None,
 ) -> nodes.Expr:
-    """Return the row filter that `WHERE (raw)` means for the relation in scope.
+    """Return the typed row filter of `WHERE (raw)` for the relation in scope.
 
     Args:
-        now: what literals like `today` stand for from now on.
-        analyze_query: analyses a subquery before it is refused; without it the refusal comes first.
+        now: the time by which literals such as `today` are evaluated once.
+        analyze_query: analyses a subquery before it is refused; without it, it is refused
+            immediately.
 
     Raises:
-        DatatypeMismatch: it is no boolean.
-        FeatureNotSupported: it contains what a row filter must not.
-        PostgresError: it is wrong in itself.
+        DatatypeMismatch: it is not a boolean.
+        FeatureNotSupported: a row filter must not contain it.
+        PostgresError: the expression is invalid.
     """
     analyzer = Analyzer(
         environment,
@@ -68,10 +69,10 @@ def analyze_row_filter(
 
 
 def check_row_filter(expr: nodes.Expr, environment: Environment) -> None:
-    """Is it simple enough: could a change be judged by it without any look at the catalog?
+    """Check that a row filter is simple enough to be evaluated without reading the catalog.
 
     Raises:
-        FeatureNotSupported: no, and why; it points at the first node that is not.
+        FeatureNotSupported: it is not; the error points at the first forbidden node.
     """
     for node in nodes.walk(expr):
         if isinstance(node, nodes.CaseWhen):
@@ -82,7 +83,7 @@ def check_row_filter(expr: nodes.Expr, environment: Environment) -> None:
 
 
 def _forbidden(node: nodes.Expr, environment: Environment) -> str | None:
-    """Why a node is not allowed, None if it is."""
+    """Return why a node is not allowed; None if it is."""
     operators: tuple[int, ...] = ()
     functions: tuple[int, ...] = ()
     match node:

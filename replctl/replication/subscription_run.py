@@ -11,17 +11,17 @@ from replctl.record import dataclass
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts, Subscriber
 
-#: Told of transactions that have been applied together, and of the rows that they have changed.
+#: Called with transactions that were applied together, and the rows that they changed.
 OnApplied: TypeAlias = Callable[[Sequence[RemoteTransaction], RowCounts], None]
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRun:
-    """A subscription with its two ends while it runs.
+    """A running subscription with its publisher and subscriber.
 
     Attributes:
-        on_progress: called with what is done, how much of it so far, and of how much.
-        on_applied: called with what is written: the rows of a copy without transactions.
+        on_progress: called with the current work, the amount done, and the total.
+        on_applied: called with written transactions; for the rows of a copy without transactions.
     """
 
     publisher: Publisher
@@ -39,12 +39,12 @@ class SubscriptionRun:
         )
 
     def log_range(self, from_lsn: int, to_lsn: int) -> LogRange:
-        """Return a range of the publisher's log, as the subscriber wants it now."""
+        """Return a range of the publisher's log with the subscriber's current requirements."""
         starts = self.subscriber.state.starts()
         publications, origin = self.subscription.publications, self.subscription.origin
         return LogRange(from_lsn, to_lsn, publications, starts, origin)
 
     def slot_name(self, relation: SubscriptionRelation) -> str:
-        """Return the name of the slot that a table has while it is synchronized."""
+        """Return the name of the slot of a table that is being synchronized."""
         identifier = self.subscriber.state.synchronization_id
         return self.subscription.table_slot_name(relation.relid, identifier)

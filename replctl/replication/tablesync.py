@@ -7,8 +7,8 @@ i  →  d  a snapshot of the publisher is fixed, and kept over a crash
    →  s  it is there
    →  r  the table belongs to the subscription's apply
 
-A slot of the table's own holds back what its copy and its changes need.  When a copy fails, apply
-goes on without the table.
+The table's own slot holds back the versions that its copy and its changes need.  If a copy fails,
+apply continues without the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from replctl.replication.subscription_run import SubscriptionRun
 
 
 def unsynchronized(subscriber: Subscriber) -> list[tuple[str, str]]:
-    """Return the tables, by (schema, name), that apply does not know yet."""
+    """Return the tables, by (schema, name), that are not handed over to apply yet."""
     relations = subscriber.state.relations()
     return [name for name, item in relations.items() if item.state is not RelState.READY]
 
@@ -41,12 +41,12 @@ def synchronize(
     run: SubscriptionRun,
     name: tuple[str, str],
 ) -> None:
-    """Bring a table to state f, from whatever state a crash has left it in, and then to the end of
-    the publisher's log.  Apply may go on meanwhile.
+    """Bring a table to state f, from any state left by a crash, and then to the end of the
+    publisher's log. Apply may continue meanwhile.
 
     Raises:
-        PostgresError: its rows cannot be copied, or changes of it cannot be applied; the next
-            attempt goes on from there, or begins again if nothing is written.
+        PostgresError: its rows cannot be copied, or its changes cannot be applied.  The next
+            attempt continues from there, or starts again if nothing is written.
     """
     relation = run.subscriber.state.relations().get(name)
     if relation is not None and not relation.state.is_copied:
@@ -64,13 +64,13 @@ def hand_over(
     run: SubscriptionRun,
     name: tuple[str, str],
 ) -> None:
-    """Make a synchronized table apply's: states s and r.  Apply stands still meanwhile.
+    """Hand a synchronized table over to apply: states s and r.  Apply pauses meanwhile.
 
     Raises:
-        PostgresError: changes of it cannot be applied; it stays in state f.
+        PostgresError: its changes cannot be applied; it stays in state f.
     """
     relation = run.subscriber.state.relations().get(name)
-    if relation is None:  # a refresh has taken it out of the subscription
+    if relation is None:  # a refresh has removed it from the subscription
         return
     if relation.state is RelState.FINISHEDCOPY:
         table = run.of_table(relation)
@@ -86,7 +86,7 @@ def hand_over(
 
 
 def drop_slot(publisher: Publisher, name: str) -> bool:
-    """Drop the slot of a table, if it is there; whether it was."""
+    """Drop the slot of a table if it exists, and return whether it did."""
     try:
         publisher.slots.drop(name)
     except UndefinedObject:
@@ -99,8 +99,9 @@ def _copy(
     name: tuple[str, str],
     relation: SubscriptionRelation,
 ) -> RowCounts:
-    """Copy a table; if what its snapshot reads is gone meanwhile, once more from a newer one: what
-    is written of it is undone."""
+    """Copy a table.  If the versions of its snapshot are gone, undo the copy and start again with a
+    new snapshot.
+    """
     begun = _begun_copy(run, name, relation)
     try:
         return _copy_begun(run, name, begun)
@@ -120,11 +121,11 @@ def _begun_copy(
     name: tuple[str, str],
     relation: SubscriptionRelation,
 ) -> SubscriptionRelation:
-    """Return the table in state d: with the snapshot that a crash has left, or a new one."""
+    """Return the table in state d, with the snapshot left by a crash, or a new one."""
     if relation.snapshot is not None:
         return relation
     slot_name = run.slot_name(relation)
-    drop_slot(run.publisher, slot_name)  # of an attempt before
+    drop_slot(run.publisher, slot_name)  # of an earlier attempt
     run.publisher.slots.create(
         slot_name,
         two_phase=False,
@@ -149,7 +150,9 @@ def _copy_begun(
         _check_slot(run.publisher, slot_name)
         remote, rows = run.publisher.tables.copy(publications, *name, snapshot)
         return run.subscriber.copies.write(relation, remote, rows)
-    except ConnectionFailure:  # a Spark server may still write: the same copy again, which is seen
+    except (
+        ConnectionFailure
+    ):  # a Spark server may still write: repeat the same copy, which is recognised
         raise
     except PostgresError:
         run.subscriber.copies.give_up(relation)
@@ -159,8 +162,9 @@ def _copy_begun(
 
 
 def _check_slot(publisher: Publisher, name: str) -> None:
-    """Check whether what the slot of a table holds back is still there; without a slot nobody
-    knows."""
+    """Check that the versions held back by a table's slot still exist.  Without a slot this is
+    unknown.
+    """
     try:
         publisher.slots.position(name)
     except UndefinedObject:

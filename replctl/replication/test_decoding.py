@@ -27,12 +27,12 @@ from replctl.replication.update_transformation import Action
 from replctl.types import text
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
-#: Types whose values are shown as they are.
+#: Types whose values are shown without quotes.
 _BARE = frozenset(["int2", "int4", "int8", "oid", "float4", "float8", "numeric"])
 _BITS = frozenset(["bit", "varbit"])
 
-#: Options, with what they are if they are not given.  Nothing is ever rewritten or streamed here,
-#: so that the last two change nothing.
+#: Options with their defaults.  replctl never rewrites or streams, so that the last two have no
+#: effect.
 _OPTIONS = {
     "include-xids": True,
     "include-timestamp": False,
@@ -59,10 +59,10 @@ class TestDecoding:
 
     @classmethod
     def started(cls, options: Sequence[tuple[str, str]]) -> TestDecoding:
-        """Return the plugin as a slot's reader asks for it (pg_decode_startup).
+        """Return the plugin for the options of a slot's reader (pg_decode_startup).
 
         Raises:
-            InvalidParameterValue: an option is unknown, or its value is no boolean.
+            InvalidParameterValue: an option is unknown, or its value is not a boolean.
         """
         chosen = dict(_OPTIONS)
         for name, value in options:
@@ -135,7 +135,7 @@ _WORDS = {Action.INSERT: "INSERT", Action.UPDATE: "UPDATE", Action.DELETE: "DELE
 
 
 def _key(columns: Sequence[DecodedColumn], values: Values) -> str:
-    """Return an old row, without what is NULL in it."""
+    """Return an old row without its NULLs."""
     pairs = zip(columns, values, strict=True)
     return "".join(_shown(column, value) for column, value in pairs if value is not None)
 

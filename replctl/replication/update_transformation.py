@@ -18,7 +18,7 @@ class Action(Enum):
 
     @property
     def publish_option(self) -> str:
-        """Its name in a publication's parameter `publish`."""
+        """Return the name in a publication's parameter `publish`."""
         return self.name.lower()
 
 

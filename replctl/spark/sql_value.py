@@ -46,7 +46,7 @@ def check_lambda(body: str) -> None:
     """Refuse a lambda whose body calls a function of Python.
 
     Raises:
-        FeatureNotSupported: the body does. """
+        FeatureNotSupported: the body does."""
     if runs_in_python(body):
         raise FeatureNotSupported("functions of Python inside a lambda are not supported")
 

@@ -323,8 +323,9 @@ def keywords() -> dict[str, tuple[str, bool]]:
 
 
 class _Named(Mapping[str, tuple[_T, ...]]):
-    """The rows of files by name; what a row says is made of it when its name is asked for, since a
-    short command asks for few of thousands."""
+    """The rows of files by name.  A row is parsed when its name is looked up, since a short command
+    needs few of thousands.
+    """
 
     def __init__(
         self, sources: Sequence[str], name: str, make: Callable[[dict[str, str]], _T]

@@ -129,7 +129,7 @@ def utc_offset(seconds_east: int) -> str:
 
 
 def time(value: int, typmod: int, explicit: bool = False) -> int:
-    """(43200700000, 0) -> 43201000000: microseconds, rounded to so many digits."""
+    """(43200700000, 0) -> 43201000000: microseconds, rounded to `typmod` digits."""
     return round_microseconds(value, typmod)
 
 
@@ -140,7 +140,7 @@ def timetz(value: TimeTz, typmod: int, explicit: bool = False) -> TimeTz:
 
 
 def round_microseconds(value: int, digits: int) -> int:
-    """(1555000, 2) -> 1560000: half away from zero, to so many digits of a second."""
+    """(1555000, 2) -> 1560000: half away from zero, to `digits` digits of a second."""
     step = _ROUNDING_STEPS[digits]
     if value < 0:
         return -((-value + step // 2) // step * step)

@@ -33,7 +33,8 @@ _ARRAY, _OBJECT = 0x4000000040000000, 0x2000000020000000  # JB_FARRAY, JB_FOBJEC
 
 
 def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
-    """Of types (int4,) and values (`1`,) the 64-bit hash of a row's partition key, NULLs left out.
+    """Return the 64-bit hash of a row's partition key, such as types (int4,) and values (`1`,),
+    without NULLs.
 
     Args:
         values: canonical texts.

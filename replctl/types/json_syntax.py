@@ -23,7 +23,7 @@ _HEX = re.compile(r"[0-9a-fA-F]{0,4}")
 def check_json(
     text: str, decodes: bool, check_number: Callable[[str], object] | None = None
 ) -> None:
-    """Nothing for `{"a": [1, true]}`.
+    """Check the syntax of JSON; `{"a": [1, true]}` is valid.
 
     Args:
         decodes: escapes must stand for characters, as they must in jsonb.

@@ -201,7 +201,7 @@ def quote(text: str) -> str:
 
 
 def check(node: Node, in_filter: bool = False, in_subscript: bool = False) -> None:
-    """Nothing for `$[last]?(@ > 1)`.
+    """Check the use of `@` and `last`; `$[last]?(@ > 1)` is valid.
 
     Args:
         in_filter: is there an item that `@` is?

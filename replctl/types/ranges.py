@@ -62,7 +62,7 @@ class Subtype:
 
 
 def range_in(text: str, subtype: Subtype, now: datetime | None) -> Range | None:
-    """Of `(1,4]` and int4 it is [2, 5).
+    """Parse a range: `(1,4]` and int4 give [2, 5).
 
     Raises:
         InvalidTextRepresentation: `text` is no range; the subtype's input may raise other errors.

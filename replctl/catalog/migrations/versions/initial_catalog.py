@@ -1,10 +1,9 @@
 """Make the whole catalog.
 
 Until the first release there is one revision, and it makes what schema.py and
-state_schema.py have.  Whoever changes them changes `schema.REVISION`, too: a catalog of another
-revision is refused, not upgraded.
-The first release replaces this file by generated statements, and later revisions follow those
-(catalog/revision.py upgrades).
+state_schema.py have.  A change of these files must also change `schema.REVISION`: a catalog of
+another revision is refused, not upgraded. The first release replaces this file by generated
+statements, and later revisions follow those (catalog/revision.py upgrades).
 """
 
 from alembic import op
