@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from textwrap import fill
 
 _ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
@@ -29,6 +30,8 @@ from replctl.catalog import schema_table  # noqa: E402
 from replctl.functions.system_views import _EMPTY, _VIEWS  # noqa: E402
 from replctl.psql import help as psql_help  # noqa: E402
 from replctl.psql.main import _run  # noqa: E402
+from replctl.query import standard  # noqa: E402
+from replctl.query.view_catalog import _CATALOGS  # noqa: E402
 from replctl.types import builtin  # noqa: E402
 from replctl.types.guc import Setting, settings  # noqa: E402
 from replctl.types.guc_rule import OBEYED, SUPPORTED  # noqa: E402
@@ -186,14 +189,19 @@ def views() -> list[str]:
         lines += [f"### {name}", "", *_table("column", "type")]
         lines += [_row(f"`{column}`", type_) for column, type_ in known[name].columns]
         lines.append("")
-    has = [name for name in known if name in _VIEWS or name in schema_table.metadata.tables]
+    served = {*_VIEWS, *_CATALOGS, *schema_table.metadata.tables}
+    has = [name for name in known if name in served]
     empty = [name for name in known if name in _EMPTY and name not in has]
     for title, said, names in (
         ("Other catalogs and views", "These have rows.", set(has) - {*_REPLICATION}),
         ("Always empty", "replctl has no objects of these kinds.", set(empty)),
+        (
+            "information_schema",
+            "These are in the schema of that name.",
+            {*standard._VIEWS, *standard._EMPTY},
+        ),
     ):
-        shown = ", ".join(f"`{name}`" for name in sorted(names))
-        lines += [f"## {title}", "", said, "", f"{shown}.", ""]
+        lines += [f"## {title}", "", said, "", *_fenced(fill(" ".join(sorted(names)), 100))]
     return [*lines, 'All others are refused: `catalog "pg_locks" is not supported`.']
 
 

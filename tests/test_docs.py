@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from replctl.errors import FeatureNotSupported
+from replctl.execute import execute
 from replctl.parser.parse import parse
+from replctl.psql.help import OPTIONS
+from replctl.session import Session
+from replctl.types.builtin import system_relations
 
 _ROOT = Path(__file__).parent.parent
 _DOCS = _ROOT / "docs"
@@ -83,3 +88,25 @@ def test_commands_of_a_page_have_the_options_that_it_names(page: Path) -> None:
         if name in known:
             wrong += [f"{name} {o}" for o in _OPTION.findall(rest) if o not in known[name]]
     assert wrong == []
+
+
+def test_views_of_the_page_can_be_read(session: Session) -> None:
+    """All others are refused."""
+    page = (_DOCS / "reference" / "views.md").read_text("utf-8")
+    listed = {*re.findall(r"^### (\w+)$", page, re.MULTILINE)}
+    catalog, information = page.split("## information_schema")
+    listed |= {
+        *re.findall(r"\bpg_\w+", "".join(re.findall(r"```text\n(.*?)```", catalog, re.DOTALL)))
+    }
+    for name in [*listed, *information.split("```")[1].split()[1:]]:
+        schema = "pg_catalog" if name in listed else "information_schema"
+        assert list(execute(session, f"SELECT * FROM {schema}.{name} LIMIT 1")), name
+    for name in system_relations().keys() - listed:
+        with pytest.raises(FeatureNotSupported):
+            list(execute(session, f"SELECT * FROM pg_catalog.{name}"))
+
+
+def test_each_command_of_the_help_is_on_the_page() -> None:
+    commands = set(re.findall(r"^  replctl ([a-z]+)", OPTIONS, re.MULTILINE))
+    assert commands >= {"sync", "dump"}
+    assert {name.split()[0] for name in _help()} == commands
