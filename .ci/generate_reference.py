@@ -10,18 +10,18 @@ Args:
 from __future__ import annotations
 
 import ast
-import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from textwrap import fill
+from typing import Any
+from unittest.mock import patch
+
+import typer
 
 _ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
-os.environ["COLUMNS"] = "80"  # the width in which help is printed
 
 from test_hint_list import HINTS, PLACES, POSTGRESQL  # noqa: E402
 
@@ -83,11 +83,51 @@ def _table(*names: str) -> list[str]:
     return [_row(*names), "|" + "---|" * len(names)]
 
 
-def _command_help(name: str) -> str:
-    output = StringIO()
-    with redirect_stdout(output):
-        assert _run([*name.split(), "--help"]) == 0
-    return output.getvalue()
+def _command(name: str) -> Any:
+    """Return the click command that `replctl NAME` runs."""
+    apps = list[typer.Typer]()
+
+    def keep(app: typer.Typer, *_: Any, **__: Any) -> None:
+        apps.append(app)
+
+    with patch.object(typer.Typer, "__call__", keep):
+        _run([*name.split(), "--help"])
+    command: Any = typer.main.get_command(apps[0])
+    for part in name.split()[1:]:
+        command = command.commands[part]
+    return command
+
+
+def _argument(parameter: Any) -> str:
+    """Return an argument of a command as its usage line has it: `[TABLE]...`, `DIRECTORY`."""
+    return str(parameter.metavar or parameter.name.upper())
+
+
+def _option(parameter: Any) -> str:
+    """Return a row of the table of options."""
+    names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+    if not parameter.is_flag:
+        value = parameter.metavar or parameter.opts[0].lstrip("-").upper()
+        names += f" `{value}`" + (" ..." if parameter.multiple else "")
+    default = "" if parameter.is_flag or parameter.default in (None, "") else parameter.default
+    if isinstance(default, float):
+        default = f"{default:g}"
+    return _row(names, "required" if parameter.required else f"{default}", parameter.help or "")
+
+
+def _command_help(name: str) -> list[str]:
+    """Return the section of a command: what it does, its usage, its options."""
+    command = _command(name)
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    usage = " ".join(["replctl", name, "[OPTION]...", *map(_argument, arguments)])
+    lines = [f"## replctl {name}", "", command.help, "", *_fenced(usage)]
+    if arguments:
+        lines += _table("argument", "meaning")
+        lines += [_row(f"`{_argument(p).strip('[].')}`", p.help or "") for p in arguments]
+        lines.append("")
+    lines += _table("option", "default", "meaning")
+    lines += [_option(p) for p in command.params if p.param_type_name == "option"]
+    return [*lines, ""]
 
 
 def commands() -> list[str]:
@@ -98,7 +138,7 @@ def commands() -> list[str]:
     )
     lines += ["## replctl", "", *_fenced(psql_help.OPTIONS)]
     for name, more in _COMMANDS.items():
-        lines += [f"## replctl {name}", "", *_fenced(_command_help(name))]
+        lines += _command_help(name)
         lines += [more, ""] if more else []
     return lines
 
