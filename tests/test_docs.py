@@ -110,3 +110,23 @@ def test_each_command_of_the_help_is_on_the_page() -> None:
     commands = set(re.findall(r"^  replctl ([a-z]+)", OPTIONS, re.MULTILINE))
     assert commands >= {"sync", "dump"}
     assert {name.split()[0] for name in _help()} == commands
+
+
+def _keys(path: Path) -> set[str]:
+    """Return the keys of the documents that a module prints as JSON."""
+    tree = ast.parse(path.read_text("utf-8"))
+    functions = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)]
+    printing = [f for f in functions if f.name.endswith("fields") or f.name == "_status"]
+    dicts = [d for f in printing for d in ast.walk(f) if isinstance(d, ast.Dict)]
+    keys = [key for found in dicts for key in found.keys if isinstance(key, ast.Constant)]
+    return {str(key.value) for key in keys}
+
+
+@pytest.mark.parametrize(
+    "module", ["sync_report", "explain_output", "status_output", "verify_output", "spark"]
+)
+def test_keys_of_json_are_on_the_page(module: str) -> None:
+    page = (_DOCS / "reference" / "json.md").read_text("utf-8")
+    keys = _keys(_ROOT / "replctl" / "psql" / f"{module}.py")
+    assert len(keys) > 5
+    assert {key for key in keys if f"`{key}`" not in page} == set()
