@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select, update
@@ -21,6 +21,7 @@ from replctl.errors import (
     NumericValueOutOfRange,
     ObjectNotInPrerequisiteState,
     SequenceGeneratorLimitExceeded,
+    TransactionInProgress,
     WrongObjectType,
 )
 from replctl.expr import nodes
@@ -42,6 +43,8 @@ class Sequence:
     Attributes:
         owner_relid, owner_attnum: the column that it is dropped with; 0 for none.
         ownership: a(uto), for serial columns and OWNED BY, or i(nternal), for identity columns.
+        node: the number of its state, as a relation's filenode: ALTER SEQUENCE gives it another
+            one, which ROLLBACK takes back.
     """
 
     relid: int
@@ -55,23 +58,34 @@ class Sequence:
     owner_relid: int = 0
     owner_attnum: int = 0
     ownership: Literal["", "a", "i"] = ""
+    node: int = 0
 
 
 def insert_sequence(catalog: Catalog, sequence: Sequence, state: State) -> None:
     """Add a sequence with its state; its relation is there already."""
+    sequence = replace(sequence, node=sequence.relid)
     catalog.insert(schema.pg_sequence, seqrelid=sequence.relid, **_values_of(sequence))
-    last_value, is_called = state
-    catalog.connection.execute(
-        insert(state_schema.sequence_state).values(
-            relid=sequence.relid, last_value=last_value, is_called=is_called
-        )
-    )
+    _insert_state(catalog.connection, sequence.node, state)
 
 
 def update_sequence(catalog: Catalog, sequence: Sequence) -> None:
     """Put how a sequence counts, and whose it is, in the place of what that was."""
     table = schema.pg_sequence
     catalog.update(table, table.c.seqrelid == sequence.relid, **_values_of(sequence))
+
+
+def rewrite_sequence(catalog: Catalog, sequence: Sequence, state: State) -> Sequence:
+    """Return a sequence with another state, which ROLLBACK takes back (AlterSequence)."""
+    sequence = replace(sequence, node=catalog.new_oid())
+    _insert_state(catalog.connection, sequence.node, state)
+    update_sequence(catalog, sequence)
+    return sequence
+
+
+def _insert_state(connection: Connection, node: int, state: State) -> None:
+    last_value, is_called = state
+    table = state_schema.sequence_state
+    connection.execute(insert(table).values(node=node, last_value=last_value, is_called=is_called))
 
 
 def _values_of(sequence: Sequence) -> dict[str, object]:
@@ -86,6 +100,7 @@ def _values_of(sequence: Sequence) -> dict[str, object]:
         "ownerrelid": sequence.owner_relid,
         "ownerattnum": sequence.owner_attnum,
         "ownership": sequence.ownership,
+        "node": sequence.node,
     }
 
 
@@ -179,32 +194,39 @@ def taken_by_calls(
 
 
 def delete_sequence(catalog: Catalog, relid: int) -> None:
-    """Remove what makes a relation a sequence.  Its state, which has no versions, stays for
-    ROLLBACK, until VACUUM (`trim_states`)."""
+    """Remove what makes a relation a sequence.  Its state stays for ROLLBACK, until VACUUM
+    (`trim_states`)."""
     catalog.delete(schema.pg_sequence, schema.pg_sequence.c.seqrelid == relid)
 
 
 def trim_states(connection: Connection) -> None:
     """Remove the states of sequences that nobody can see any more."""
     state, table = state_schema.sequence_state, schema.pg_sequence
-    is_there = exists().where(table.c.seqrelid == state.c.relid)
+    is_there = exists().where(table.c.node == state.c.node)
     connection.execute(delete(state).where(~is_there))
 
 
-def restart_sequence(catalog: Catalog, sequence: Sequence) -> None:
-    """Let a sequence begin again (TRUNCATE ... RESTART IDENTITY)."""
-    put_state(catalog.connection, sequence.relid, sequence.start, is_called=False)
+def restart_sequence(catalog: Catalog, sequence: Sequence, *, in_block: bool) -> None:
+    """Let a sequence begin again (TRUNCATE ... RESTART IDENTITY).
+
+    Args:
+        in_block: ROLLBACK takes it back.
+    """
+    if in_block:
+        rewrite_sequence(catalog, sequence, (sequence.start, False))
+    else:
+        _put_state(catalog.connection, sequence.node, sequence.start, is_called=False)
 
 
 def last_value(catalog: Catalog, relid: int) -> int | None:
     """Return the value that a sequence has given last; None if it has given none yet."""
-    value, is_called = _state(catalog.connection, relid)
+    value, is_called = sequence_state(catalog, relid)
     return value if is_called else None
 
 
 def sequence_state(catalog: Catalog, relid: int) -> State:
     """Return the row of a sequence's relation: its value, and whether that was given already."""
-    return _state(catalog.connection, relid)
+    return _state(catalog.connection, _sequence(catalog, relid)[1].node)
 
 
 def _select(catalog: Catalog, *where: ColumnElement[bool]) -> list[Sequence]:
@@ -222,6 +244,7 @@ def _select(catalog: Catalog, *where: ColumnElement[bool]) -> list[Sequence]:
             int(row.ownerrelid),
             int(row.ownerattnum),
             row.ownership,
+            int(row.node),
         )
         for row in catalog.select(table, *where, order_by=[table.c.seqrelid])
     ]
@@ -232,10 +255,12 @@ class _Portion:
     """Values that a query has taken from a sequence in advance.
 
     Attributes:
+        node: that of the sequence.
         values: all of them; the last one is the sequence's last value.
         given: the number of values that were given.
     """
 
+    node: int
     values: range
     given: int = 0
 
@@ -244,21 +269,42 @@ class _Portion:
         return self.given == len(self.values)
 
 
-def _next_values(catalog: Catalog, connection: Connection, relid: int, count: int) -> range:
-    relation, sequence = _sequence(catalog, relid)
-    return values_after(sequence, relation.name, *_state(connection, relid), count)
+def _taken(
+    catalog: Catalog, connection: Connection, relid: int, count: int, *, or_fewer: bool = False
+) -> range:
+    """Take the next values of a sequence.
 
-
-def _at_most(catalog: Catalog, connection: Connection, relid: int, count: int) -> range:
-    """Return `count` of the next values, or fewer near the end of the sequence; at least one."""
+    Args:
+        connection: a transaction that writes.
+        or_fewer: near its end as many as it has, at least one.
+    """
     relation, sequence = _sequence(catalog, relid)
-    state = _state(connection, relid)
-    while count > 1:
-        values = _values_after(sequence, *state, count)
-        if values is not None:
-            return values
+    _check_unchanged(catalog, connection, sequence)
+    state = _state(connection, sequence.node)
+    while or_fewer and count > 1 and _values_after(sequence, *state, count) is None:
         count //= 2
-    return values_after(sequence, relation.name, *state, 1)
+    values = values_after(sequence, relation.name, *state, count)
+    if values:
+        _put_state(connection, sequence.node, values[-1], is_called=True)
+    return values
+
+
+def _check_unchanged(catalog: Catalog, connection: Connection, sequence: Sequence) -> None:
+    """Check that no transaction that `catalog` does not see has given a sequence another state.
+
+    Raises:
+        TransactionInProgress: one has.
+    """
+    table = schema.pg_sequence
+    query = select(table.c.xmin).where(
+        table.c.dbid == catalog.database_oid,
+        table.c.seqrelid == sequence.relid,
+        table.c.node != sequence.node,
+        table.c.xmax == 0,
+        table.c.xmin.not_in(catalog.xids.all),
+    )
+    if others := set(connection.execute(query).scalars()):
+        raise TransactionInProgress(others)
 
 
 def values_after(
@@ -320,8 +366,8 @@ class SequenceValues:
             yield
         finally:
             portions, self._portions = self._portions, None
-            for relid, portion in portions.items():
-                self._give_back(relid, portion)
+            for portion in portions.values():
+                self._give_back(portion)
 
     def take(self, catalog: Catalog, relid: int, count: int = 1) -> range:
         """Return the next values of a sequence.
@@ -330,7 +376,8 @@ class SequenceValues:
             catalog: what the session sees.
 
         Raises:
-            SequenceGeneratorLimitExceeded: it does not have enough values left (2200H).
+            SequenceGeneratorLimitExceeded: it has not so many left (2200H).
+            TransactionInProgress: another transaction alters it.
             WrongObjectType: it is no sequence (42809).
         """
         if self._portions is not None and count == 1:
@@ -338,9 +385,7 @@ class SequenceValues:
         else:
             self._end_portion(relid)
             with self.cluster.begin(write=True) as connection:
-                values = _next_values(catalog, connection, relid, count)
-                if values:
-                    put_state(connection, relid, values[-1], is_called=True)
+                values = _taken(catalog, connection, relid, count)
         if values:
             self._current[relid] = values[-1]
             self._last = relid
@@ -352,8 +397,8 @@ class SequenceValues:
         if portion is None or portion.is_used_up:
             wanted = 1 if portion is None else min(2 * len(portion.values), _PORTION)
             with self.cluster.begin(write=True) as connection:
-                portion = _Portion(_at_most(catalog, connection, relid, wanted))
-                put_state(connection, relid, portion.values[-1], is_called=True)
+                values = _taken(catalog, connection, relid, wanted, or_fewer=True)
+            portion = _Portion(_sequence(catalog, relid)[1].node, values)
             portions[relid] = portion
         portion.given += 1
         return portion.values[portion.given - 1 : portion.given]
@@ -361,13 +406,13 @@ class SequenceValues:
     def _end_portion(self, relid: int) -> None:
         portion = (self._portions or {}).pop(relid, None)
         if portion is not None:
-            self._give_back(relid, portion)
+            self._give_back(portion)
 
-    def _give_back(self, relid: int, portion: _Portion) -> None:
+    def _give_back(self, portion: _Portion) -> None:
         if portion.is_used_up:
             return
         state = state_schema.sequence_state
-        of_portion = (state.c.relid == relid, state.c.last_value == portion.values[-1])
+        of_portion = (state.c.node == portion.node, state.c.last_value == portion.values[-1])
         given = portion.values[portion.given - 1]
         with self.cluster.begin(write=True) as connection:
             connection.execute(update(state).where(*of_portion).values(last_value=given))
@@ -377,7 +422,7 @@ class SequenceValues:
         sequence = get_sequence(catalog, relid)
         assert sequence is not None
         last = sequence.start + sequence.increment * (count - 1)
-        put_state(catalog.connection, relid, last, is_called=True)
+        _put_state(catalog.connection, sequence.node, last, is_called=True)
         self._current[relid] = last
         self._last = relid
 
@@ -387,8 +432,9 @@ class SequenceValues:
         Raises:
             SequenceGeneratorLimitExceeded, WrongObjectType: as `take`.
         """
+        relation, sequence = _sequence(catalog, relid)
         with self.cluster.begin(write=False) as connection:
-            return _next_values(catalog, connection, relid, count)
+            return values_after(sequence, relation.name, *_state(connection, sequence.node), count)
 
     def current(self, catalog: Catalog, relid: int) -> int:
         """Return the value that this session has taken last from a sequence (currval).
@@ -404,15 +450,16 @@ class SequenceValues:
             )
         return self._current[relid]
 
-    def last(self, catalog: Catalog) -> int:
-        """Return the value that this session has taken last from any sequence (lastval).
+    def last(self, catalog: Catalog) -> tuple[int, int]:
+        """Return the sequence that this session has taken a value from last, and the value
+        (lastval).
 
         Raises:
             ObjectNotInPrerequisiteState: it has taken none, or the sequence is gone (55000).
         """
         if self._last not in self._current or get_sequence(catalog, self._last) is None:
             raise ObjectNotInPrerequisiteState("lastval is not yet defined in this session")
-        return self._current[self._last]
+        return self._last, self._current[self._last]
 
     def put(self, catalog: Catalog, relid: int, value: int, *, is_called: bool = True) -> int:
         """Set how far a sequence has come (setval); `value`.
@@ -429,7 +476,8 @@ class SequenceValues:
             )
         self._end_portion(relid)
         with self.cluster.begin(write=True) as connection:
-            put_state(connection, relid, value, is_called=is_called)
+            _check_unchanged(catalog, connection, sequence)
+            _put_state(connection, sequence.node, value, is_called=is_called)
         if is_called:
             self._current[relid] = value
         return value
@@ -463,15 +511,15 @@ def _values_after(sequence: Sequence, last_value: int, is_called: bool, count: i
     return None
 
 
-def _state(connection: Connection, relid: int) -> tuple[int, bool]:
+def _state(connection: Connection, node: int) -> State:
     state = state_schema.sequence_state
-    row = connection.execute(select(state).where(state.c.relid == relid)).one()
+    row = connection.execute(select(state).where(state.c.node == node)).one()
     return int(row.last_value), bool(row.is_called)
 
 
-def put_state(connection: Connection, relid: int, value: int, *, is_called: bool) -> None:
+def _put_state(connection: Connection, node: int, value: int, *, is_called: bool) -> None:
     """Let a sequence continue elsewhere, at once and for all sessions."""
     state = state_schema.sequence_state
     connection.execute(
-        update(state).where(state.c.relid == relid).values(last_value=value, is_called=is_called)
+        update(state).where(state.c.node == node).values(last_value=value, is_called=is_called)
     )

@@ -17,7 +17,7 @@ from replctl.catalog.schema_table import boolean, integer, oid, text, versioned
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file or state_schema.py (date, then a letter): programs of another revision then refuse the
 #: catalog.
-REVISION = "20261127i"
+REVISION = "20261127j"
 
 pg_authid = versioned(
     "pg_authid",
@@ -178,7 +178,8 @@ Index("pg_constraint_contypid_index", pg_constraint.c.contypid)
 Index("pg_constraint_confrelid_index", pg_constraint.c.confrelid)
 
 
-#: The last columns are the rows of pg_depend that concern the sequence (pg_sequence.py).
+#: The last columns are the rows of pg_depend that concern the sequence, and its filenode
+#: (pg_sequence.py).
 pg_sequence = versioned(
     "pg_sequence",
     oid("seqrelid"),
@@ -192,6 +193,7 @@ pg_sequence = versioned(
     oid("ownerrelid"),
     integer("ownerattnum"),
     text("ownership", default=""),
+    oid("node"),
     key=("seqrelid",),
 )
 Index("pg_sequence_ownerrelid_index", pg_sequence.c.ownerrelid)

@@ -220,11 +220,11 @@ temporary_namespace = Table(
     text("owner"),
 )
 
-#: How far sequences have come: no transaction takes that back.
+#: How far sequences have come (pg_sequence.node): no transaction takes that back.
 sequence_state = Table(
     "sequence_state",
     metadata,
-    Column("relid", Integer, primary_key=True, autoincrement=False),
+    Column("node", Integer, primary_key=True, autoincrement=False),
     integer("last_value"),
     boolean("is_called"),
 )

@@ -14,7 +14,7 @@ from replctl.catalog.pg_sequence import (
     State,
     get_sequence,
     insert_sequence,
-    put_state,
+    rewrite_sequence,
     sequence_state,
     update_sequence,
 )
@@ -306,18 +306,11 @@ def change_sequence(
 
     Raises:
         PostgresError: what is wrong with the options.
-        FeatureNotSupported: it is to restart in a block, which could not take that back.
     """
     state = sequence_state(ddl.catalog, sequence.relid)
     changed, last = with_options(sequence, state, options, is_identity=is_identity)
-    if last != state:
-        if ddl.session.block is not None:
-            raise FeatureNotSupported(
-                "RESTART of a sequence in a transaction block is not supported"
-            )
-        value, is_called = last
-        put_state(ddl.catalog.connection, sequence.relid, value, is_called=is_called)
-    update_sequence(ddl.catalog, changed)
+    if any(option.name != "owned_by" for option in options):
+        return rewrite_sequence(ddl.catalog, changed, last)
     return changed
 
 

@@ -122,6 +122,12 @@ def _nextval(context: FunctionContext, relid: int) -> int:
     return context.sequences.take(context.catalog, relid)[0]
 
 
+def _lastval(context: FunctionContext) -> int:
+    relid, value = context.sequences.last(context.catalog)
+    context.environment.privileges.check_sequence(relid, "rU")
+    return value
+
+
 def _setval(context: FunctionContext, relid: int, value: int, is_called: int = 1) -> int:
     context.environment.privileges.check_sequence(relid, "w")
     _check_writable(context, "setval()")
@@ -215,7 +221,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "pg_table_is_visible": _table_is_visible,
     "nextval_oid": _nextval,
     "currval_oid": _currval,
-    "lastval": lambda context: context.sequences.last(context.catalog),
+    "lastval": _lastval,
     "setval_oid": _setval,
     "setval3_oid": _setval,
     "pg_get_serial_sequence": _serial_sequence,

@@ -8,9 +8,9 @@ from dataclasses import replace
 from replctl import spark
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
-from replctl.catalog.pg_sequence import owned_sequences, restart_sequence, sequence_state
+from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
 from replctl.catalog.transaction import Catalog
-from replctl.errors import FeatureNotSupported, WrongObjectType
+from replctl.errors import WrongObjectType
 from replctl.lake.delta_rules import append_only_error
 from replctl.lake.table_write import writing
 from replctl.lake.truncation import check_truncatable, referencing
@@ -42,8 +42,6 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
             relations = _with_referencing(session, catalog, relations)
         else:
             check_truncatable(catalog, relations)
-        if statement.restart_identity and session.block is not None:
-            _check_not_begun(catalog, relations)
     empty(session, relations.values(), statement)
     if statement.restart_identity:
         _restart_sequences(session, relations)
@@ -79,22 +77,12 @@ def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
     return modified_relation(analyzer, name)
 
 
-def _check_not_begun(catalog: Catalog, relids: Collection[int]) -> None:
-    """Refuse to restart a sequence that has given values: ROLLBACK could not take that back."""
-    for relid in relids:
-        for sequence in owned_sequences(catalog, relid):
-            if sequence_state(catalog, sequence.relid) != (sequence.start, False):
-                raise FeatureNotSupported(
-                    "TRUNCATE ... RESTART IDENTITY in a transaction block is not supported"
-                )
-
-
 def _restart_sequences(session: Session, relids: Collection[int]) -> None:
     """RESTART IDENTITY, of the sequences that the tables own."""
     with session.write() as catalog:
         for relid in relids:
             for sequence in owned_sequences(catalog, relid):
-                restart_sequence(catalog, sequence)
+                restart_sequence(catalog, sequence, in_block=session.block is not None)
 
 
 def _with_descendants(

@@ -89,17 +89,3 @@ def test_calls_of_the_session_that_are_not_exact_are_refused(
     list(execute(session, "create sequence s"))
     with pytest.raises(FeatureNotSupported, match=message):
         list(execute(session, statement))
-
-
-def test_a_sequence_does_not_restart_in_a_block(session: Session) -> None:
-    """ROLLBACK could not take that back."""
-    list(execute(session, "create table t (id serial)"))
-    list(
-        execute(session, "begin; truncate t restart identity; rollback; select nextval('t_id_seq')")
-    )
-    with pytest.raises(FeatureNotSupported, match="RESTART IDENTITY in a transaction block"):
-        list(execute(session, "begin; truncate t restart identity"))
-    list(execute(session, "rollback"))
-    list(execute(session, "truncate t restart identity"))
-    (result,) = execute(session, "select last_value, is_called from t_id_seq")
-    assert result.rows == [["1", "f"]]

@@ -22,7 +22,7 @@ from replctl.session import Session
 _SETUP = (
     "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE PUBLICATION p; CREATE PUBLICATION q;"
     " CREATE SCHEMA s; CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE parent (a int)"
-    " PARTITION BY RANGE (a)"
+    " PARTITION BY RANGE (a); CREATE SEQUENCE seq"
 )
 
 #: What an open block has done, what another session says, and its answer after COMMIT (None: it
@@ -51,6 +51,8 @@ _CASES = [
     ("COMMENT ON TABLE t IS 'here'", "DROP TABLE t", None),
     ("ALTER TABLE t ADD COLUMN c int", "ALTER TABLE t ADD COLUMN c text",
      'column "c" of relation "t" already exists'),
+    ("ALTER SEQUENCE seq INCREMENT 5", "SELECT nextval('seq')", None),
+    ("ALTER SEQUENCE seq RESTART", "SELECT setval('seq', 7)", None),
 ]  # fmt: skip
 
 
@@ -105,6 +107,25 @@ def test_a_statement_waits_for_a_block(
         _run(first, end)
         assert future.result(PATIENCE) == expected
         _run(second, "COMMIT" if end == "COMMIT" else "ROLLBACK")
+
+
+def test_a_value_follows_the_block_that_alters_the_sequence(
+    sessions: tuple[Session, Session], pool: ThreadPoolExecutor
+) -> None:
+    first, second = sessions
+
+    def next_value(session: Session) -> str | None:
+        (result,) = execute(session, "SELECT nextval('seq')")
+        return str(result.rows[0][0])
+
+    assert next_value(second) == "1"
+    _run(first, "BEGIN; ALTER SEQUENCE seq INCREMENT 10")
+    assert next_value(first) == "11"
+    future = pool.submit(next_value, second)
+    time.sleep(0.2)
+    assert not future.done()
+    _run(first, "COMMIT")
+    assert future.result(PATIENCE) == "21"
 
 
 def test_what_does_not_concern_a_block_does_not_wait(sessions: tuple[Session, Session]) -> None:
