@@ -192,6 +192,8 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             yield from _users_in_expressions(
                 ddl, target, lambda node: node == nodes.Const("regclass", str(target.oid))
             )
+            yield from _views(ddl, target, views_of_relation)
+            yield from _policies(ddl, target, policies_of_relation(ddl.catalog, target.oid))
         case "constraint":
             relation, constraint = _constraint(ddl, target.oid)
             if constraint.kind in "pu":

@@ -79,8 +79,9 @@ def check_expression(
 
 def index_predicate(
     environment: CatalogEnvironment, relation: Relation, raw: ast.RawExpr, now: datetime | None
-) -> nodes.Expr:
-    """Return the condition of CREATE INDEX ... WHERE.
+) -> nodes.Expr | None:
+    """Return the condition of CREATE INDEX ... WHERE; None if it is the constant true
+    (make_ands_implicit).
 
     Raises:
         InvalidObjectDefinition: a function in it is not immutable.
@@ -92,7 +93,7 @@ def index_predicate(
     if contains_mutable(environment, expr):
         raise InvalidObjectDefinition("functions in index predicate must be marked IMMUTABLE")
     check_dependencies(expr)
-    return expr
+    return None if isinstance(expr, nodes.Const) and expr.value == "t" else expr
 
 
 def index_expression(

@@ -18,7 +18,7 @@ from replctl.query.tree import FromTable, Query, tables_of, transform
 
 
 def views_of_relation(catalog: Catalog, relid: int) -> list[int]:
-    """Return the OIDs of the views that read a relation."""
+    """Return the OIDs of the views that read a relation, or name it (`'t'::regclass`)."""
     return _users(_views(catalog), _reads(relid))
 
 
@@ -105,7 +105,8 @@ def _users(queries: Iterable[tuple[int, Query]], uses: Callable[[Query], bool]) 
 
 
 def _reads(relid: int) -> Callable[[Query], bool]:
-    return lambda query: relid in _relids(query).values()
+    name = nodes.Const("regclass", str(relid))
+    return lambda query: relid in _relids(query).values() or _has(query, lambda part: part == name)
 
 
 def _uses_column(relid: int, attnum: int) -> Callable[[Query], bool]:

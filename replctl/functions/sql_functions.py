@@ -272,10 +272,15 @@ NOT_STRICT = frozenset(
 )
 
 
+def series_of(start: int, stop: int, step: int = 1) -> range:
+    """Return the values of generate_series()."""
+    return range(start, stop + (1 if step > 0 else -1), step)
+
+
 def _series(context: FunctionContext, start: int, stop: int, step: int = 1) -> list[list[int]]:
     if step == 0:
         raise InvalidParameterValue("step size cannot equal zero")
-    return [[value] for value in range(start, stop + (1 if step > 0 else -1), step)]
+    return [[value] for value in series_of(start, stop, step)]
 
 
 def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]:

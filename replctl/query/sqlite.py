@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from replctl.adt import arrayfuncs
+from replctl.adt.fold import simplified
 from replctl.adt.functions import arguments
 from replctl.errors import (
     InvalidRowCountInLimitClause,
@@ -17,7 +18,7 @@ from replctl.expr import nodes
 from replctl.expr.enum_order import sorted_by_order
 from replctl.expr.environment import Environment
 from replctl.functions.function_context import FunctionContext
-from replctl.functions.sql_functions import EVALUATED_BEFORE, SET_FUNCTIONS
+from replctl.functions.sql_functions import EVALUATED_BEFORE, SET_FUNCTIONS, series_of
 from replctl.query.sql import QueryWriter, WriteQuery, column
 from replctl.query.sqlite_expression import ExpressionWriter
 from replctl.query.sqlite_function import (
@@ -106,7 +107,10 @@ class _Dialect:
         self._context = context
         self._driver = driver
         self._calls = calls
-        self._set_functions = {item.varno: item for item in set_functions_of(query)}
+        functions = {item.varno: item for item in set_functions_of(query)}
+        series = {n: _constant_series(context.environment, item) for n, item in functions.items()}
+        self._series = {n: values for n, values in series.items() if values}
+        self._set_functions = {n: item for n, item in functions.items() if n not in self._series}
         self._lateral = lateral_subqueries(query)
         self._filled: set[int] = set()  # relations whose rows are in SQLite's tables
         self._expressions = ExpressionWriter(context, calls, self._column)
@@ -130,7 +134,12 @@ class _Dialect:
         return f"SELECT * FROM temp.{table}"
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
-        """Return a set as JSON: json_each() may use columns of the relations before it."""
+        """Return a set as JSON: json_each() may use columns of the relations before it.
+
+        A series of constants is computed row by row, since it may be long.
+        """
+        if (series := self._series.get(item.varno)) is not None:
+            return _counted(series)
         call = item.function
         types = [column.type for column in item.columns]
         if not isinstance(call, nodes.FuncExpr):
@@ -238,6 +247,29 @@ class _Dialect:
     def _json(self, value: str, type_: str) -> str:
         """Return a value for json_array(), which keeps 15 digits of a float."""
         return f"{self._calls.function('to_json', str)}({value})" if type_ in FLOATS else value
+
+
+def _constant_series(environment: Environment, item: FromFunction) -> range | None:
+    """Return the values of a call of generate_series() whose arguments are known."""
+    call = item.function
+    if not isinstance(call, nodes.FuncExpr) or item.with_ordinality or len(item.columns) != 1:
+        return None
+    source = environment.function(call.function_oid).source or ""
+    if not source.startswith("generate_series") or call.type not in ("int4", "int8"):
+        return None
+    args = [simplified(arg) for arg in call.args]
+    values = [int(a.value) for a in args if isinstance(a, nodes.Const) and a.value is not None]
+    if len(values) < len(args) or values[2:] == [0]:
+        return None
+    return series_of(*values)
+
+
+def _counted(values: range) -> str:
+    """Return a query that counts."""
+    return (
+        f"(WITH RECURSIVE series(c1) AS (SELECT {values[0]} UNION ALL SELECT c1 + {values.step}"
+        f" FROM series WHERE c1 <> {values[-1]}) SELECT c1 FROM series)"
+    )
 
 
 def _items(array_type: str, type_: str) -> Callable[..., Sequence[Sequence[Any]]]:
