@@ -100,15 +100,23 @@ def _dims(value: list[Any]) -> str | None:
     return "".join(f"[1:{size}]" for size in dimensions(value)) or None
 
 
+def check_dimensions(count: int) -> None:
+    """Check the number of an array's dimensions.
+
+    Raises:
+        ProgramLimitExceeded: it is too large (54000).
+    """
+    if count > MAX_DIMENSIONS:
+        raise ProgramLimitExceeded(
+            f"number of array dimensions ({count}) exceeds the maximum allowed ({MAX_DIMENSIONS})"
+        )
+
+
 def _fill(item: Any, sizes: list[Any] | None) -> list[Any]:
     if sizes is None:
         raise NullValueNotAllowed("dimension array or low bound array cannot be null")
     _check_fill(sizes)
-    if len(sizes) > MAX_DIMENSIONS:
-        raise ProgramLimitExceeded(
-            f"number of array dimensions ({len(sizes)}) exceeds the maximum allowed"
-            f" ({MAX_DIMENSIONS})"
-        )
+    check_dimensions(len(sizes))
     if any(size < 0 for size in sizes) or math.prod(sizes) > MAX_SIZE:
         raise ProgramLimitExceeded(f"array size exceeds the maximum allowed ({MAX_SIZE})")
     if not sizes or not all(sizes):

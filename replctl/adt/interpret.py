@@ -454,6 +454,7 @@ def _array(expr: nodes.ArrayExpr) -> Step:
         sizes = arrayfuncs.dimensions(present[0])
         if len(present) < len(items) or any(arrayfuncs.dimensions(x) != sizes for x in present):
             raise _mismatch()
+        arrayfuncs.check_dimensions(len(sizes) + 1)
         return items
 
     return evaluate

@@ -376,7 +376,7 @@ class SequenceValues:
             catalog: what the session sees.
 
         Raises:
-            SequenceGeneratorLimitExceeded: it has not so many left (2200H).
+            SequenceGeneratorLimitExceeded: it has not as many left (2200H).
             TransactionInProgress: another transaction alters it.
             WrongObjectType: it is no sequence (42809).
         """

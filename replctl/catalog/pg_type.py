@@ -149,9 +149,11 @@ def delete_type(catalog: Catalog, name: str) -> None:
 
 
 def _array_name(catalog: Catalog, name: str, schema_oid: int) -> str:
-    candidate = f"_{name}"
+    """Return `_name`, or `_name_1` where there is such a type (makeArrayTypeName)."""
+    candidate, number = f"_{name}", 0
     while find_type(catalog, schema_oid, candidate) is not None:
-        candidate = f"_{candidate}"
+        number += 1
+        candidate = f"_{name}_{number}"
     return candidate
 
 

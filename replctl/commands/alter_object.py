@@ -33,6 +33,7 @@ from replctl.commands.domain import rename_domain_constraint
 from replctl.commands.find_object import (
     find_database_oid,
     find_function,
+    find_new_schema,
     find_operator,
     find_schema_oid,
     find_user_type,
@@ -401,7 +402,7 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     _check_kind(relation, statement.object_type)
     ddl.privileges.check_relation_owner(relation)
     _check_moved(ddl, relation)
-    place = find_schema_oid(ddl, statement.new_schema)
+    place = find_new_schema(ddl, statement.new_schema)
     ddl.privileges.check_schema(place, statement.new_schema, "C")
     if place == relation.schema_oid:
         return tag
@@ -413,12 +414,10 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
             f'relation "{relation.name}" already exists in schema "{statement.new_schema}"'
         )
     update_relation(ddl.catalog, replace(relation, schema_oid=place))
-    pg_type, pg_constraint = schema.pg_type, schema.pg_constraint
+    pg_constraint = schema.pg_constraint
     if relation.row_type:
         row_type = ddl.environment.type(relation.row_type)
-        for name in (row_type.name, row_type.array or ""):
-            if name:
-                ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(name), typnamespace=place)
+        _put_types(ddl, row_type, place, statement.new_schema)
     sequences = owned_sequences(ddl.catalog, relation.oid)
     for oid in [*(index.oid for index in relation.indexes), *(s.relid for s in sequences)]:
         member = ddl.relation(oid)
@@ -434,7 +433,7 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
 def _move_type(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
     """Move a type, its array type and its constraints to another schema (AlterTypeNamespace)."""
     type_ = _user_type(ddl, statement.object_type, statement.name)
-    place = find_schema_oid(ddl, statement.new_schema)
+    place = find_new_schema(ddl, statement.new_schema)
     check_type_owner(ddl, type_)
     ddl.privileges.check_schema(place, statement.new_schema, "C")
     shown = ddl.environment.format_type(type_.name)
@@ -448,16 +447,26 @@ def _move_type(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
         )
     if place == type_schema_oid(ddl.catalog, type_.name):
         return
-    if find_type(ddl.catalog, place, type_.sql_name) is not None:
-        raise DuplicateObject(
-            f'type "{type_.sql_name}" already exists in schema "{statement.new_schema}"'
-        )
-    pg_type, pg_constraint = schema.pg_type, schema.pg_constraint
-    for name in (type_.name, type_.array or ""):
-        ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(name), typnamespace=place)
+    _put_types(ddl, type_, place, statement.new_schema)
+    pg_constraint = schema.pg_constraint
     ddl.catalog.update(
         pg_constraint, pg_constraint.c.contypid == type_oid(type_.name), connamespace=place
     )
+
+
+def _put_types(ddl: Ddl, type_: Type, place: int, schema_name: str) -> None:
+    """Give a type and its array type to a schema (AlterTypeNamespaceInternal).
+
+    Raises:
+        DuplicateObject: the schema has a type of such a name.
+    """
+    pg_type = schema.pg_type
+    for moved in (type_, *([ddl.environment.type(type_.array)] if type_.array else ())):
+        if find_type(ddl.catalog, place, moved.sql_name) is not None:
+            raise DuplicateObject(
+                f'type "{moved.sql_name}" already exists in schema "{schema_name}"'
+            )
+        ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(moved.name), typnamespace=place)
 
 
 def _check_moved(ddl: Ddl, relation: Relation) -> None:

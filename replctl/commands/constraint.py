@@ -13,7 +13,7 @@ from replctl.catalog.heap import insert_constraint, update_constraint
 from replctl.catalog.pg_class import Constraint, Relation
 from replctl.commands.ddl import Ddl, RowCheck
 from replctl.commands.index import IndexDraft
-from replctl.commands.naming import constraint_name
+from replctl.commands.naming import check_tablespace, constraint_name
 from replctl.commands.table_expression import check_expression, columns_used
 from replctl.errors import (
     CheckViolation,
@@ -118,6 +118,7 @@ def _index_draft(
     constraint: ast.Constraint, column_names: Collection[str], kind: Literal["p", "u"]
 ) -> IndexDraft:
     what = "primary key" if kind == "p" else "unique"
+    check_tablespace(constraint.tablespace)
     seen: set[str] = set()
     for name in constraint.columns:
         if name not in column_names and name not in system_columns():

@@ -12,10 +12,12 @@ from replctl.commands.ddl import Ddl
 from replctl.does_not_exist import no_schema
 from replctl.errors import (
     AmbiguousFunction,
+    FeatureNotSupported,
     InvalidCatalogName,
     UndefinedFunction,
     UndefinedObject,
 )
+from replctl.expr.environment import SYSTEM_SCHEMA
 from replctl.expr.type_names import split_name, type_of
 from replctl.parser import ast
 from replctl.types.builtin import Function, Operator, Type
@@ -31,6 +33,20 @@ def find_schema_oid(ddl: Ddl, name: str) -> int:
     if oid is None:
         raise no_schema(name)
     return oid
+
+
+def find_new_schema(ddl: Ddl, name: str) -> int:
+    """Return the OID of a schema that objects can move to (CheckSetNamespace).
+
+    Raises:
+        InvalidSchemaName: there is none of that name.
+        FeatureNotSupported: it is the schema of something else.
+    """
+    if name == "pg_toast":
+        raise FeatureNotSupported("cannot move objects into or out of TOAST schema")
+    if name == SYSTEM_SCHEMA:
+        raise FeatureNotSupported("objects of users in schema pg_catalog are not supported")
+    return find_schema_oid(ddl, name)
 
 
 def find_database_oid(ddl: Ddl, name: str) -> int:

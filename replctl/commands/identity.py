@@ -12,7 +12,12 @@ from replctl.commands.alter_column import existing_column
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import drop_objects
 from replctl.commands.object_address import Object
-from replctl.commands.sequence import SequenceDraft, change_sequence, sequence_of_column
+from replctl.commands.sequence import (
+    SequenceDraft,
+    change_sequence,
+    check_countable,
+    sequence_of_column,
+)
 from replctl.commands.table_expression import default_expression
 from replctl.errors import InvalidTableDefinition, ObjectNotInPrerequisiteState, SqlSyntaxError
 from replctl.parser import ast
@@ -33,6 +38,7 @@ def add_identity(
     column = existing_column(relation, name)
     _check_recursion(relation, recurses, "add identity to a column of")
     where = f'column "{name}" of relation "{relation.name}"'
+    check_countable(column.type, is_identity=True)
     if not column.not_null:
         raise ObjectNotInPrerequisiteState(
             f"{where} must be declared NOT NULL before identity can be added"

@@ -28,18 +28,25 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_inherits import children_of
 from replctl.commands.ddl import Ddl, RowCheck, carry_out
-from replctl.commands.index_key import check_access_method, check_sortable, index_key
-from replctl.commands.naming import relation_name
+from replctl.commands.index_key import (
+    check_access_method,
+    check_no_system_columns,
+    check_sortable,
+    index_key,
+    key_column,
+)
+from replctl.commands.naming import check_tablespace, relation_name
 from replctl.commands.reloptions import index_options
 from replctl.commands.table_expression import columns_used, index_predicate
 from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
     FeatureNotSupported,
+    InsufficientPrivilege,
     InvalidTableDefinition,
     NotNullViolation,
     PostgresError,
-    UndefinedColumn,
+    TooManyColumns,
     WrongObjectType,
 )
 from replctl.expr import nodes
@@ -54,7 +61,9 @@ from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn, scan, to_sql
 from replctl.transaction_block import prevent_in_block
-from replctl.types.builtin import SystemRelation, system_columns
+from replctl.types.builtin import SystemRelation
+
+_MAX_COLUMNS = 32  # INDEX_MAX_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +110,14 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
     check_schema(ddl.environment, schema_of_relation(ddl.environment, statement.relation))
     found = open_relation(ddl.environment, replace(statement.relation, pos=-1), or_sequence=True)
     if isinstance(found, SystemRelation):
-        raise WrongObjectType(f'permission denied: "{found.name}" is a system catalog')
+        raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
     if found.kind in "Sv":
         raise WrongObjectType(
             f'cannot create index on relation "{found.name}"',
             detail=f"This operation is not supported for {RELKIND_PLURAL[found.kind]}.",
         )
     ddl.privileges.check_relation_owner(found)
+    check_tablespace(statement.tablespace)
     relation, tag = found, "CREATE INDEX"
     check_access_method(statement)
     if statement.name is not None and _exists(ddl, relation, statement.name):
@@ -118,7 +128,9 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
     predicate = None
     if statement.where is not None:
         predicate = index_predicate(ddl.environment, relation, statement.where, ddl.now)
+    _check_count((*statement.elements, *statement.including))
     key = index_key(ddl, relation, statement)
+    check_no_system_columns([*key.exprs, *([] if predicate is None else [predicate])])
     draft = IndexDraft(
         statement.name,
         key.columns,
@@ -166,8 +178,9 @@ def define_index(
         raise InvalidTableDefinition(
             f'multiple primary keys for table "{relation.name}" are not allowed'
         )
-    key = [_key_column(relation, name) if name else 0 for name in draft.columns]
-    including = tuple(_key_column(relation, name) for name in draft.including)
+    _check_count((*draft.columns, *draft.including))
+    key = [key_column(relation, name) if name else 0 for name in draft.columns]
+    including = tuple(key_column(relation, name) for name in draft.including)
     for attnum in filter(None, key):
         check_sortable(ddl, relation.column_at(attnum).type, draft.access_method)
     if draft.is_unique and relation.is_partitioned:
@@ -376,15 +389,6 @@ def _insert_index_constraint(
     insert_constraint(ddl.catalog, relation, constraint)
 
 
-def _key_column(relation: Relation, name: str) -> int:
-    column = relation.column(name)
-    if column is not None:
-        return column.attnum
-    if name in system_columns():
-        raise FeatureNotSupported("index creation on system columns is not supported")
-    raise UndefinedColumn(f'column "{name}" does not exist')
-
-
 def _check_partition_key(relation: Relation, key: Sequence[int], draft: IndexDraft) -> None:
     """A unique index of a partitioned table has to have all columns of the partition key."""
     what = {"p": "PRIMARY KEY", "u": "UNIQUE", "": "UNIQUE"}[draft.kind]
@@ -399,6 +403,11 @@ def _check_partition_key(relation: Relation, key: Sequence[int], draft: IndexDra
                 " which is"
                 " part of the partition key.",
             )
+
+
+def _check_count(columns: Sequence[object]) -> None:
+    if len(columns) > _MAX_COLUMNS:
+        raise TooManyColumns(f"cannot use more than {_MAX_COLUMNS} columns in an index")
 
 
 def _chosen_name(ddl: Ddl, relation: Relation, draft: IndexDraft) -> str:

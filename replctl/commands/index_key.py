@@ -3,12 +3,12 @@ indexcmds.c)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from replctl.catalog.pg_class import KeyDetail, Relation
 from replctl.commands.column import column_collation
 from replctl.commands.ddl import Ddl
-from replctl.commands.table_expression import index_expression
+from replctl.commands.table_expression import columns_used, index_expression
 from replctl.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
@@ -21,7 +21,7 @@ from replctl.expr.sorting import is_hashable, is_sortable
 from replctl.parser import ast
 from replctl.query.column_name import figured_name
 from replctl.record import dataclass
-from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.builtin import FIRST_USER_OID, system_columns
 
 #: Access methods of PostgreSQL, and which of them an index here may have.
 _METHODS = {
@@ -98,7 +98,7 @@ def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> Index
             expr = _expression(ddl, relation, element)
             if isinstance(expr, nodes.Var) and expr.attnum > 0:  # as a column
                 name, expr = relation.column_at(expr.attnum).name, None
-        type_ = _column_type(relation, name) if expr is None else expr.type
+        type_ = relation.column_at(key_column(relation, name)).type if expr is None else expr.type
         if expr is not None:
             check_sortable(ddl, type_, statement.access_method)
             exprs.append(expr)
@@ -142,11 +142,29 @@ def _expression(ddl: Ddl, relation: Relation, element: ast.IndexElem) -> nodes.E
     return expr
 
 
-def _column_type(relation: Relation, name: str) -> str:
+def check_no_system_columns(exprs: Iterable[nodes.Expr]) -> None:
+    """Check that no expression of an index has a system column (DefineIndex).
+
+    Raises:
+        FeatureNotSupported: one has.
+    """
+    if any(attnum < 0 for expr in exprs for attnum in columns_used(expr)):
+        raise FeatureNotSupported("index creation on system columns is not supported")
+
+
+def key_column(relation: Relation, name: str) -> int:
+    """Return the attnum of a column.
+
+    Raises:
+        UndefinedColumn: there is none of that name.
+        FeatureNotSupported: it is a system column.
+    """
     column = relation.column(name)
-    if column is None:
-        raise UndefinedColumn(f'column "{name}" does not exist')
-    return column.type
+    if column is not None:
+        return column.attnum
+    if name in system_columns():
+        raise FeatureNotSupported("index creation on system columns is not supported")
+    raise UndefinedColumn(f'column "{name}" does not exist')
 
 
 def _sorting(ddl: Ddl, element: ast.IndexElem, type_: str) -> tuple[str | None, str | None]:

@@ -15,7 +15,13 @@ from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import find_relation_oid
 from replctl.catalog.transaction import Catalog
 from replctl.does_not_exist import no_schema
-from replctl.errors import FeatureNotSupported, InsufficientPrivilege, InvalidSchemaName
+from replctl.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameterValue,
+    InvalidSchemaName,
+    UndefinedObject,
+)
 from replctl.expr.environment import SYSTEM_SCHEMA
 from replctl.record import dataclass
 from replctl.types.identifier import MAX_BYTES, clipped
@@ -160,3 +166,16 @@ def _is_constraint(catalog: Catalog, name: str, schema_oid: int) -> bool:
     table = schema.pg_constraint
     row = catalog.first(table, table.c.conname == name, table.c.connamespace == schema_oid)
     return row is not None
+
+
+def check_tablespace(name: str | None) -> None:
+    """Check that a relation can be in a tablespace: there is only the default one.
+
+    Raises:
+        UndefinedObject: there is none of that name.
+        InvalidParameterValue: it is that of shared catalogs.
+    """
+    if name == "pg_global":
+        raise InvalidParameterValue("only shared relations can be placed in pg_global tablespace")
+    if name not in (None, "pg_default"):
+        raise UndefinedObject(f'tablespace "{name}" does not exist')

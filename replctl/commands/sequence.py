@@ -97,6 +97,8 @@ def sequence_of_column(
         schema_name, name = split_name(ddl.environment, named)
         if schema_name is not None:
             place = creation_schema(ddl.environment, schema_name, name)
+        if place.oid != table.schema_oid:  # the sequence is OWNED BY a table of its own schema
+            raise no_relation(f"{place.name}.{table.name}")
         if find_relation_oid(ddl.catalog, name, place.oid) is not None:
             raise DuplicateTable(f'relation "{name}" already exists')
     options = [option for option in draft.options if option.name != "sequence_name"]
@@ -221,7 +223,7 @@ def with_options(
     type_ = sequence.type
     if "as" in given:
         type_ = (given["as"].value or "").removeprefix("pg_catalog.")
-    _check_countable(type_, is_identity=is_identity)
+    check_countable(type_, is_identity=is_identity)
     increment = _number(given["increment"]) if "increment" in given else sequence.increment
     if increment == 0:
         raise InvalidParameterValue("INCREMENT must not be zero")
@@ -279,7 +281,12 @@ def _check_limit(word: str, value: int, type_: str) -> None:
         )
 
 
-def _check_countable(type_: str, *, is_identity: bool) -> None:
+def check_countable(type_: str, *, is_identity: bool) -> None:
+    """Check that a sequence can count in a type.
+
+    Raises:
+        InvalidParameterValue: it cannot.
+    """
     if type_ not in _LIMITS:
         what = "identity column" if is_identity else "sequence"
         raise InvalidParameterValue(f"{what} type must be smallint, integer, or bigint")

@@ -30,7 +30,7 @@ from replctl.commands.inherit import (
     merged_columns,
     partition_columns,
 )
-from replctl.commands.naming import Schema, creation_schema
+from replctl.commands.naming import Schema, check_tablespace, creation_schema
 from replctl.commands.partition import (
     complete_partition,
     find_partitioned,
@@ -46,7 +46,6 @@ from replctl.commands.temporary import check_on_commit, is_temporary, temporary_
 from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
-    FeatureNotSupported,
     InvalidObjectDefinition,
     InvalidTableDefinition,
     UndefinedObject,
@@ -78,8 +77,7 @@ def create_own_table(session: Session, statement: ast.CreateTable) -> str:
 
 
 def _refuse(statement: ast.CreateTable) -> None:
-    if statement.tablespace is not None:
-        raise FeatureNotSupported("tablespaces are not supported")
+    check_tablespace(statement.tablespace)
     if statement.access_method not in (None, "heap", "delta"):
         raise UndefinedObject(f'access method "{statement.access_method}" does not exist')
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.naming import check_tablespace
 from replctl.commands.table import make_table
 from replctl.commands.view import named_columns
-from replctl.errors import FeatureNotSupported, SqlSyntaxError
+from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.insert import insert
@@ -22,16 +23,11 @@ def create_table_as(session: Session, statement: ast.CreateTableAs) -> str:
         FeatureNotSupported: it has a tablespace.
         PostgresError: as CREATE TABLE and the query.
     """
-    _refuse(statement)
+    check_tablespace(statement.tablespace)
     if not carry_out(session, lambda ddl: _make(ddl, statement)) or not statement.with_data:
         return "CREATE TABLE AS"
     result = insert(session, ast.Insert(statement.relation, (), statement.query))
     return result.tag.replace("INSERT 0", "SELECT")
-
-
-def _refuse(statement: ast.CreateTableAs) -> None:
-    if statement.tablespace is not None:
-        raise FeatureNotSupported("tablespaces are not supported")
 
 
 def _make(ddl: Ddl, statement: ast.CreateTableAs) -> bool:

@@ -19,7 +19,7 @@ from replctl.commands.column import ColumnDraft, check_column_name, check_stored
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.inherit import check_own_columns
-from replctl.commands.naming import Schema, creation_schema
+from replctl.commands.naming import Schema, check_tablespace, creation_schema
 from replctl.commands.reloptions import table_options, view_options
 from replctl.commands.table import check_relation_name, new_relation
 from replctl.commands.temporary import temporary_place
@@ -161,8 +161,7 @@ def create_materialized_view(session: Session, statement: ast.CreateTableAs) -> 
     Raises:
         PostgresError: as CREATE TABLE AS.
     """
-    if statement.tablespace is not None:
-        raise FeatureNotSupported("tablespaces are not supported")
+    check_tablespace(statement.tablespace)
     if statement.persistence == "unlogged":
         raise FeatureNotSupported("materialized views cannot be unlogged")
     oid = carry_out(session, lambda ddl: _create_materialized_view(ddl, statement))

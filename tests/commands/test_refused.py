@@ -27,6 +27,7 @@ from replctl.session import Session
         ("create unique index on t ((a + 1))", "unique indexes over expressions are not"),
         ("create index on t using gist (a)", 'access method "gist" is not supported'),
         ("create index on t (a int4_ops)", 'operator class "int4_ops" is not supported'),
+        ("alter table t set schema pg_catalog", "objects of users in schema pg_catalog are not"),
         ("alter table t add check (a > 0) not valid", "NOT VALID constraints are not supported"),
         ("create database d lc_collate 'de_DE'", 'option "lc_collate" of CREATE DATABASE'),
         ("begin isolation level serializable", "ISOLATION LEVEL SERIALIZABLE is not supported"),
