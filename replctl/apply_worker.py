@@ -37,6 +37,7 @@ from replctl.lake.unfinished_batch import note_part_written
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
 from replctl.replication.apply import apply_changes
+from replctl.replication.apply_error import name_both
 from replctl.replication.history import check_history
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts
 from replctl.replication.subscription_run import SubscriptionRun
@@ -276,6 +277,7 @@ class ApplyWorker:
                 with self._tablesync_worker(subscriber, name):
                     _in_live_session(synchronize, run, name)
             except PostgresError as error:
+                name_both(error, self._subscription, name)
                 self._failed(subscriber, error, "sync")
                 return None
             finally:
@@ -306,7 +308,7 @@ class ApplyWorker:
         claim_worker(cluster, subscription.oid, slot, relation.relid, maximum=maximum)
         worker = (
             "logical replication table synchronization worker for subscription"
-            f' "{subscription.name}", table "{name[1]}" has'
+            f' "{subscription.name}", table "{subscription.table_map.target(name)[1]}" has'
         )
         self._log(f"{worker} started", _TABLESYNC_WORKER)
         try:

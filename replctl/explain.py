@@ -65,6 +65,7 @@ class TablePlan:
     """The plan for a table of a subscription.
 
     Attributes:
+        published: schema and name of the published table.
         state: that of pg_subscription_rel.
         transactions: that have changed the published table, None for a copy.
         rows_read: as many as they change, row filters aside; None where that is not known.
@@ -73,6 +74,7 @@ class TablePlan:
 
     schema: str
     name: str
+    published: _Name
     state: str
     transactions: int | None
     rows_read: int | None
@@ -223,7 +225,9 @@ class _Explained:
             before = group.before(conflict.position)
             if before is not None:
                 self._up_to_conflict(subscriber, batch, before)
-            raise conflict_error(subscriber.state.origin_name, batch, conflict) from conflict
+            raise conflict_error(
+                subscriber.state.origin_name, self._subscription, batch, conflict
+            ) from conflict
 
     def _single_groups(
         self, run: SubscriptionRun, joined: ChangeBatch
@@ -274,13 +278,13 @@ class _Explained:
         """Yield what would be done to the tables that are copied, or have changes."""
         for name, relation in sorted(subscriber.state.relations().items()):
             state, found, runs = relation.state, pending.get(name), tuple(self._runs[name])
+            plan = partial(
+                TablePlan, *self._subscription.table_map.target(name), name, state.value, runs=runs
+            )
             if not state.is_copied:
-                read = publisher.tables.relation_size(*name)
-                yield TablePlan(*name, state.value, None, None, read, runs)
+                yield plan(None, None, publisher.tables.relation_size(*name))
             elif found is not None:
-                yield TablePlan(
-                    *name, state.value, found.transactions, found.rows, found.size, runs
-                )
+                yield plan(found.transactions, found.rows, found.size)
 
     def _group(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
         first, last = group.first, group.last

@@ -49,6 +49,7 @@ class TableStatus:
     """A table of a subscription.
 
     Attributes:
+        published: schema and name of the published table.
         state: that of pg_subscription_rel.
         retention: what the owner of the published table does to changes that are not applied yet.
         is_changed: its row filter or column list has changed since it was copied.
@@ -57,6 +58,7 @@ class TableStatus:
 
     schema: str
     name: str
+    published: tuple[str, str]
     state: str
     lag: Lag
     retention: TableRetention | None = None
@@ -152,21 +154,21 @@ def _status(
         if error is not None and not may_see_rows(session, subscription):
             error = error.without_rows()
         tables = []
-        for (schema, name), relation in sorted(subscriber.state.relations().items()):
+        for published, relation in sorted(subscriber.state.relations().items()):
             table_lag = UNKNOWN
-            if end is not None and (schema, name) in starts:
-                found = pending.get((schema, name))
-                size = max(end - starts[schema, name], 0) if found else 0
+            if end is not None and published in starts:
+                found = pending.get(published)
+                size = max(end - starts[published], 0) if found else 0
                 table_lag = _lag([found] if found else [], size)
             tables.append(
                 TableStatus(
-                    schema,
-                    name,
+                    *subscription.table_map.target(published),
+                    published,
                     relation.state.value,
                     table_lag,
-                    retentions.get((schema, name)),
+                    retentions.get(published),
                     found_equal.get(relation.relid),
-                    (schema, name) in changed,
+                    published in changed,
                 )
             )
     key = (subscription.oid, APPLY)
@@ -198,14 +200,15 @@ def _foreseen(
 
 
 def changed_tables(session: Session, subscription: Subscription) -> list[tuple[str, str]]:
-    """Return the tables, by schema and name, whose row filter or column list has changed since they
-    were copied; none, if the publisher cannot be asked."""
+    """Return the tables, by their schema and name here, whose row filter or column list has changed
+    since they were copied; none, if the publisher cannot be asked."""
     try:
         with (
             open_subscriber(session, subscription) as subscriber,
             open_publisher(session, subscription) as publisher,
         ):
-            return sorted(_changed(publisher, subscriber, subscription))
+            changed = _changed(publisher, subscriber, subscription)
+            return sorted(map(subscription.table_map.target, changed))
     except PostgresError:  # the publisher's errors are those of sync and status
         return []
 

@@ -34,12 +34,14 @@ class VerifiedTable:
     """The result for a table.
 
     Attributes:
+        published: schema and name of the published table.
         lsn: the position of the publisher's log at which it was compared; None: it was not.
         comparison: what differs; None if it could not be compared, which `error` explains.
     """
 
     schema: str
     name: str
+    published: _Name
     lsn: int | None = None
     comparison: Comparison | None = None
     error: PostgresError | None = None
@@ -124,9 +126,10 @@ def _verified(
 def _chosen(
     subscription: Subscription, names: Sequence[_Name], table: Sequence[str], home: Path
 ) -> Sequence[_Name]:
-    """Return the requested tables.
+    """Return the requested tables, given by either of their names.
 
     Args:
+        names: the published ones.
         home: the cluster's directory.
 
     Raises:
@@ -135,23 +138,24 @@ def _chosen(
     """
     if not table:
         return names
-    found = [name for name in names if name[-len(table) :] == tuple(table)]
+    sides = [(name, subscription.table_map.target(name)) for name in names]
+    found = [both for both in sides if any(side[-len(table) :] == tuple(table) for side in both)]
     shown = ".".join(table)
     if not found:
         raise UndefinedTable(
             f'table "{shown}" is not part of subscription "{subscription.name}"',
-            detail=_listed(subscription, names),
+            detail=_listed(sides),
         )
     if len(found) > 1:
-        first = quote_qualified_identifier(*found[0])
+        first = quote_qualified_identifier(*found[0][1])
         command = own_command("verify", home=home, names=[subscription.name, first])
         raise AmbiguousAlias(f'table name "{shown}" is ambiguous', hint=f"Run: {command}")
-    return found
+    return [published for published, _target in found]
 
 
-def _listed(subscription: Subscription, names: Sequence[_Name]) -> str:
-    tables = ", ".join(f'"{schema}.{name}"' for schema, name in names)
-    return f"Its tables are {tables}." if tables else "It has no tables."
+def _listed(tables: Sequence[tuple[_Name, _Name]]) -> str:
+    shown = ", ".join(f'"{".".join(target)}"' for _published, target in tables)
+    return f"Its tables are {shown}." if shown else "It has no tables."
 
 
 def _check_origin(subscription: Subscription) -> None:
@@ -192,7 +196,7 @@ class _Comparing:
         except QueryCanceled:
             raise
         except PostgresError as error:
-            return VerifiedTable(*name, error=error)
+            return VerifiedTable(*self._target(name), name, error=error)
         if found.is_equal and found.lsn is not None and not self._session.cluster.is_in_recovery:
             with self._session.cluster.begin(write=True) as connection:
                 put_verification(connection, self._subscription.oid, member.relid, found.lsn)
@@ -205,13 +209,17 @@ class _Comparing:
         publications = self._subscription.publications
         remote, rows = self._publisher.tables.copy(publications, *name, snapshot)
         comparison = self._subscriber.copies.compare(pinned, remote, rows, self._limit)
-        return VerifiedTable(*name, lsn, comparison)
+        return VerifiedTable(*self._target(name), name, lsn, comparison)
+
+    def _target(self, published: _Name) -> _Name:
+        return self._subscription.table_map.target(published)
 
     def _slot_position(self, name: _Name) -> int:
         """Return where a table begins that was not copied, and for which nothing was applied."""
         if self._subscription.slot_name is None:
+            shown = ".".join(self._target(name))
             raise FeatureNotSupported(
-                f'table "{".".join(name)}" cannot be compared: nothing was applied to it, and'
+                f'table "{shown}" cannot be compared: nothing was applied to it, and'
                 f' subscription "{self._subscription.name}" has no slot'
             )
         return self._publisher.slots.position(self._subscription.slot_name)

@@ -24,6 +24,7 @@ from replctl.catalog.table_copy import (
     load_filters,
     merged_filters,
 )
+from replctl.catalog.table_map import TableMap, parse_table_map
 from replctl.catalog.table_verification import delete_verification
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
@@ -63,6 +64,7 @@ class Subscription:
     Attributes:
         resync, resync_max_delete: replctl's own; the percentage of a table's rows that it deletes
             at most where it reconciles the table by itself.
+        table_map: replctl's own; the tables that take the rows of published ones with other names.
     """
 
     oid: int
@@ -85,6 +87,7 @@ class Subscription:
     origin: str = "any"
     resync: Resync = Resync.MANUAL
     resync_max_delete: int = RESYNC_MAX_DELETE
+    table_map: TableMap = TableMap()
 
     @property
     def origin_name(self) -> str:
@@ -363,6 +366,7 @@ def _values(subscription: Subscription) -> dict[str, Any]:
         "suborigin": subscription.origin,
         "subresync": subscription.resync.value,
         "subresyncmaxdelete": subscription.resync_max_delete,
+        "subtablemap": str(subscription.table_map),
     }
 
 
@@ -393,4 +397,5 @@ def _subscription(row: Any) -> Subscription:
         origin=str(row.suborigin),
         resync=Resync(row.subresync),
         resync_max_delete=int(row.subresyncmaxdelete),
+        table_map=parse_table_map(row.subtablemap),
     )

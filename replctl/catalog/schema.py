@@ -397,5 +397,6 @@ pg_subscription = versioned(
     text("suborigin", default="any"),
     text("subresync", default="manual"),  # replctl's own, as what follows
     integer("subresyncmaxdelete", default=10),  # percentage of a table's rows
+    text("subtablemap", default=""),
     shared=True,
 )

@@ -14,8 +14,7 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.apply_batch import get_apply_batch
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.lock import LockMode, object_lock
-from replctl.catalog.pg_class import RELKIND_PLURAL, find_relation_oid, load_relations
-from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_replication_slots import create_origin, drop_origin, origin_progress
 from replctl.catalog.pg_subscription import (
     Subscription,
@@ -31,6 +30,12 @@ from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.transaction import Catalog
 from replctl.catalog.worker import client_name, dismiss_workers
 from replctl.commands.define import get_string, options_by_name
+from replctl.commands.subscription_map import (
+    change_map,
+    given_map,
+    published_by_target,
+    warn_of_unpublished,
+)
 from replctl.commands.subscription_options import SubscriptionOptions, parse_options
 from replctl.commands.subscription_permission import (
     check_creation,
@@ -49,7 +54,6 @@ from replctl.commands.subscription_table import (
     table_slot_names,
 )
 from replctl.conninfo import parse_conninfo
-from replctl.does_not_exist import no_relation, no_schema
 from replctl.errors import (
     ConnectionFailure,
     DuplicateObject,
@@ -63,13 +67,12 @@ from replctl.errors import (
     ProtocolViolation,
     SqlSyntaxError,
     UndefinedObject,
-    WrongObjectType,
 )
 from replctl.lake.definition import changing_definitions
 from replctl.lsn import INVALID_LSN, format_lsn, parse_lsn
 from replctl.open_node import check_password, open_publisher
 from replctl.parser import ast
-from replctl.replication.node import Publisher, RemoteRelation
+from replctl.replication.node import Publisher
 from replctl.replication.tablesync import drop_slot
 from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
@@ -77,11 +80,12 @@ from replctl.transaction_block import prevent_in_block
 _CREATE_OPTIONS = (
     "connect", "enabled", "create_slot", "slot_name", "copy_data", "synchronous_commit", "binary",
     "streaming", "two_phase", "disable_on_error", "password_required", "run_as_owner", "failover",
-    "origin", "delete", "resync", "resync_max_delete",
+    "origin", "delete", "resync", "resync_max_delete", "table_map",
 )  # fmt: skip
 _SET_OPTIONS = (
     "slot_name", "synchronous_commit", "binary", "streaming", "disable_on_error",
     "password_required", "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
+    "table_map",
 )  # fmt: skip
 
 
@@ -115,6 +119,7 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
             slot_name,
             enabled=options.enabled,
             two_phase_state="p" if options.two_phase else "d",
+            table_map=given_map(session, options.table_map),
         )
     )
     with session.read() as catalog:
@@ -132,10 +137,9 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
         _warn_of_missing(session, publisher, statement.publications)
         if options.copy_data:
             _warn_of_origins(session, publisher, subscription, ())
-        tables = {
-            _target(session, table): table
-            for table in publisher.tables.relations(statement.publications)
-        }
+        published = publisher.tables.relations(statement.publications)
+        tables = published_by_target(session, subscription, published)
+        warn_of_unpublished(session, subscription, published)
         members = [new_member(subscription, *item, options) for item in tables.items()]
         check_reconciles(session, publisher, subscription, members, tables)
         if options.two_phase and not options.copy_data and tables:  # else when all are copied
@@ -245,9 +249,14 @@ def _set_options(
                 "cannot set slot_name = NONE for enabled subscription"
             )
         changed = replace(changed, slot_name=options.slot_name)
+    if options.has("table_map"):
+        changed = replace(changed, table_map=given_map(session, options.table_map))
     if options.has("failover"):
         _set_failover(session, subscription, options.failover)
-    _update(session, changed)
+    if options.has("table_map"):
+        change_map(session, subscription, changed)
+    else:
+        _update(session, changed)
 
 
 def _set_failover(session: Session, subscription: Subscription, failover: bool) -> None:
@@ -358,16 +367,18 @@ def _refresh(
     options: SubscriptionOptions,
 ) -> None:
     """Make the subscription's tables those of its publications (AlterSubscription_refresh)."""
-    tables = {
-        _target(session, table): table
-        for table in publisher.tables.relations(subscription.publications)
-    }
+    published = publisher.tables.relations(subscription.publications)
+    tables = published_by_target(session, subscription, published)
     with session.read() as catalog:
         known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
         relations = load_relations(catalog, known).values()
     if options.copy_data:
-        names = {(relation.schema, relation.name) for relation in relations}
-        _warn_of_origins(session, publisher, subscription, names)
+        names = (
+            subscription.table_map.published((relation.schema, relation.name))
+            for relation in relations
+        )
+        known_names = {name for name in names if name is not None}
+        _warn_of_origins(session, publisher, subscription, known_names)
     lsn = publisher.slots.current_lsn()
     start = LogPosition(lsn, publisher.slots.digest_at(lsn))
     members = [  # what was before is not wanted of those that are not copied
@@ -559,24 +570,6 @@ def _found(catalog: Catalog, name: str) -> Subscription:
     if subscription is None:
         raise UndefinedObject(f'subscription "{name}" does not exist')
     return subscription
-
-
-def _target(session: Session, table: RemoteRelation) -> int:
-    """Return the OID of the table that a published one is written into."""
-    with session.read() as catalog:
-        schema_oid = find_schema(catalog, table.schema)
-        if schema_oid is None:
-            raise no_schema(table.schema)
-        oid = find_relation_oid(catalog, table.name, schema_oid)
-        if oid is None:
-            raise no_relation(table.qualified_name)
-        relation = load_relations(catalog, [oid])[oid]
-    if relation.kind not in ("r", "p"):
-        raise WrongObjectType(
-            f'cannot use relation "{table.qualified_name}" as logical replication target',
-            detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
-        )
-    return oid
 
 
 def _check_publication_list(names: Sequence[str]) -> None:

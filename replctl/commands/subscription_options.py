@@ -53,6 +53,7 @@ class SubscriptionOptions:
     origin: str = "any"
     resync: Resync = Resync.MANUAL
     resync_max_delete: int = RESYNC_MAX_DELETE
+    table_map: str = ""
 
     def has(self, name: str) -> bool:
         """Return whether an option was given."""
@@ -143,6 +144,8 @@ def _value(option: ast.DefElem) -> Any:
             return _synchronous_commit(get_string(option))
         case "streaming":
             return _streaming(option)
+        case "table_map":
+            return get_string(option)
         case "origin":
             origin = get_string(option)
             if origin.lower() not in ("any", "none"):

@@ -89,7 +89,7 @@ def refresh_tables(
                 check_reconcile(
                     session, publisher, subscription, members[oid], remote, options.delete
                 )
-        lsn = publisher.slots.current_lsn([(item.schema, item.name) for item in relations.values()])
+        lsn = publisher.slots.current_lsn([(item.schema, item.name) for item in published.values()])
         digest = publisher.slots.digest_at(lsn)
     with session.read() as catalog:
         leaves = {
@@ -248,14 +248,15 @@ def _published(
 ) -> dict[int, RemoteRelation]:
     """Return what is published of some tables, by their OIDs here."""
     published = {
-        (remote.schema, remote.name): remote
+        subscription.table_map.target((remote.schema, remote.name)): remote
         for remote in publisher.tables.relations(subscription.publications)
     }
     for relation in relations:
-        if (relation.schema, relation.name) not in published:
+        name = (relation.schema, relation.name)
+        if name not in published:
+            source = ".".join(subscription.table_map.published(name) or name)
             raise UndefinedTable(
-                f'could not fetch table info for table "{relation.qualified_name}" from publisher:'
-                " table not found"
+                f'could not fetch table info for table "{source}" from publisher: table not found'
             )
     return {relation.oid: published[relation.schema, relation.name] for relation in relations}
 
@@ -288,13 +289,23 @@ def leave_subscription(
     if not relids:
         return
     with session.cluster.lock(f"subscription-{subscription.oid}"):
-        for name in table_slot_names(session, subscription, relids):
-            if drop_slot(publisher, name):
-                session.notice(f'dropped replication slot "{name}" on publisher')
-        abandon(session, subscription, relids)
+        give_up(session, publisher, subscription, relids)
         with changing_definitions(session) as catalog:
             for relid in relids:
                 delete_subscription_relation(catalog, subscription.oid, relid)
+
+
+def give_up(
+    session: Session, publisher: Publisher, subscription: Subscription, relids: Collection[int]
+) -> None:
+    """Undo what the synchronization of tables has left, here and at the publisher.
+
+    Nobody else runs the subscription meanwhile.
+    """
+    for name in table_slot_names(session, subscription, relids):
+        if drop_slot(publisher, name):
+            session.notice(f'dropped replication slot "{name}" on publisher')
+    abandon(session, subscription, relids)
 
 
 def table_slot_names(

@@ -97,11 +97,23 @@ def subscriptions(source: Source) -> Iterator[Entry]:
         entry = Entry(
             "SUBSCRIPTION",
             subscription.name,
-            both_dialects(f"{head}{_own_options(subscription)});\n", f"{head});\n"),
+            both_dialects(
+                f"{head}{_own_options(subscription)});\n",
+                f"{_lost_map(subscription)}{head});\n",
+            ),
             owner=source.role_name(subscription.owner),
             owned=f"SUBSCRIPTION {name}",
         )
         yield source.commented(entry, "pg_subscription", subscription.oid, "SUBSCRIPTION", name)
+
+
+def _lost_map(subscription: Subscription) -> str:
+    """Return a comment for who loads the dump into PostgreSQL, where the tables would have other
+    targets."""
+    if not subscription.table_map.pairs:
+        return ""
+    shown = " ".join(str(subscription.table_map).split("\n"))
+    return f"-- PostgreSQL has no table_map: do not enable the subscription. It is {shown}\n"
 
 
 def _own_options(subscription: Subscription) -> str:
@@ -111,6 +123,8 @@ def _own_options(subscription: Subscription) -> str:
         text += f", resync = {subscription.resync.value}"
     if subscription.resync_max_delete != RESYNC_MAX_DELETE:
         text += f", resync_max_delete = {subscription.resync_max_delete}"
+    if subscription.table_map.pairs:
+        text += f", table_map = {quote_string(str(subscription.table_map))}"
     return text
 
 

@@ -261,7 +261,7 @@ class BatchDecoding:
         with self._session.read() as catalog:
             database = current_database(catalog)
         error.detail = f'{error.detail} The table is in database "{database}".'
-        hint = partial(unique_key_hint, schema=remote.schema, table=remote.name)
+        hint = partial(unique_key_hint, published=(remote.schema, remote.name))
         return DecodingFailure(error, hint=hint)
 
 

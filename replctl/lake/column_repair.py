@@ -77,7 +77,8 @@ class Repair:
         if self.leaves:
             then = publication_refresh(subscription)
         else:
-            then = refresh_hint(subscription, self.root.schema, self.root.name)
+            target = subscription.table_map.target((self.root.schema, self.root.name))
+            then = refresh_hint(subscription, *target)
         if self.hint is None:
             return then
         return f"{self.hint} Then, in the database of the subscription, use {then}"

@@ -106,12 +106,18 @@ class SubscriberState:
         }
 
     def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
-        """Return the tables of the subscription by (schema, name); tables that were dropped are
-        left out."""
+        """Return the tables of the subscription by (schema, name) of the published ones; tables
+        that were dropped are left out."""
         with self.session.read() as catalog:
             states = subscription_relations(catalog, self.subscription.oid)
             names = relation_names(catalog, [state.relid for state in states])
-        return {names[state.relid]: state for state in states if state.relid in names}
+        found = ((names[state.relid], state) for state in states if state.relid in names)
+        map_ = self.subscription.table_map
+        return {
+            published: state
+            for name, state in found
+            if (published := map_.published(name)) is not None
+        }
 
     def put_state(self, relation: SubscriptionRelation) -> None:
         """Record a table's new state.  A table that becomes ready loses its own progress."""

@@ -133,7 +133,11 @@ def _member(
         return root.schema, root.name, "replace = true"
     if not _is_complete(place.location):
         return None
-    found = [(t.schema, t.name, "") for t in targets.values() if (t.schema, t.name) in names]
+    found = [
+        (t.schema, t.name, "")
+        for t in targets.values()
+        if subscription.table_map.published((t.schema, t.name)) in names
+    ]
     return min(found, default=None)
 
 

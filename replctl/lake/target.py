@@ -102,7 +102,7 @@ def replication_target(
     computed |= _names_of(relation, [name for name, _text in rules.generated])
     computed |= _names_of(relation, [name for name, kind in rules.identity if kind == "a"])
     writable = {column.name for column in relation.columns} - computed
-    _check_columns(remote, [name for name in positions if name not in writable])
+    _check_columns(relation, [name for name in positions if name not in writable])
     columns = tuple(
         replace(
             _target_column(relation, column.attnum, positions.get(column.name), rules),
@@ -539,12 +539,12 @@ def check_updatable(
     )
 
 
-def _check_columns(remote: RemoteRelation, missing: Sequence[str]) -> None:
+def _check_columns(relation: Relation, missing: Sequence[str]) -> None:
     if not missing:
         return
     noun = "column" if len(missing) == 1 else "columns"
     raise ObjectNotInPrerequisiteState(
-        f'logical replication target relation "{remote.qualified_name}" is missing replicated'
+        f'logical replication target relation "{relation.qualified_name}" is missing replicated'
         f" {noun}: {_quoted(missing)}"
     )
 

@@ -262,8 +262,8 @@ class TargetCopy(TargetWrite):
             raise conflict.error from conflict
 
     def pinned(self, name: tuple[str, str]) -> PinnedTarget:
-        """Return a table by (schema, name), pinned to the versions for a comparison with its
-        publisher.
+        """Return a table by (schema, name) of the published one, pinned to the versions for a
+        comparison with its publisher.
 
         Raises:
             PostgresError: the table is not synchronized yet, or is unreadable.
@@ -318,7 +318,8 @@ class TargetCopy(TargetWrite):
         Args:
             names: schemas and names.
         """
-        relations = self._state.relations()
+        map_ = self._subscription.table_map
+        relations = {map_.target(name): item for name, item in self._state.relations().items()}
         members = [member for name in names if (member := relations.get(name)) is not None]
         if len(members) < len(names):
             return "It is not in the subscription any more."

@@ -1,5 +1,5 @@
-"""Find the tables of a subscriber's database with the names of published relations, and the actions
-that a subscription may perform on them.
+"""Find the tables of a subscriber's database that take the rows of published relations, and the
+actions that a subscription may perform on them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from replctl.lake.replicated_table import ReplicatedTable
 from replctl.replication.node import RemoteRelation
 from replctl.session import Session
 
-#: Relations with their whole partition trees, by (schema, name).
+#: Relations with their whole partition trees, by (schema, name) of the published ones.
 Families = dict[tuple[str, str], tuple[Relation, dict[int, Relation]]]
 
 
@@ -48,7 +48,7 @@ class TargetRelations:
             ObjectNotInPrerequisiteState: there is none (55000).
             WrongObjectType: it is not a table (42809).
         """
-        oids = {name: self._oid(*name) for name in names}
+        oids = {name: self._oid(name) for name in names}
         with self.session.read() as catalog:
             loaded = load_relations(catalog, oids.values())
             return {
@@ -116,14 +116,18 @@ class TargetRelations:
         if (problem := self.denied_actions(relation).get("I")) is not None:
             raise problem
 
-    def _oid(self, schema_name: str, name: str) -> int:
+    def _oid(self, published: tuple[str, str]) -> int:
+        schema_name, name = target = self._subscription.table_map.target(published)
         with self.session.read() as catalog:
             schema_oid = find_schema(catalog, schema_name)
             oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
             relation = None if oid is None else load_relations(catalog, [oid])[oid]
         if relation is None:
             raise ObjectNotInPrerequisiteState(
-                f'logical replication target relation "{schema_name}.{name}" does not exist'
+                f'logical replication target relation "{schema_name}.{name}" does not exist',
+                detail=None
+                if target == published
+                else f'It is the target of published table "{".".join(published)}".',
             )
         if relation.kind not in ("r", "p"):
             raise WrongObjectType(

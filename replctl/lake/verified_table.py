@@ -55,7 +55,7 @@ class PinnedTarget:
 def pinned_target(
     local: TargetRelations, subscription: Subscription, name: tuple[str, str]
 ) -> PinnedTarget:
-    """Return the versions to read of a subscription's table, given by (schema, name), in one
+    """Return the versions to read of a subscription's table, by its published name, in one
     transaction of the catalog.
 
     Commits of others are entered first.  An unfinished batch is not visible.

@@ -8,6 +8,7 @@ from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, p
 from replctl.catalog.aclchk import denied
 from replctl.catalog.pg_publication import Publication, PublishedTable
 from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.table_map import shown_pair
 from replctl.errors import PostgresError
 from replctl.lsn import format_lsn
 from replctl.psql.described import Described
@@ -145,10 +146,15 @@ def own_options(subscription: Subscription) -> list[str]:
     """Return the lines below `\\dRs+` for options that PostgreSQL does not have, where they are not
     what they are by default."""
     resync, limit = subscription.resync, subscription.resync_max_delete
-    if (resync, limit) == (pg_subscription.Resync.MANUAL, pg_subscription.RESYNC_MAX_DELETE):
+    lines = []
+    if (resync, limit) != (pg_subscription.Resync.MANUAL, pg_subscription.RESYNC_MAX_DELETE):
+        lines.append(f"    resync = {resync.value}, resync_max_delete = {limit}")
+    if subscription.table_map.pairs:
+        lines.append("    table_map:")
+        lines += [f"        {shown_pair(*pair)}" for pair in subscription.table_map.pairs]
+    if not lines:
         return []
-    title = f'Options of subscription "{subscription.name}" that are replctl\'s own:'
-    return [title, f"    resync = {resync.value}, resync_max_delete = {limit}"]
+    return [f'Options of subscription "{subscription.name}" that are replctl\'s own:', *lines]
 
 
 def _changed_tables(target: Described, subscription: Subscription) -> list[str]:
@@ -188,7 +194,9 @@ def _retention(target: Described, subscription: Subscription) -> list[str]:
             tables = publisher.slots.retention(subscription.slot_name)
     except PostgresError:
         return []
-    return retention_lines(subscription.name, tables, is_enabled=subscription.enabled)
+    target_of = subscription.table_map.target
+    found = [(target_of((table.schema, table.name)), table) for table in tables]
+    return retention_lines(subscription.name, found, is_enabled=subscription.enabled)
 
 
 def _subscription_row(

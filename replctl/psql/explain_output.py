@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from replctl.lsn import format_lsn
 from replctl.psql.print_content import Alignment, Table
+from replctl.psql.print_table_name import published_fields, shown_table
 from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.sync import report_failures
 
@@ -59,7 +60,8 @@ def _rows(plan: SubscriptionPlan) -> list[list[str | None]]:
 
 def _runs(table: TablePlan) -> list[list[str | None]]:
     read = [table.transactions, table.rows_read, table.bytes_read]
-    first = [f"{table.schema}.{table.name}", table.state, *map(_number, read)]
+    shown = shown_table((table.schema, table.name), table.published)
+    first = [shown, table.state, *map(_number, read)]
     rows = []
     for number, run in enumerate(table.runs):
         place = first if number == 0 else [first[0], first[1], None, None, None]
@@ -84,6 +86,7 @@ def _fields(plan: SubscriptionPlan) -> dict[str, object]:
             {
                 "schema": table.schema,
                 "name": table.name,
+                "published": published_fields(table.published),
                 "state": table.state,
                 "transactions": table.transactions,
                 "rows_read": table.rows_read,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from replctl.lsn import format_lsn
 from replctl.psql.describe_replication import changed_lines
 from replctl.psql.print_content import Alignment, Table
+from replctl.psql.print_table_name import published_fields, shown_table
 from replctl.psql.retention_lines import retention_lines
 from replctl.record import dataclass
 
@@ -103,7 +104,7 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
     pid = None if status.pid is None else str(status.pid)
     rows = [[*first, pid, *_lag(status.lag), None, None, error]]
     for table in status.tables:
-        shown = f"{table.schema}.{table.name}"
+        shown = shown_table((table.schema, table.name), table.published)
         rows.append(
             [
                 status.name,
@@ -121,7 +122,11 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
 
 
 def _retention(status: SubscriptionStatus) -> list[str]:
-    found = [table.retention for table in status.tables if table.retention is not None]
+    found = [
+        ((table.schema, table.name), table.retention)
+        for table in status.tables
+        if table.retention is not None
+    ]
     return retention_lines(status.name, found, is_enabled=status.enabled)
 
 
@@ -168,6 +173,7 @@ def _table_fields(table: TableStatus) -> dict[str, object]:
     return {
         "schema": table.schema,
         "name": table.name,
+        "published": published_fields(table.published),
         "state": table.state,
         "lag": asdict(table.lag),
         "retention": None if table.retention is None else asdict(table.retention),

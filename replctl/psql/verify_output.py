@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from replctl.lsn import format_lsn
 from replctl.psql.print_content import Alignment, Table
+from replctl.psql.print_table_name import published_fields, shown_table
 from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.sync import with_subscription
 from replctl.spark import DIFFERENCE_KINDS
@@ -87,7 +88,7 @@ def _rows(found: VerifiedSubscription) -> Iterator[list[str | None]]:
             counts = [item.published_rows, item.target_rows]
             counts += [item.differences.get(kind, 0) for kind in DIFFERENCE_KINDS]
             counts.append(sum(item.apart.values()))
-        shown = f"{table.schema}.{table.name}"
+        shown = shown_table((table.schema, table.name), table.published)
         numbers = [None if count is None else str(count) for count in counts]
         yield [found.name, found.database, shown, _lsn(table), *numbers, table.result]
 
@@ -104,6 +105,8 @@ def _print_differences(settings: PsqlSettings, found: VerifiedSubscription) -> N
             for row in _in_order(comparison)
         ]
         title = f'Table "{table.schema}.{table.name}" of subscription "{found.name}"'
+        if table.published != (table.schema, table.name):
+            title += f', published as "{".".join(table.published)}"'
         settings.print(Table(("Row", *names, "Columns"), rows, title=title))
 
 
@@ -129,6 +132,7 @@ def _table_fields(table: VerifiedTable) -> dict[str, object]:
     fields: dict[str, Any] = {
         "schema": table.schema,
         "name": table.name,
+        "published": published_fields(table.published),
         "result": table.result,
         "lsn": _lsn(table),
         "error": _error_fields(table.error),

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from replctl.catalog.commit_digest import LogPosition
-from replctl.catalog.pg_subscription import RelState
+from replctl.catalog.pg_subscription import RelState, Subscription
 from replctl.errors import (
     ConnectionFailure,
     Notice,
@@ -438,7 +438,7 @@ class _Worker:
         """Count a conflict, and return it as PostgreSQL reports it."""
         if conflict.type is not None:
             self._subscriber.state.count_conflicts({conflict.type: 1})
-        error = conflict_error(self._origin, batch, conflict)
+        error = conflict_error(self._origin, self._subscription, batch, conflict)
         if error.hint is None and conflict.type in _EXISTS:
             error.hint = self._key_hint(batch, conflict)
         return error
@@ -447,16 +447,25 @@ class _Worker:
         """Return the hint if a row exists because the published table has duplicate keys."""
         for item in batch.changes:
             remote = item.relation
-            if remote.has_other_writers and remote.qualified_name == conflict.relation:
-                return unique_key_hint(self._subscription, remote.schema, remote.name)
+            name = (remote.schema, remote.name)
+            target = ".".join(self._subscription.table_map.target(name))
+            if remote.has_other_writers and target == conflict.relation:
+                return unique_key_hint(self._subscription, name)
         return None
 
 
-def conflict_error(origin: str, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
+def conflict_error(
+    origin: str, subscription: Subscription, batch: ChangeBatch, conflict: ReplicationConflict
+) -> PostgresError:
     """Return a conflict as PostgreSQL reports it, with its transaction."""
     transaction = _transaction_at(batch.transactions, conflict.position)
     conflict.error.context = error_context(
-        origin, transaction, conflict.relation, conflict.message_type, conflict.column
+        origin,
+        transaction,
+        conflict.relation,
+        conflict.message_type,
+        conflict.column,
+        subscription.table_map.named(conflict.relation),
     )
     return conflict.error
 

@@ -68,10 +68,22 @@ class DecodingFailure(Exception):
     def reported(self, subscription: Subscription) -> PostgresError:
         """Return the error with a hint that contains the statement that helps the subscription."""
         if self.replaced is not None:
-            offer_reconcile(self.error, subscription, *self.replaced)
+            target = subscription.table_map.target(self.replaced)
+            offer_reconcile(self.error, subscription, *target)
         elif self.hint is not None:
             self.error.hint = self.hint(subscription)
         return self.error
+
+
+def name_both(error: PostgresError, subscription: Subscription, published: tuple[str, str]) -> None:
+    """Let the error of a table's synchronization name the published table and its target, where
+    their names differ."""
+    target = subscription.table_map.target(published)
+    if target != published and error.context is None:
+        error.context = (
+            f'synchronizing replication target relation "{".".join(target)}" with published'
+            f' relation "{".".join(published)}"'
+        )
 
 
 def decoding_context(slot: str, commit_lsn: int) -> str:
@@ -89,13 +101,20 @@ def error_context(
     relation: str = "",
     message_type: str = "",
     column: str = "",
+    published: tuple[str, str] | None = None,
 ) -> str:
-    """Return the CONTEXT of an error of the apply worker (apply_error_callback in worker.c)."""
+    """Return the CONTEXT of an error of the apply worker (apply_error_callback in worker.c).
+
+    Args:
+        published: the published relation, if it has another name than `relation`.
+    """
     text = f'processing remote data for replication origin "{origin}"'
     if message_type:
         text += f' during message type "{message_type}"'
     if relation:
         text += f' for replication target relation "{relation}"'
+    if published is not None:
+        text += f' of published relation "{".".join(published)}"'
     if column:
         text += f' column "{column}"'
     return (

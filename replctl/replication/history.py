@@ -94,7 +94,7 @@ def _error(
 ) -> ObjectNotInPrerequisiteState:
     """Return the error for known faults of tables, with the statement that helps."""
     (first, *_others) = faults.values()
-    tables = sorted(faults)
+    tables = sorted(map(subscription.table_map.target, faults))
     error = ObjectNotInPrerequisiteState(first.message, detail=first.detail)
     relations = publisher.tables.relations(subscription.publications)
     if faults.keys() <= {(relation.schema, relation.name) for relation in relations}:

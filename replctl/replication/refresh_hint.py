@@ -1,5 +1,7 @@
-"""HINTs with the statement that makes a subscription's table equal to the publisher's rows
-again."""
+"""HINTs with the statement that makes a subscription's table equal to the publisher's rows again.
+
+Tables have the names here that they have at the subscriber, as in the statement.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,9 @@ def publication_refresh(subscription: Subscription, option: str = "") -> str:
     return f"{enable}{alter} REFRESH PUBLICATION{f' WITH ({option})' if option else ''};"
 
 
-def unique_key_hint(subscription: Subscription, schema: str, table: str) -> str:
+def unique_key_hint(subscription: Subscription, published: tuple[str, str]) -> str:
     """Return the hint for a published table with duplicate or missing keys."""
-    refresh = refresh_hint(subscription, schema, table)
+    refresh = refresh_hint(subscription, *subscription.table_map.target(published))
     return f"Give each row a key of its own at the publisher, then use {refresh}"
 
 

@@ -1,0 +1,206 @@
+"""Which local table takes the rows of a published one: the option table_map of a subscription.
+
+PostgreSQL's rule is that both have the same schema and name.  A map is the one place that knows
+another rule: code that has the name of one side asks it for that of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+from replctl.errors import DuplicateObject, InvalidParameterValue, SqlSyntaxError
+from replctl.record import dataclass
+from replctl.types.identifier import clipped, stored_name
+from replctl.types.quote import quote_qualified_identifier
+
+#: A relation, by (schema, name).
+Name = tuple[str, str]
+
+_TOKEN = re.compile(
+    r"""\s*(?: "(?P<quoted>(?:[^"]|"")*)"
+             | (?P<plain>[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*)
+             | (?P<mark>[.,=])
+             | (?P<open>".*) | (?P<other>\S) )""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_QUALIFIED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TableMap:
+    """Pairs of a published table and its target, each name at most once on its side; all other
+    tables follow PostgreSQL's rule."""
+
+    pairs: tuple[tuple[Name, Name], ...] = ()
+
+    def target(self, published: Name) -> Name:
+        """Return the name of the table that takes the rows of a published one."""
+        return _targets(self.pairs).get(published, published)
+
+    def published(self, target: Name) -> Name | None:
+        """Return the name of the published table whose rows a table takes; None, if the one with
+        its own name goes elsewhere."""
+        found = _published(self.pairs).get(target)
+        if found is not None:
+            return found
+        return None if target in _targets(self.pairs) else target
+
+    def named(self, target: str) -> Name | None:
+        """Return the published table of a target by its qualified name; None, if both names are
+        equal."""
+        return _published_by_text(self.pairs).get(target)
+
+    def check_targets(self, published: Iterable[Name]) -> None:
+        """Check that no two published tables have the same target.
+
+        Raises:
+            InvalidParameterValue: two have: the map gives one of them the name of the other
+                (22023).
+        """
+        known: dict[Name, Name] = {}
+        for name in published:
+            other = known.setdefault(self.target(name), name)
+            if other != name:
+                first, second = sorted((other, name))
+                raise InvalidParameterValue(
+                    f'published tables "{".".join(first)}" and "{".".join(second)}" have the same'
+                    f' target "{".".join(self.target(name))}"',
+                    hint="Give each of them a target of its own in table_map.",
+                )
+
+    def __str__(self) -> str:
+        """Return the value of the option."""
+        return ", ".join(_pair(*pair) for pair in self.pairs)
+
+
+def shown_pair(published: Name, target: Name) -> str:
+    """Return two names as table_map has them; one, if they are equal.
+
+    ("public", "t"), ("public", "t")
+        becomes  public.t
+    """
+    if published == target:
+        return quote_qualified_identifier(*target)
+    return _pair(published, target)
+
+
+def _pair(published: Name, target: Name) -> str:
+    return f"{quote_qualified_identifier(*published)} = {quote_qualified_identifier(*target)}"
+
+
+def parse_table_map(
+    text: str, target_schema: Callable[[str], str] = lambda name: "public"
+) -> TableMap:
+    """Return the map that a text describes: `public.orders = gold.orders_north, a = b`.
+
+    A published table without a schema is one in schema public.
+
+    Args:
+        target_schema: finds the schema of a target that is given without one.
+
+    Raises:
+        InvalidParameterValue: it is no map (22023).
+        SqlSyntaxError: a name has more than two parts (42601).
+        DuplicateObject: a table stands twice on one side (42710).
+    """
+    parser = _Parser(text)
+    pairs = [
+        (
+            (published[0] or "public", published[1]),
+            (target[0] or target_schema(target[1]), target[1]),
+        )
+        for published, target in parser.pairs()
+    ]
+    for number, what in enumerate(("published", "target")):
+        seen: set[Name] = set()
+        for pair in pairs:
+            if pair[number] in seen:
+                raise DuplicateObject(
+                    f'{what} table "{".".join(pair[number])}" used more than once in table_map'
+                )
+            seen.add(pair[number])
+    return TableMap(tuple(pairs))
+
+
+class _Parser:
+    """A list of pairs, whose names are quoted as in SQL."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._take()
+
+    def pairs(self) -> Iterator[tuple[tuple[str | None, str], tuple[str | None, str]]]:
+        """Yield the pairs of names; the schema of a name is None where it has none."""
+        if self._token is None:
+            return
+        while True:
+            published = self._name()
+            self._expect("=")
+            yield published, self._name()
+            if self._token is None:
+                return
+            self._expect(",")
+
+    def _name(self) -> tuple[str | None, str]:
+        parts = [self._word()]
+        while self._mark == ".":
+            self._take()
+            parts.append(self._word())
+        if len(parts) > _QUALIFIED:
+            shown = ".".join(parts)
+            raise SqlSyntaxError(f"improper relation name (too many dotted names): {shown}")
+        return (parts[0] if len(parts) == _QUALIFIED else None), parts[-1]
+
+    def _word(self) -> str:
+        token = self._token
+        if token is None:
+            raise self._error()
+        if (plain := token["plain"]) is not None:
+            name = stored_name(plain)
+        elif (quoted := token["quoted"]) is not None:
+            if not quoted:
+                raise self._error("zero-length delimited identifier")
+            name = clipped(quoted.replace('""', '"'))
+        else:
+            unterminated = token["open"] is not None
+            raise self._error("unterminated quoted identifier" if unterminated else "syntax error")
+        self._take()
+        return name
+
+    def _expect(self, mark: str) -> None:
+        if self._mark != mark:
+            raise self._error()
+        self._take()
+
+    @property
+    def _mark(self) -> str | None:
+        return None if self._token is None else self._token["mark"]
+
+    def _take(self) -> None:
+        self._token = _TOKEN.match(self._text, self._position)
+        if self._token is not None:
+            self._position = self._token.end()
+
+    def _error(self, what: str = "syntax error") -> InvalidParameterValue:
+        place = "end of input" if self._token is None else f'or near "{self._token[0].strip()}"'
+        return InvalidParameterValue(
+            f'invalid value for parameter "table_map": "{self._text}"', detail=f"{what} at {place}"
+        )
+
+
+@lru_cache(maxsize=256)
+def _targets(pairs: tuple[tuple[Name, Name], ...]) -> dict[Name, Name]:
+    return dict(pairs)
+
+
+@lru_cache(maxsize=256)
+def _published(pairs: tuple[tuple[Name, Name], ...]) -> dict[Name, Name]:
+    return {target: published for published, target in pairs}
+
+
+@lru_cache(maxsize=256)
+def _published_by_text(pairs: tuple[tuple[Name, Name], ...]) -> dict[str, Name]:
+    return {".".join(target): published for published, target in pairs if published != target}

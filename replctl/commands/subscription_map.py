@@ -1,0 +1,180 @@
+"""table_map of a subscription: its value, the targets that follow from it, and what a change of it
+does to tables that are not synchronized yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from replctl.catalog.pg_class import (
+    RELKIND_PLURAL,
+    find_relation_oid,
+    load_relations,
+    relation_names,
+)
+from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_subscription import (
+    RelState,
+    Subscription,
+    SubscriptionRelation,
+    delete_subscription_relation,
+    insert_subscription_relation,
+    subscription_relations,
+    update_subscription,
+)
+from replctl.catalog.table_copy import CopyMethod
+from replctl.catalog.table_map import Name, TableMap, parse_table_map, shown_pair
+from replctl.catalog.transaction import Catalog
+from replctl.commands.subscription_table import give_up
+from replctl.does_not_exist import no_relation, no_schema
+from replctl.errors import ObjectNotInPrerequisiteState, WrongObjectType
+from replctl.lake.definition import changing_definitions
+from replctl.open_node import open_publisher
+from replctl.record import dataclass
+from replctl.replication.node import RemoteRelation
+from replctl.session import Session
+from replctl.transaction_block import prevent_in_block
+
+
+def given_map(session: Session, text: str) -> TableMap:
+    """Return the map that a value of table_map describes.  A target without a schema is looked up
+    as the tables of other statements are.
+
+    Raises:
+        UndefinedTable: there is no such target.
+        InvalidParameterValue, SqlSyntaxError, DuplicateObject: as parse_table_map.
+    """
+
+    def schema_of(name: str) -> str:
+        with session.read() as catalog:
+            oid = session.environment(catalog).relation_oid(None, name)
+            found = {} if oid is None else relation_names(catalog, [oid])
+        if oid not in found:
+            raise no_relation(name)
+        return found[oid][0]
+
+    return parse_table_map(text, schema_of)
+
+
+def published_by_target(
+    session: Session, subscription: Subscription, published: Sequence[RemoteRelation]
+) -> dict[int, RemoteRelation]:
+    """Return published tables by the OIDs of the tables that they are written into.
+
+    Raises:
+        UndefinedTable: there is none (42P01).
+        WrongObjectType: it is not a table (42809).
+        InvalidParameterValue: two of them have the same one (22023).
+    """
+    map_ = subscription.table_map
+    map_.check_targets((item.schema, item.name) for item in published)
+    with session.read() as catalog:
+        return {
+            _target_oid(catalog, map_.target((item.schema, item.name))): item for item in published
+        }
+
+
+def warn_of_unpublished(
+    session: Session, subscription: Subscription, published: Sequence[RemoteRelation]
+) -> None:
+    """Tell of pairs of a map whose published table is none, at least not yet."""
+    known = {(item.schema, item.name) for item in published}
+    for name, _target in subscription.table_map.pairs:
+        if name not in known:
+            session.notice(
+                f'table "{".".join(name)}" of table_map is not published',
+                severity="WARNING",
+                sqlstate="42704",
+            )
+
+
+def change_map(session: Session, subscription: Subscription, changed: Subscription) -> None:
+    """Change a subscription, its map among others: tables that are not synchronized yet are copied
+    into their new targets, and what is written in part into the former ones is undone.
+
+    Raises:
+        ObjectNotInPrerequisiteState: one of them is synchronized already (55000).
+        UndefinedTable: a new target does not exist.
+    """
+    prevent_in_block(session.block, "ALTER SUBSCRIPTION ... SET (table_map)")
+    with session.read() as catalog:
+        moves = list(_moves(catalog, subscription, changed))
+    if not moves:
+        with changing_definitions(session) as catalog:
+            update_subscription(catalog, changed)
+        return
+
+    with (
+        open_publisher(session, subscription) as publisher,
+        session.cluster.lock(f"subscription-{subscription.oid}"),
+    ):
+        with session.read() as catalog:  # they may have gone on until now
+            moves = list(_moves(catalog, subscription, changed))
+        give_up(session, publisher, subscription, [move.member.relid for move in moves])
+        with changing_definitions(session) as catalog:
+            update_subscription(catalog, changed)
+            for move in moves:
+                delete_subscription_relation(catalog, subscription.oid, move.member.relid)
+            for move in moves:
+                insert_subscription_relation(catalog, move.entering)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A table of a subscription whose rows go to another target, or come from another published
+    table."""
+
+    member: SubscriptionRelation
+    target_oid: int
+
+    @property
+    def entering(self) -> SubscriptionRelation:
+        """Return the table as it begins; one that was to be synchronized again by itself is so by
+        a statement now."""
+        method = self.member.method
+        return SubscriptionRelation(
+            self.member.subscription_oid,
+            self.target_oid,
+            RelState.INIT,
+            method=CopyMethod.RECONCILE if method is CopyMethod.RESYNC else method,
+            deletion=self.member.deletion,
+        )
+
+
+def _moves(catalog: Catalog, subscription: Subscription, changed: Subscription) -> Iterator[_Move]:
+    """Yield the tables that a change of the map concerns."""
+    members = subscription_relations(catalog, subscription.oid)
+    names = relation_names(catalog, [member.relid for member in members])
+    old, new = subscription.table_map, changed.table_map
+    sources = {
+        item.relid: old.published(names[item.relid]) for item in members if item.relid in names
+    }
+    new.check_targets(source for source in sources.values() if source is not None)
+    for member in members:
+        published = sources.get(member.relid)
+        if published is None or new.published(names[member.relid]) == published:
+            continue
+        if member.state is RelState.READY:
+            raise ObjectNotInPrerequisiteState(
+                f'cannot change the target of published table "{".".join(published)}"',
+                detail=f'Subscription "{subscription.name}" has synchronized it:'
+                f" {shown_pair(published, names[member.relid])}.",
+                hint="Use DROP/CREATE SUBSCRIPTION.",
+            )
+        yield _Move(member, _target_oid(catalog, new.target(published)))
+
+
+def _target_oid(catalog: Catalog, target: Name) -> int:
+    schema_oid = find_schema(catalog, target[0])
+    if schema_oid is None:
+        raise no_schema(target[0])
+    oid = find_relation_oid(catalog, target[1], schema_oid)
+    if oid is None:
+        raise no_relation(".".join(target))
+    relation = load_relations(catalog, [oid])[oid]
+    if relation.kind in ("r", "p") and relation.persistence != "t":
+        return oid
+    kinds = "temporary tables" if relation.persistence == "t" else RELKIND_PLURAL[relation.kind]
+    raise WrongObjectType(
+        f'cannot use relation "{".".join(target)}" as logical replication target',
+        detail=f"This operation is not supported for {kinds}.",
+    )
