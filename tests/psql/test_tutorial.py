@@ -1,5 +1,5 @@
-"""The tutorial (docs/tutorial/index.md) and the session of README.md: their commands work, and
-print what the pages show."""
+"""The tutorial (docs/tutorial/index.md), the session of README.md and samples/ci.sh: their commands
+work, and print what the pages show."""
 
 from __future__ import annotations
 
@@ -29,25 +29,38 @@ def _comparable(text: str) -> str:
     return "\n".join(lines).strip()
 
 
-@pytest.mark.spark
-def test_the_tutorial_prints_what_it_shows(tmp_path: Path, connect_server: str) -> None:
-    blocks = _BLOCK.findall(_PAGE.read_text("utf-8"))
-    assert len(blocks) > 5
+@pytest.fixture
+def environment(tmp_path: Path, connect_server: str) -> dict[str, str]:
+    """The environment of a shell that finds replctl, python3 and Spark."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, command in (("replctl", f"{sys.executable} -m replctl"), ("python3", sys.executable)):
         (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         (programs / name).chmod(0o755)
-    script = "".join(f"{commands}echo '{_END}'\n" for commands, _ in blocks)
     path = f"{programs}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-euc", script],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path, "SPARK_REMOTE": connect_server},
+    return {**os.environ, "PATH": path, "SPARK_REMOTE": connect_server}
+
+
+def _run(
+    command: list[str], folder: Path, environment: dict[str, str], typed: str = ""
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        input=typed,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.spark
+def test_the_tutorial_prints_what_it_shows(tmp_path: Path, environment: dict[str, str]) -> None:
+    blocks = _BLOCK.findall(_PAGE.read_text("utf-8"))
+    assert len(blocks) > 5
+    script = "".join(f"{commands}echo '{_END}'\n" for commands, _ in blocks)
+    done = _run(["sh", "-euc", script], tmp_path, environment)
     lines = done.stderr.splitlines()
     faults = [line for line in lines if line[:7] not in ("NOTICE:", "LOG:  s")]
     assert (done.returncode, faults) == (0, []), done.stdout
@@ -58,16 +71,19 @@ def test_the_tutorial_prints_what_it_shows(tmp_path: Path, connect_server: str) 
 
 
 @pytest.mark.spark
-def test_the_session_of_the_readme(tmp_path: Path, connect_server: str) -> None:
+def test_the_session_of_the_readme(tmp_path: Path, environment: dict[str, str]) -> None:
     page = (_ROOT / "README.md").read_text("utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "replctl", "-X", "-q", "--home", str(tmp_path / "cluster")],
-        input="\n".join(_TYPED.findall(page)),
-        env={**os.environ, "SPARK_REMOTE": connect_server},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["replctl", "-X", "-q", "--home", str(tmp_path / "cluster")]
+    done = _run(command, tmp_path, environment, "\n".join(_TYPED.findall(page)))
     assert done.returncode == 0, done.stderr
     [shown] = _PRINTED.findall(page)
     assert _comparable(done.stdout) == _comparable(textwrap.dedent(shown))
+
+
+@pytest.mark.spark
+def test_the_sample_for_ci_after_the_story(tmp_path: Path, environment: dict[str, str]) -> None:
+    environment["REPLCTL_HOME"] = str(tmp_path / "cluster")
+    for name in ("run.sh", "ci.sh"):
+        done = _run([str(_ROOT / "samples" / name)], tmp_path, environment)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("ci.sh: all is well")
