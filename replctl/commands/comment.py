@@ -6,7 +6,7 @@ from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_authid import get_role
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation
 from replctl.catalog.pg_description import set_comment
-from replctl.catalog.pg_type import type_oid
+from replctl.catalog.pg_type import type_name, type_oid
 from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.domain import named_constraint, owned_domain
@@ -82,8 +82,10 @@ def _check_permitted(ddl: Ddl, statement: ast.Comment, found: _Commented) -> Non
     if found.class_name == "pg_authid":
         _check_role(ddl, found.oid)
         return
-    owner = owner_of(ddl.catalog, found.class_name, found.oid)
-    privileges.check_owner(owner, statement.object_type, name)
+    owner, word = owner_of(ddl.catalog, found.class_name, found.oid), statement.object_type
+    if found.class_name == "pg_type":
+        word, name = "type", ddl.environment.format_type(type_name(found.oid))
+    privileges.check_owner(owner, word, name)
 
 
 def _check_role(ddl: Ddl, oid: int) -> None:

@@ -131,7 +131,7 @@ def _index_draft(
             )
         seen.add(name)
     for name in constraint.including:
-        if name not in column_names:
+        if name not in column_names and name not in system_columns():
             raise UndefinedColumn(
                 f'column "{name}" named in key does not exist', position=constraint.pos
             )

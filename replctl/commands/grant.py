@@ -165,13 +165,13 @@ def _on_type(ddl: Ddl, statement: ast.Grant, name: tuple[str, ...]) -> tuple[_Ta
             "cannot set privileges of array types",
             hint="Set the privileges of the element type instead.",
         )
+    if statement.target == "domain" and type_.kind != "d":
+        raise WrongObjectType(f'"{last}" is not a domain')
     if type_.is_builtin:
         raise FeatureNotSupported("privileges on built-in types are not supported")
-    if statement.target == "domain" and type_.kind != "d":
-        raise WrongObjectType(f'"{type_.sql_name}" is not a domain')
     owner = owner_of(ddl.catalog, "pg_type", type_.oid)
     target = _Target("type", type_.oid, owner, "type", type_.sql_name)
-    return target, letters_of(statement, "type", "type")
+    return target, letters_of(statement, "type", statement.target)
 
 
 def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Target, str]]:

@@ -32,6 +32,8 @@ from replctl.commands.index_key import (
     check_access_method,
     check_no_system_columns,
     check_sortable,
+    free_column_name,
+    included_columns,
     index_key,
     key_column,
 )
@@ -130,13 +132,12 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
         predicate = index_predicate(ddl.environment, relation, statement.where, ddl.now)
     _check_count((*statement.elements, *statement.including))
     key = index_key(ddl, relation, statement)
-    check_no_system_columns([*key.exprs, *([] if predicate is None else [predicate])])
     draft = IndexDraft(
         statement.name,
         key.columns,
         "",
         statement.is_unique,
-        statement.including,
+        included_columns(relation, statement),
         statement.nulls_not_distinct,
         predicate,
         access_method=statement.access_method,
@@ -181,6 +182,8 @@ def define_index(
     _check_count((*draft.columns, *draft.including))
     key = [key_column(relation, name) if name else 0 for name in draft.columns]
     including = tuple(key_column(relation, name) for name in draft.including)
+    predicates = () if draft.predicate is None else (draft.predicate,)
+    check_no_system_columns([*key, *including], [*draft.exprs, *predicates])
     for attnum in filter(None, key):
         check_sortable(ddl, relation.column_at(attnum).type, draft.access_method)
     if draft.is_unique and relation.is_partitioned:
@@ -415,7 +418,9 @@ def _chosen_name(ddl: Ddl, relation: Relation, draft: IndexDraft) -> str:
     keys = draft.columns
     if draft.details:
         keys = tuple(detail.name or name for name, detail in zip(keys, draft.details, strict=True))
-    names = (*keys, *draft.including)
+    names = list(keys)
+    for name in draft.including:
+        names.append(free_column_name(name, names))
     return relation_name(ddl.catalog, relation.name, relation.schema_oid, names, label)
 
 

@@ -12,6 +12,7 @@ from replctl.commands.table_expression import columns_used, index_expression
 from replctl.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
+    InvalidObjectDefinition,
     UndefinedColumn,
     UndefinedObject,
 )
@@ -98,11 +99,11 @@ def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> Index
             expr = _expression(ddl, relation, element)
             if isinstance(expr, nodes.Var) and expr.attnum > 0:  # as a column
                 name, expr = relation.column_at(expr.attnum).name, None
-        type_ = relation.column_at(key_column(relation, name)).type if expr is None else expr.type
+        type_ = _column_type(relation, name) if expr is None else expr.type
+        check_sortable(ddl, type_, statement.access_method)
         if expr is not None:
-            check_sortable(ddl, type_, statement.access_method)
             exprs.append(expr)
-        called = _free_name(name or _suggested_name(element), names)
+        called = free_column_name(name or _suggested_name(element), names)
         names.append(called)
         columns.append(name)
         collation, opclass = _sorting(ddl, element, type_)
@@ -112,6 +113,31 @@ def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> Index
         raise FeatureNotSupported("unique indexes over expressions are not supported")
     has_details = any(detail != KeyDetail() for detail in details)
     return IndexKey(tuple(columns), tuple(exprs), tuple(details) if has_details else ())
+
+
+def included_columns(relation: Relation, statement: ast.CreateIndex) -> tuple[str, ...]:
+    """Return the names of the columns that an index has next to its key (INCLUDE).
+
+    Raises:
+        UndefinedColumn: one is missing.
+        InvalidObjectDefinition: one is to be sorted.
+        FeatureNotSupported: it is an expression.
+    """
+    names = []
+    for element in statement.including:
+        if element.name is None:
+            raise FeatureNotSupported("expressions are not supported in included columns")
+        key_column(relation, element.name)
+        for what, is_given in (
+            ("a collation", bool(element.collation)),
+            ("an operator class", bool(element.opclass)),
+            ("ASC/DESC options", element.direction != "default"),
+            ("NULLS FIRST/LAST options", element.nulls != "default"),
+        ):
+            if is_given:
+                raise InvalidObjectDefinition(f"including column does not support {what}")
+        names.append(element.name)
+    return tuple(names)
 
 
 def check_sortable(ddl: Ddl, type_: str, access_method: str = "btree") -> None:
@@ -142,29 +168,34 @@ def _expression(ddl: Ddl, relation: Relation, element: ast.IndexElem) -> nodes.E
     return expr
 
 
-def check_no_system_columns(exprs: Iterable[nodes.Expr]) -> None:
-    """Check that no expression of an index has a system column (DefineIndex).
+def check_no_system_columns(attnums: Iterable[int], exprs: Iterable[nodes.Expr]) -> None:
+    """Check that an index uses no system column (DefineIndex).
 
     Raises:
-        FeatureNotSupported: one has.
+        FeatureNotSupported: it does.
     """
-    if any(attnum < 0 for expr in exprs for attnum in columns_used(expr)):
+    used = {attnum for expr in exprs for attnum in columns_used(expr)}
+    if any(attnum < 0 for attnum in used.union(attnums)):
         raise FeatureNotSupported("index creation on system columns is not supported")
 
 
 def key_column(relation: Relation, name: str) -> int:
-    """Return the attnum of a column.
+    """Return the attnum of a column, which may be a system column.
 
     Raises:
         UndefinedColumn: there is none of that name.
-        FeatureNotSupported: it is a system column.
     """
     column = relation.column(name)
     if column is not None:
         return column.attnum
     if name in system_columns():
-        raise FeatureNotSupported("index creation on system columns is not supported")
+        return system_columns()[name][0]
     raise UndefinedColumn(f'column "{name}" does not exist')
+
+
+def _column_type(relation: Relation, name: str) -> str:
+    attnum = key_column(relation, name)
+    return relation.column_at(attnum).type if attnum > 0 else system_columns()[name][1]
 
 
 def _sorting(ddl: Ddl, element: ast.IndexElem, type_: str) -> tuple[str | None, str | None]:
@@ -213,7 +244,7 @@ def _suggested_name(element: ast.IndexElem) -> str:
     return figured_name(element.expr) or "expr"
 
 
-def _free_name(first: str, taken: Collection[str]) -> str:
+def free_column_name(first: str, taken: Collection[str]) -> str:
     """Return a name that no other column of the index has: `a1` (ChooseIndexColumnNames)."""
     name, number = first, 0
     while name in taken:

@@ -14,12 +14,14 @@ from replctl.catalog.pg_class import (
     relation_oids,
 )
 from replctl.catalog.transaction import Catalog
-from replctl.commands.define import get_boolean
+from replctl.commands.define import get_boolean, get_string
 from replctl.does_not_exist import no_column, no_relation, no_schema
 from replctl.errors import (
     ConnectionFailure,
+    DuplicateColumn,
     FeatureNotSupported,
     InsufficientPrivilege,
+    InvalidParameterValue,
     LockNotAvailable,
     ObjectNotInPrerequisiteState,
     PostgresError,
@@ -34,6 +36,7 @@ from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
+from replctl.types.guc import find_setting, read_value
 from replctl.types.quote import quote_identifier
 
 #: Options of PostgreSQL that are switches; most have no meaning over a lake.
@@ -119,7 +122,9 @@ def analyze(session: Session, statement: ast.Vacuum) -> str:
     for option in statement.options:
         if option.name in ("verbose", "skip_locked"):
             get_boolean(option)
-        elif option.name != "buffer_usage_limit":
+        elif option.name == "buffer_usage_limit":
+            _check_buffer_limit(option)
+        else:
             raise SqlSyntaxError(
                 f'unrecognized ANALYZE option "{option.name}"', position=option.pos
             )
@@ -185,6 +190,8 @@ def _read_options(statement: ast.Vacuum) -> _Options:
             raise SqlSyntaxError(f'unrecognized VACUUM option "{option.name}"', position=option.pos)
         elif option.name == "parallel":
             workers = _parallel_workers(option)
+        elif option.name == "buffer_usage_limit":
+            _check_buffer_limit(option)
     if given.get("full") and workers > 0:
         raise FeatureNotSupported("VACUUM FULL cannot be performed in parallel")
     if not given.get("analyze") and any(item.columns for item in statement.relations):
@@ -194,6 +201,22 @@ def _read_options(statement: ast.Vacuum) -> _Options:
         given.get("verbose", False),
         given.get("skip_locked", False),
     )
+
+
+def _check_buffer_limit(option: ast.DefElem) -> None:
+    """Check how much memory PostgreSQL would use, which is no matter here.
+
+    Raises:
+        SqlSyntaxError: the option has no value.
+        InvalidParameterValue: it cannot be that much.
+    """
+    try:
+        read_value(find_setting("vacuum_buffer_usage_limit"), get_string(option))
+    except InvalidParameterValue as error:
+        raise InvalidParameterValue(
+            "BUFFER_USAGE_LIMIT option must be 0 or between 128 kB and 16777216 kB",
+            hint=error.hint,
+        ) from error
 
 
 def _parallel_workers(option: ast.DefElem) -> int:
@@ -224,9 +247,13 @@ def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -
         raise no_relation(shown)
     relation = get_relation(catalog, oid)
     if relation is not None:
-        for column in item.columns:
+        for place, column in enumerate(item.columns):
             if relation.column(column) is None:
                 raise no_column(column, relation.name)
+            if column in item.columns[:place]:
+                raise DuplicateColumn(
+                    f'column "{column}" of relation "{relation.name}" appears more than once'
+                )
     return relation
 
 

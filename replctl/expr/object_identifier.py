@@ -44,6 +44,18 @@ _NO_OBJECT = "-"
 _OPERATORS = ("regoper", "regoperator")  # whose values may be called `-`
 
 
+def relation_of_name(environment: Environment, name: str) -> int:
+    """Return the OID of a relation: the cast of text to regclass, which knows no numbers.
+
+    Raises:
+        PostgresError: there is no relation of that name, or no such schema.
+    """
+    schema_name, _name = _qualified(environment, name)
+    if schema_name is not None and environment.schema_oid(schema_name) is None:
+        raise no_schema(schema_name)
+    return int(_READERS["regclass"](environment, name))
+
+
 def read(environment: Environment, type_name: str, value: str) -> str:
     """regtype `int` is `23`: the input function of an object identifier type.
 

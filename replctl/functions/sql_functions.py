@@ -219,6 +219,9 @@ FUNCTIONS: dict[str, Implementation] = {
     "pg_current_xact_id_if_assigned": lambda context: context.catalog.xids.top,
     "pg_relation_is_publishable": _is_publishable,
     "pg_table_is_visible": _table_is_visible,
+    "text_regclass": lambda context, name: object_identifier.relation_of_name(
+        context.environment, name
+    ),
     "nextval_oid": _nextval,
     "currval_oid": _currval,
     "lastval": _lastval,

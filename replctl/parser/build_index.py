@@ -54,14 +54,14 @@ class IndexBuilder:
 
     def index_tail(
         self,
-        including: Names | None = None,
+        including: tuple[ast.IndexElem, ...] | None = None,
         nulls_not_distinct: bool | None = None,
         options: Options | None = None,
         tablespace: Token | None = None,
         where: ast.RawExpr | None = None,
     ) -> dict[str, Any]:
         return {
-            "including": name_texts(including),
+            "including": including or (),
             "nulls_not_distinct": bool(nulls_not_distinct),
             "options": options or (),
             "tablespace": optional_text(tablespace),
@@ -81,6 +81,9 @@ class IndexBuilder:
             "direction": direction or "default",
             "nulls": nulls or "default",
         }
+
+    def index_include(self, *elements: ast.IndexElem) -> tuple[ast.IndexElem, ...]:
+        return elements
 
     def index_elem(self, name: Token, options: dict[str, Any]) -> ast.IndexElem:
         return ast.IndexElem(str(name), None, **options, pos=start_of(name))

@@ -22,7 +22,7 @@ from replctl.errors import (
 )
 from replctl.record import dataclass
 from replctl.types.builtin import builtin_rows
-from replctl.types.guc_check import checked
+from replctl.types.guc_check import checked, checked_number
 from replctl.types.guc_rule import check_supported
 from replctl.types.identifier import clipped_with_notice
 from replctl.types.quote import split_identifiers
@@ -277,7 +277,7 @@ def read_value(
         case "enum":
             value = _read_enum(setting, text)
         case "integer" | "real":
-            value = _read_number(setting, text)
+            value = checked_number(setting.name, _read_number(setting, text))
         case _:
             boot = setting.boot_value
             value = _read_text(setting, text, current or boot, reset or boot)

@@ -37,6 +37,7 @@ _WORDS = {
         "generic",
     ),
 }  # fmt: skip
+_LEAST_BUFFERS = 128  # kB; MIN_BAS_VAC_RING_SIZE_KB
 _TABLESPACES = ("", "pg_default", "pg_global")
 _INTERVAL_ZONE = re.compile(r"interval\s*'([^']*)'", re.IGNORECASE)
 _HOURS = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -237,6 +238,20 @@ def _function_names(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_, \n\t]*", text):
         raise _Refused("Invalid character")
     return text
+
+
+def checked_number(name: str, value: str) -> str:
+    """Return a number that a setting can have, in the setting's unit.
+
+    Raises:
+        InvalidParameterValue: it cannot (22023).
+    """
+    if name == "vacuum_buffer_usage_limit" and 0 < int(value) < _LEAST_BUFFERS:
+        raise InvalidParameterValue(
+            f'invalid value for parameter "{name}": {value}',
+            detail=f'"{name}" must be 0 or between 128 kB and 16777216 kB',
+        )
+    return value
 
 
 _CHECKS: dict[str, Callable[[str], str]] = {

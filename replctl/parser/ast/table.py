@@ -176,7 +176,7 @@ class CreateIndex(Node):
     elements: tuple[IndexElem, ...]
     is_unique: bool = False
     access_method: str = "btree"
-    including: tuple[str, ...] = ()
+    including: tuple[IndexElem, ...] = ()
     nulls_not_distinct: bool = False
     where: RawExpr | None = None
     if_not_exists: bool = False
