@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from replctl.catalog.pg_class import find_relation_oid
 from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_type import find_type
 from replctl.catalog.transaction import Catalog
+from replctl.commands.alter_table import alter_table
+from replctl.commands.comment import comment
+from replctl.commands.create_schema import create_schema
+from replctl.commands.create_table import create_table
+from replctl.commands.domain import alter_domain, create_domain
+from replctl.commands.index import create_index
+from replctl.commands.subscription_options import SubscriptionOptions
+from replctl.commands.type import create_enum
+from replctl.errors import PostgresError
+from replctl.lake import block
+from replctl.parser import ast
+from replctl.parser.parse import parse_statement
+from replctl.replication.node import Publisher
 from replctl.replication.table_definition import TableDefinition, schema_statement
 from replctl.session import Session
 
@@ -59,3 +74,67 @@ def _missing(
                 yield from type_.statements
         yield from schema_of(schema)
         yield from definition.statements(schema, name, table_options)
+
+
+@contextmanager
+def creating_tables(
+    session: Session,
+    publisher: Publisher,
+    subscription: Subscription,
+    options: SubscriptionOptions,
+) -> Iterator[None]:
+    """Make what a subscription's tables lack, if its options ask for that, and then what the
+    context does: together, or not at all.
+
+    Raises:
+        PostgresError: the session's role may not make something, or it cannot be made.
+    """
+    if not options.create_tables:
+        yield
+        return
+    statements = missing_statements(
+        session,
+        publisher.tables.definitions(subscription.publications),
+        subscription.table_map.target,
+        options.table_options,
+    )
+    is_alone = session.block is None
+    if is_alone:
+        block.begin(session, is_implicit=True)
+    try:
+        for text in statements:
+            _carry_out(session, text)
+        yield
+        if is_alone:
+            block.commit(session)
+    except BaseException:
+        if is_alone and session.block is not None:
+            block.rollback(session)
+        raise
+
+
+def _carry_out(session: Session, text: str) -> None:
+    try:
+        match statement := parse_statement(text):
+            case ast.CreateSchema():
+                create_schema(session, statement)
+            case ast.CreateEnum():
+                create_enum(session, statement)
+            case ast.CreateDomain():
+                create_domain(session, statement)
+            case ast.AlterDomain():
+                alter_domain(session, statement)
+            case ast.CreateTable():
+                create_table(session, statement)
+            case ast.CreateIndex():
+                create_index(session, statement)
+            case ast.AlterTable():
+                alter_table(session, statement)
+            case ast.Comment():
+                comment(session, statement)
+            case _:
+                raise AssertionError(text)
+    except PostgresError as error:
+        error.position = -1  # it counts in a text that the user has not written
+        error.context = error.context or f'SQL statement "{text}"'
+        raise

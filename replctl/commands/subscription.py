@@ -29,6 +29,7 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.transaction import Catalog
 from replctl.catalog.worker import client_name, dismiss_workers
+from replctl.commands.create_missing import creating_tables
 from replctl.commands.define import get_string, options_by_name
 from replctl.commands.subscription_map import (
     change_map,
@@ -80,8 +81,11 @@ from replctl.transaction_block import prevent_in_block
 _CREATE_OPTIONS = (
     "connect", "enabled", "create_slot", "slot_name", "copy_data", "synchronous_commit", "binary",
     "streaming", "two_phase", "disable_on_error", "password_required", "run_as_owner", "failover",
-    "origin", "delete", "resync", "resync_max_delete", "table_map",
+    "origin", "delete", "resync", "resync_max_delete", "table_map", "create_tables",
+    "table_options",
 )  # fmt: skip
+#: Those of statements that bring tables into a subscription.
+_TABLE_OPTIONS = ("create_tables", "table_options")
 _SET_OPTIONS = (
     "slot_name", "synchronous_commit", "binary", "streaming", "disable_on_error",
     "password_required", "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
@@ -137,24 +141,36 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
         _warn_of_missing(session, publisher, statement.publications)
         if options.copy_data:
             _warn_of_origins(session, publisher, subscription, ())
-        published = publisher.tables.relations(statement.publications)
-        tables = published_by_target(session, subscription, published)
-        warn_of_unpublished(session, subscription, published)
-        members = [new_member(subscription, *item, options) for item in tables.items()]
-        check_reconciles(session, publisher, subscription, members, tables)
-        if options.two_phase and not options.copy_data and tables:  # else when all are copied
-            subscription = replace(subscription, two_phase_state="e")
-        if options.create_slot:
-            assert slot_name is not None
-            _create_slot(publisher, subscription, slot_name)
-            session.notice(f'created replication slot "{slot_name}" on publisher')
-        try:
-            _insert(session, subscription, members)
-        except PostgresError:
-            if options.create_slot and slot_name is not None:
-                publisher.slots.drop(slot_name)
-            raise
+        with creating_tables(session, publisher, subscription, options):
+            _insert_with_tables(session, publisher, subscription, options)
     return "CREATE SUBSCRIPTION"
+
+
+def _insert_with_tables(
+    session: Session,
+    publisher: Publisher,
+    subscription: Subscription,
+    options: SubscriptionOptions,
+) -> None:
+    """Add a subscription with all tables of its publications, and make its slot."""
+    slot_name = subscription.slot_name
+    published = publisher.tables.relations(subscription.publications)
+    tables = published_by_target(session, subscription, published)
+    warn_of_unpublished(session, subscription, published)
+    members = [new_member(subscription, *item, options) for item in tables.items()]
+    check_reconciles(session, publisher, subscription, members, tables)
+    if options.two_phase and not options.copy_data and tables:  # else when all are copied
+        subscription = replace(subscription, two_phase_state="e")
+    if options.create_slot:
+        assert slot_name is not None
+        _create_slot(publisher, subscription, slot_name)
+        session.notice(f'created replication slot "{slot_name}" on publisher')
+    try:
+        _insert(session, subscription, members)
+    except PostgresError:
+        if options.create_slot and slot_name is not None:
+            publisher.slots.drop(slot_name)
+        raise
 
 
 def alter_subscription(session: Session, statement: ast.AlterSubscription) -> str:
@@ -285,7 +301,10 @@ def _refresh_publication(
         raise ObjectNotInPrerequisiteState(
             "ALTER SUBSCRIPTION ... REFRESH is not allowed for disabled subscriptions"
         )
-    options = parse_options(statement.options, ("copy_data", "reconcile", "delete"))
+    options = parse_options(
+        statement.options, ("copy_data", "reconcile", "delete", *_TABLE_OPTIONS)
+    )
+    options.check_table_options()
     options.check_deletion(
         is_reconciled=options.reconcile or options.copies_by is CopyMethod.RECONCILE
     )
@@ -305,7 +324,8 @@ def _change_publications(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
     """SET, ADD and DROP PUBLICATION, with a refresh unless told not to."""
-    options = parse_options(statement.options, ("copy_data", "refresh", "delete"))
+    options = parse_options(statement.options, ("copy_data", "refresh", "delete", *_TABLE_OPTIONS))
+    options.check_table_options()
     options.check_deletion(is_reconciled=options.copies_by is CopyMethod.RECONCILE)
     _check_publication_list(statement.publications)
     changed = replace(subscription, publications=_merged(subscription, statement))
@@ -366,7 +386,12 @@ def _refresh(
     subscription: Subscription,
     options: SubscriptionOptions,
 ) -> None:
-    """Make the subscription's tables those of its publications (AlterSubscription_refresh)."""
+    """Make the subscription's tables those of its publications (AlterSubscription_refresh).
+
+    Tables that are created stay, even if the rest fails.
+    """
+    with creating_tables(session, publisher, subscription, options):
+        pass
     published = publisher.tables.relations(subscription.publications)
     tables = published_by_target(session, subscription, published)
     with session.read() as catalog:

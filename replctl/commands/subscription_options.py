@@ -29,6 +29,8 @@ class SubscriptionOptions:
     Attributes:
         copies_by: what `copy_data` says of rows that are there; REPLACE is `replace`'s.
         replace, reconcile, delete: replctl's own, of REFRESH.
+        create_tables: makes published tables that are missing, with the storage parameters of
+            `table_options`.
     """
 
     given: frozenset[str]
@@ -54,6 +56,8 @@ class SubscriptionOptions:
     resync: Resync = Resync.MANUAL
     resync_max_delete: int = RESYNC_MAX_DELETE
     table_map: str = ""
+    create_tables: bool = False
+    table_options: str = ""
 
     def has(self, name: str) -> bool:
         """Return whether an option was given."""
@@ -65,8 +69,9 @@ class SubscriptionOptions:
         Raises:
             SqlSyntaxError: some of them were given.
         """
+        self.check_table_options()
         if not self.connect:
-            for name in ("enabled", "create_slot", "copy_data"):
+            for name in ("enabled", "create_slot", "copy_data", "create_tables"):
                 if name in self.given and getattr(self, name):
                     raise exclusive("connect = false", f"{name} = true")
         if "slot_name" not in self.given or self.slot_name is not None:
@@ -77,6 +82,20 @@ class SubscriptionOptions:
             if name in self.given:
                 raise exclusive("slot_name = NONE", f"{name} = true")
             raise SqlSyntaxError(f"subscription with slot_name = NONE must also set {name} = false")
+
+    def check_table_options(self) -> None:
+        """Check that tables are looked at if they are to be made, and made if they have options.
+
+        Raises:
+            SqlSyntaxError: they are not.
+        """
+        if self.create_tables and not self.refresh:
+            raise exclusive("refresh = false", "create_tables = true")
+        if self.table_options and not self.create_tables:
+            raise SqlSyntaxError(
+                "table_options is only allowed with create_tables = true",
+                hint="Add create_tables = true to the options.",
+            )
 
     def check_deletion(self, *, is_reconciled: bool) -> None:
         """Check that `delete` is said of a reconcile only.
@@ -144,7 +163,7 @@ def _value(option: ast.DefElem) -> Any:
             return _synchronous_commit(get_string(option))
         case "streaming":
             return _streaming(option)
-        case "table_map":
+        case "table_map" | "table_options":
             return get_string(option)
         case "origin":
             origin = get_string(option)

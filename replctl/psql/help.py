@@ -30,7 +30,7 @@ Usage:
   replctl verify [SUBSCRIPTION [TABLE]] [--json] [--limit N]
   replctl vacuum [TABLE]... [--full] [--verbose]
   replctl dump [--publications] [--subscriptions] [--schema-only] [--file FILE]
-  replctl schema CONNINFO --publication NAME... [--table-options OPTIONS]
+  replctl schema CONNINFO --publication NAME... [--table-map MAP] [--table-options OPTIONS]
   replctl standby create --primary DIRECTORY | sync [--watch] | promote
   replctl cluster backup DIRECTORY | identify [--copied | --moved | --restored]
   replctl spark start [--idle-timeout SECONDS] | stop | status [--json] | prepare

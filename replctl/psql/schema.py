@@ -6,6 +6,7 @@ import sys
 
 from replctl.catalog.pg_subscription import Subscription
 from replctl.commands.create_missing import missing_statements
+from replctl.commands.subscription_map import given_map
 from replctl.conninfo import parse_conninfo
 from replctl.errors import UndefinedObject
 from replctl.open_node import open_publisher
@@ -14,13 +15,17 @@ from replctl.psql.reporting import reporting_errors
 
 
 def show_schema(
-    settings: PsqlSettings, conninfo: str, publications: tuple[str, ...], table_options: str
+    settings: PsqlSettings,
+    conninfo: str,
+    publications: tuple[str, ...],
+    table_map: str,
+    table_options: str,
 ) -> bool:
     """Print the statements that make the published tables that the session's database lacks.
 
     Args:
         conninfo: the publisher, as in CREATE SUBSCRIPTION.
-        table_options: storage parameters of new tables; "" for none.
+        table_map, table_options: the options of CREATE SUBSCRIPTION; "" for none.
 
     Returns:
         Whether that succeeded; what failed is reported.
@@ -31,13 +36,14 @@ def show_schema(
         parse_conninfo(conninfo)
         reader = Subscription(
             0, session.database_oid, "", session.role_oid, conninfo, publications, None,
-            enabled=False,
+            enabled=False, table_map=given_map(session, table_map),
         )  # fmt: skip
         with open_publisher(session, reader) as publisher:
             missing = publisher.tables.missing_publications(publications)
             if missing:
                 raise UndefinedObject(f'publication "{missing[0]}" does not exist')
             definitions = publisher.tables.definitions(publications)
-        statements = missing_statements(session, definitions, lambda name: name, table_options)
+        target = reader.table_map.target
+        statements = missing_statements(session, definitions, target, table_options)
         sys.stdout.write("\n".join(f"{statement};\n" for statement in statements))
     return bool(succeeded)

@@ -285,6 +285,9 @@ def _add_schema(app: typer.Typer, parsed: list[Subcommand]) -> None:
         publication: Annotated[
             list[str], typer.Option("--publication", help="A publication; several are possible.")
         ],
+        table_map: Annotated[
+            str, typer.Option(metavar="MAP", help="Other names: 'public.t = schema.name, ...'.")
+        ] = "",
         table_options: Annotated[
             str, typer.Option(metavar="OPTIONS", help="Storage parameters: 'name = value, ...'.")
         ] = "",
@@ -295,7 +298,7 @@ def _add_schema(app: typer.Typer, parsed: list[Subcommand]) -> None:
         def run(settings: PsqlSettings) -> bool:
             from replctl.psql.schema import show_schema
 
-            return show_schema(settings, conninfo, tuple(publication), table_options)
+            return show_schema(settings, conninfo, tuple(publication), table_map, table_options)
 
         parsed.append(Subcommand(_options(database, role, home, is_quiet=True), run))
 

@@ -1,0 +1,161 @@
+"""CREATE SUBSCRIPTION ... WITH (create_tables = true): what is made, with whose rights, and that a
+failure leaves nothing."""
+
+from __future__ import annotations
+
+import pytest
+from fix_replication import Database
+
+from replctl.catalog.cluster import Cluster
+from replctl.errors import PostgresError
+from replctl.execute import execute
+from replctl.session import Session
+
+_PUBLISHED = """
+CREATE SCHEMA sales;
+CREATE TYPE sales.mood AS ENUM ('good', 'bad');
+CREATE TABLE sales.orders (id int PRIMARY KEY, m sales.mood, hidden text);
+CREATE TABLE t (a int NOT NULL, b int);
+CREATE PUBLICATION p FOR TABLE sales.orders (id, m), t;
+"""
+_SUBSCRIBE = "CREATE SUBSCRIPTION s CONNECTION 'dbname=shop' PUBLICATION p WITH ({})"
+_COLUMNS = """
+SELECT nspname || '.' || relname, string_agg(attname, ' ' ORDER BY attnum)
+FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_attribute ON attrelid = c.oid
+WHERE relkind = 'r' AND attnum > 0 AND nspname <> 'pg_catalog' GROUP BY 1 ORDER BY 1
+"""
+_LEFT = """
+SELECT (SELECT count(*) FROM pg_class WHERE relkind = 'r' AND oid >= 16384),
+    (SELECT count(*) FROM pg_type WHERE typname = 'mood'),
+    (SELECT count(*) FROM pg_namespace WHERE nspname IN ('sales', 'gold')),
+    (SELECT count(*) FROM pg_subscription), (SELECT count(*) FROM pg_replication_slots)
+"""
+
+
+def _database(cluster: Cluster, name: str, role: str = "postgres") -> Database:
+    return Database(Session.connect(cluster, name, role))
+
+
+@pytest.fixture
+def shop(cluster: Cluster) -> Database:
+    _database(cluster, "postgres").run("CREATE DATABASE shop")
+    _database(cluster, "postgres").run("CREATE DATABASE branch")
+    database = _database(cluster, "shop")
+    database.run(_PUBLISHED)
+    return database
+
+
+@pytest.fixture
+def branch(shop: Database, cluster: Cluster) -> Database:
+    return _database(cluster, "branch")
+
+
+def _error(database: Database, statement: str) -> PostgresError:
+    with pytest.raises(PostgresError) as caught:
+        list(execute(database.session, statement))
+    return caught.value
+
+
+def test_missing_tables_are_made(branch: Database) -> None:
+    branch.run(_SUBSCRIBE.format("create_tables = true"))
+    assert branch.rows(_COLUMNS) == [("public.t", "a b"), ("sales.orders", "id m")]
+    assert branch.rows("SELECT srrelid::regclass::text FROM pg_subscription_rel ORDER BY 1") == [
+        ("sales.orders",),
+        ("t",),
+    ]
+    assert branch.session.block is None
+
+
+def test_a_table_that_is_there_stays(branch: Database) -> None:
+    branch.run("CREATE TABLE t (b int, own text, a int)")
+    branch.run(_SUBSCRIBE.format("create_tables = true"))
+    assert branch.rows(_COLUMNS) == [("public.t", "b own a"), ("sales.orders", "id m")]
+
+
+def test_tables_have_the_names_of_the_map_and_the_options(branch: Database) -> None:
+    branch.run(
+        _SUBSCRIBE.format(
+            "create_tables = true, table_map = 'sales.orders = gold.\"Orders\"',"
+            " table_options = 'deletion_vectors = off'"
+        )
+    )
+    assert branch.rows(_COLUMNS) == [("gold.Orders", "id m"), ("public.t", "a b")]
+    assert branch.rows(
+        "SELECT DISTINCT reloptions::text FROM pg_class WHERE relkind = 'r' AND oid >= 16384"
+    ) == [("{deletion_vectors=off}",)]
+
+
+def test_refresh_makes_the_tables_of_later(shop: Database, branch: Database) -> None:
+    branch.run(_SUBSCRIBE.format("create_tables = true"))
+    shop.run("CREATE TABLE later (id int PRIMARY KEY); ALTER PUBLICATION p ADD TABLE later")
+    refresh = "ALTER SUBSCRIPTION s REFRESH PUBLICATION"
+    assert _error(branch, refresh).message == 'relation "public.later" does not exist'
+    branch.run(f"{refresh} WITH (create_tables = true)")
+    shop.run("CREATE TABLE more (id int PRIMARY KEY); CREATE PUBLICATION q FOR TABLE more")
+    branch.run("ALTER SUBSCRIPTION s ADD PUBLICATION q WITH (create_tables = true)")
+    assert [name for name, _columns in branch.rows(_COLUMNS)] == [
+        "public.later",
+        "public.more",
+        "public.t",
+        "sales.orders",
+    ]
+
+
+def test_with_create_slot_false_it_may_stand_in_a_block(branch: Database) -> None:
+    options = "create_tables = true, create_slot = false, enabled = false"
+    branch.run("BEGIN")
+    branch.run(_SUBSCRIBE.format(options))
+    assert len(branch.rows(_COLUMNS)) == 2
+    branch.run("ROLLBACK")
+    assert branch.rows(_LEFT) == [("0", "0", "0", "0", "0")]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("table_options = 'nothing = 1'", 'unrecognized parameter "nothing"'),
+        ("table_options = 'fillfactor = 10) INHERITS (t'", 'syntax error at or near "INHERITS"'),
+        ("table_options = 'fillfactor = 10); DROP TABLE t; --'",
+         "exactly one statement was expected"),
+        ("slot_name = taken", 'could not create replication slot "taken": ERROR:  replication slot'
+         ' "taken" already exists'),
+    ],
+)  # fmt: skip
+def test_a_failure_leaves_nothing(branch: Database, options: str, message: str) -> None:
+    branch.run("SELECT pg_create_logical_replication_slot('taken', 'pgoutput')")
+    error = _error(branch, _SUBSCRIBE.format(f"create_tables = true, {options}"))
+    assert error.message == message
+    assert error.position == -1
+    assert branch.session.block is None
+    assert branch.rows(_LEFT) == [("0", "0", "0", "0", "1")]
+
+
+def test_the_rights_are_those_of_the_session(cluster: Cluster, branch: Database) -> None:
+    branch.run(
+        "CREATE ROLE clerk LOGIN PASSWORD 'x' REPLICATION; GRANT pg_create_subscription TO clerk;"
+        " GRANT CREATE ON DATABASE branch TO clerk"
+    )
+    clerk = _database(cluster, "branch", "clerk")
+    text = _SUBSCRIBE.replace("dbname=shop", "dbname=shop user=clerk password=x")
+    error = _error(clerk, text.format("create_tables = true"))
+    assert (error.sqlstate, error.message) == ("42501", "permission denied for schema public")
+    assert branch.rows(_LEFT) == [("0", "0", "0", "0", "0")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (_SUBSCRIBE.format("connect = false, create_tables = true"),
+         "connect = false and create_tables = true are mutually exclusive options"),
+        (_SUBSCRIBE.format("table_options = 'fillfactor = 10'"),
+         "table_options is only allowed with create_tables = true"),
+        ("ALTER SUBSCRIPTION s SET PUBLICATION p WITH (refresh = false, create_tables = true)",
+         "refresh = false and create_tables = true are mutually exclusive options"),
+        ("ALTER SUBSCRIPTION s SET (create_tables = true)",
+         'unrecognized subscription parameter: "create_tables"'),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_fit(branch: Database, statement: str, message: str) -> None:
+    if statement.startswith("ALTER"):
+        branch.run(_SUBSCRIBE.format("create_tables = true"))
+    assert _error(branch, statement).message == message
