@@ -50,6 +50,8 @@ HINTS: dict[str, str] = {
     "Add a primary key to the table.": "commands/test_refused.py::"
     "test_a_volatile_update_without_a_key_is_sent_as_a_whole",
     # -- subscriptions
+    "Add create_tables = true to the options.": "commands/test_create_tables.py::"
+    "test_the_hint_of_table_options",
     "refresh_hint(subscription, schema, table)": _DISABLED,
     "refresh_hint(subscription, schema, name, option)": _DISABLED,
     "refresh_hint(subscription, relation.schema, relation.name)": "subscription/test_resync.py::"

@@ -6,8 +6,7 @@ and its changes are made in a separate transaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.aclchk import Privileges
@@ -28,7 +27,6 @@ from replctl.catalog.pg_subscription import (
 )
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.transaction import Catalog
-from replctl.catalog.worker import client_name, dismiss_workers
 from replctl.commands.create_missing import creating_tables
 from replctl.commands.define import get_string, options_by_name
 from replctl.commands.subscription_map import (
@@ -44,6 +42,13 @@ from replctl.commands.subscription_permission import (
     check_password_requirement,
     check_subscription_owner,
 )
+from replctl.commands.subscription_publisher import (
+    create_slot,
+    drop_slots,
+    stop_workers,
+    warn_of_missing,
+    warn_of_origins,
+)
 from replctl.commands.subscription_table import (
     abandon,
     check_can_be_enabled,
@@ -52,18 +57,13 @@ from replctl.commands.subscription_table import (
     new_member,
     reconcile_changed,
     refresh_tables,
-    table_slot_names,
 )
 from replctl.conninfo import parse_conninfo
 from replctl.errors import (
-    ConnectionFailure,
     DuplicateObject,
-    FeatureNotSupported,
     InvalidObjectDefinition,
     InvalidParameterValue,
-    ObjectInUse,
     ObjectNotInPrerequisiteState,
-    PasswordRequired,
     PostgresError,
     ProtocolViolation,
     SqlSyntaxError,
@@ -74,7 +74,6 @@ from replctl.lsn import INVALID_LSN, format_lsn, parse_lsn
 from replctl.open_node import check_password, open_publisher
 from replctl.parser import ast
 from replctl.replication.node import Publisher
-from replctl.replication.tablesync import drop_slot
 from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
 
@@ -138,9 +137,9 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
         )
         return "CREATE SUBSCRIPTION"
     with open_publisher(session, subscription) as publisher:
-        _warn_of_missing(session, publisher, statement.publications)
+        warn_of_missing(session, publisher, statement.publications)
         if options.copy_data:
-            _warn_of_origins(session, publisher, subscription, ())
+            warn_of_origins(session, publisher, subscription, ())
         with creating_tables(session, publisher, subscription, options):
             _insert_with_tables(session, publisher, subscription, options)
     return "CREATE SUBSCRIPTION"
@@ -163,7 +162,7 @@ def _insert_with_tables(
         subscription = replace(subscription, two_phase_state="e")
     if options.create_slot:
         assert slot_name is not None
-        _create_slot(publisher, subscription, slot_name)
+        create_slot(publisher, subscription, slot_name)
         session.notice(f'created replication slot "{slot_name}" on publisher')
     try:
         _insert(session, subscription, members)
@@ -195,14 +194,14 @@ def alter_subscription(session: Session, statement: ast.AlterSubscription) -> st
             with session.read() as catalog:
                 check_password(Privileges(catalog, subscription.owner), changed)
             _update(session, changed)
-            _stop_workers(session, subscription)
+            stop_workers(session, subscription)
         case "enable" | "disable":
             is_enabled = statement.action == "enable"
             if is_enabled:
                 check_can_be_enabled(subscription)
             _update(session, replace(subscription, enabled=is_enabled))
             if not is_enabled:
-                _stop_workers(session, subscription)
+                stop_workers(session, subscription)
         case "refresh":
             _refresh_publication(session, subscription, statement)
         case "refresh_tables":
@@ -236,8 +235,8 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
         catalog.lock({object_lock(0, subscription.oid, LockMode.CHANGE)})
     with session.cluster.lock(f"subscription-{subscription.oid}"):
         _check_no_batch(session, subscription)
-        _stop_workers(session, subscription)
-        _drop_slots(session, subscription)
+        stop_workers(session, subscription)
+        drop_slots(session, subscription)
         abandon(session, subscription)
         with changing_definitions(session) as catalog:
             now = find_subscription(catalog, subscription.name)
@@ -349,7 +348,7 @@ def _change_publications(
     prevent_in_block(session.block, "ALTER SUBSCRIPTION with refresh")
     with open_publisher(session, subscription) as publisher:
         if verb != "DROP":
-            _warn_of_missing(session, publisher, statement.publications)
+            warn_of_missing(session, publisher, statement.publications)
         _refresh(session, publisher, changed, options)
 
 
@@ -403,7 +402,7 @@ def _refresh(
             for relation in relations
         )
         known_names = {name for name in names if name is not None}
-        _warn_of_origins(session, publisher, subscription, known_names)
+        warn_of_origins(session, publisher, subscription, known_names)
     lsn = publisher.slots.current_lsn()
     start = LogPosition(lsn, publisher.slots.digest_at(lsn))
     members = [  # what was before is not wanted of those that are not copied
@@ -444,127 +443,6 @@ def _skip_lsn(text: str) -> int:
     if lsn == INVALID_LSN:
         raise InvalidParameterValue(f"invalid WAL location (LSN): {text}")
     return lsn
-
-
-# ---------------------------------------------------------------------------------------------
-# The publisher
-
-
-def _warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str]) -> None:
-    """A publication that does not exist yet may be made later (check_publications)."""
-    missing = publisher.tables.missing_publications(names)
-    if not missing:
-        return
-    shown = ", ".join(f'"{name}"' for name in missing)
-    verb = "publication {} does not" if len(missing) == 1 else "publications {} do not"
-    session.notice(
-        f"{verb.format(shown)} exist on the publisher", severity="WARNING", sqlstate="42704"
-    )
-
-
-def _stop_workers(session: Session, subscription: Subscription) -> None:
-    """The processes that stand by for a subscription leave it: it is disabled, or goes elsewhere,
-    or ends."""
-    dismiss_workers(session.cluster, subscription.oid)
-    if subscription.slot_name is None:
-        return
-    client = client_name(session.cluster.system_identifier, subscription.oid)
-    with (
-        suppress(
-            ConnectionFailure, FeatureNotSupported, PasswordRequired
-        ),  # then nobody is at its slot either
-        open_publisher(session, subscription) as publisher,
-    ):
-        publisher.slots.dismiss(subscription.slot_name, client)
-
-
-def _warn_of_origins(
-    session: Session,
-    publisher: Publisher,
-    subscription: Subscription,
-    known: Collection[tuple[str, str]],
-) -> None:
-    """A copy brings every row that the publisher has, also those that others have sent to it
-    (check_publications_origin).
-
-    Args:
-        known: the tables of the subscription, which are not copied again.
-    """
-    if subscription.origin.lower() != "none":
-        return
-    names = publisher.tables.publications_from_elsewhere(subscription.publications, known)
-    if not names:
-        return
-    shown = ", ".join(f'"{name}"' for name in names)
-    what = f"a publication ({shown}) that contains"
-    if len(names) > 1:
-        what = f"publications ({shown}) that contain"
-    session.notice(
-        f'subscription "{subscription.name}" requested copy_data with origin = NONE but might copy'
-        " data that had a different origin",
-        severity="WARNING",
-        sqlstate="55000",
-        detail=f"The subscription being created subscribes to {what} tables that are written to by"
-        " other subscriptions.",
-        hint="Verify that initial data copied from the publisher tables did not come from other"
-        " origins.",
-    )
-
-
-def _create_slot(publisher: Publisher, subscription: Subscription, slot_name: str) -> None:
-    try:
-        publisher.slots.create(
-            slot_name,
-            two_phase=subscription.two_phase_state == "e",
-            failover=subscription.failover,
-            publications=subscription.publications,
-        )
-    except PostgresError as error:
-        raise ProtocolViolation(
-            f'could not create replication slot "{slot_name}": ERROR:  {error.message}'
-        ) from error
-
-
-def _drop_slots(session: Session, subscription: Subscription) -> None:
-    """Drop the subscription's slot at the publisher, and those of tables that are being
-    synchronized."""
-    slot_name = subscription.slot_name
-    table_slots = table_slot_names(session, subscription)
-    if slot_name is None and not table_slots:
-        return
-    with ExitStack() as stack:
-        try:
-            publisher = stack.enter_context(open_publisher(session, subscription))
-        except (ConnectionFailure, PasswordRequired) as error:
-            if slot_name is None:  # its new owner also removes the slots of tables
-                return
-            if isinstance(error, PasswordRequired):
-                raise
-            for name in table_slots:
-                session.notice(
-                    f'could not drop tablesync replication slot "{name}"', severity="WARNING"
-                )
-            reason = error.message.removeprefix("could not connect to the publisher: ")
-            raise ConnectionFailure(
-                "could not connect to publisher when attempting to drop replication slot"
-                f' "{slot_name}": {reason}',
-                detail=error.detail,
-                hint="Use ALTER SUBSCRIPTION ... DISABLE to disable the subscription, and then use"
-                " ALTER SUBSCRIPTION ... SET (slot_name = NONE) to disassociate it from the slot.",
-            ) from error
-        for name in table_slots:
-            if drop_slot(publisher, name):
-                session.notice(f'dropped replication slot "{name}" on publisher')
-        if slot_name is None:
-            return
-        try:
-            publisher.slots.drop(slot_name)
-        except (UndefinedObject, ObjectInUse) as error:
-            raise ConnectionFailure(
-                f'could not drop replication slot "{slot_name}" on publisher:'
-                f" ERROR:  {error.message}"
-            ) from error
-    session.notice(f'dropped replication slot "{slot_name}" on publisher')
 
 
 # ---------------------------------------------------------------------------------------------

@@ -159,3 +159,10 @@ def test_options_that_do_not_fit(branch: Database, statement: str, message: str)
     if statement.startswith("ALTER"):
         branch.run(_SUBSCRIBE.format("create_tables = true"))
     assert _error(branch, statement).message == message
+
+
+def test_the_hint_of_table_options(branch: Database) -> None:
+    error = _error(branch, _SUBSCRIBE.format("table_options = 'deletion_vectors = off'"))
+    assert error.hint == "Add create_tables = true to the options."
+    branch.run(_SUBSCRIBE.format("table_options = 'deletion_vectors = off', create_tables = true"))
+    assert len(branch.rows(_COLUMNS)) == 2
