@@ -1,4 +1,4 @@
-"""What statements about subscriptions do at the publisher, and what they tell of it."""
+"""Slots, workers and warnings of statements about subscriptions, at the publisher."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from replctl.session import Session
 
 
 def warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str]) -> None:
-    """A publication that does not exist yet may be made later (check_publications)."""
+    """Warn of publications that do not exist; they may be made later (check_publications)."""
     missing = publisher.tables.missing_publications(names)
     if not missing:
         return
@@ -36,8 +36,7 @@ def warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str]
 
 
 def stop_workers(session: Session, subscription: Subscription) -> None:
-    """The processes that stand by for a subscription leave it: it is disabled, or goes elsewhere,
-    or ends."""
+    """Make the processes that stand by for a subscription leave it."""
     dismiss_workers(session.cluster, subscription.oid)
     if subscription.slot_name is None:
         return
@@ -57,7 +56,7 @@ def warn_of_origins(
     subscription: Subscription,
     known: Collection[tuple[str, str]],
 ) -> None:
-    """A copy brings every row that the publisher has, also those that others have sent to it
+    """Warn of tables whose copy may bring rows that others have sent to the publisher
     (check_publications_origin).
 
     Args:
