@@ -1,4 +1,4 @@
-"""`python -m replctl`, and the command."""
+"""`python -m replctl`, and the command `replctl`."""
 
 import atexit
 import gc
@@ -17,7 +17,7 @@ def main() -> None:
     """Run the command, and end the process with its exit code."""
     gc.set_threshold(_GARBAGE)
     raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if raises:  # but while modules are loaded there is nothing to end in order, or to tell
+    if raises:  # while modules are loaded, nothing needs an orderly end or a message
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from replctl.psql.main import run
 
@@ -30,8 +30,9 @@ def main() -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End a process that has no JVM without taking everything down that it has loaded, one object
-    after another: that was a tenth of a short command's time."""
+    """End a process without a JVM immediately.  Freeing all loaded objects took a tenth of a short
+    command's time.
+    """
     atexit._run_exitfuncs()
     sys.stdout.flush()
     with suppress(OSError):  # nobody reads it

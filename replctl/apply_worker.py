@@ -1,5 +1,6 @@
-"""The worker of a subscription: it synchronizes tables, applies changes, and notes what stops that
-(worker.c)."""
+"""The worker of a subscription: it synchronizes tables, applies changes, and records errors
+(worker.c).
+"""
 
 from __future__ import annotations
 
@@ -48,9 +49,9 @@ from replctl.spark import SharedFeeds
 _T = TypeVar("_T")
 _Arguments = ParamSpec("_Arguments")
 
-#: Seconds that changes of the ready tables wait for tables that are being copied.
+#: Seconds for which changes of ready tables wait for tables that are being copied.
 _PATIENCE = 1.0
-#: What a process is while it does something, as in pg_stat_activity.
+#: The backend types of the process, as in pg_stat_activity.
 APPLY_WORKER = "logical replication apply worker"
 _TABLESYNC_WORKER = "logical replication tablesync worker"
 
@@ -60,13 +61,14 @@ class Applied:
     """The changes that a run of a subscription has written.
 
     Attributes:
-        transactions: of the publisher.
-        changes: entries of its log: what one transaction did to one table.
+        transactions: transactions of the publisher.
+        changes: entries of its log: the changes of one transaction in one table.
         forwarded: transactions that had been replicated to the publisher.
-        rows: of the subscriber's tables; those of copies are inserted.
-        is_something: there was something to do, whether rows came of it or not.
-        lsn: where the subscription is in the publisher's log; None if that is not known.
-        is_parallel: tables are synchronized meanwhile, so that a transaction may come in parts.
+        rows: rows of the subscriber's tables; rows of copies count as inserted.
+        is_something: there was work, whether rows changed or not.
+        lsn: the subscription's position in the publisher's log; None if unknown.
+        is_parallel: tables are synchronized meanwhile, so that a transaction may be counted in
+            parts.
     """
 
     transactions: int = 0
@@ -80,7 +82,7 @@ class Applied:
     _counting: Lock = field(default_factory=Lock)
 
     def add(self, transactions: Sequence[RemoteTransaction], rows: RowCounts) -> None:
-        """Count what has been written together."""
+        """Count transactions that were written together."""
         with self._counting:
             self.is_something = True
             self.rows += rows
@@ -93,21 +95,21 @@ class Applied:
 
 
 class Stopping(Exception):
-    """Somebody has asked to stop, and what was begun is finished."""
+    """Raised after a request to stop, when started work is finished."""
 
 
 class ApplyWorker:
     """The worker of a subscription, for one run.
 
     Args:
-        copying: held while tables are synchronized; those of one subscription at a time take slots
-            and memory enough.
-        feeds: what other subscriptions read of the publisher, too.
+        copying: held while tables are synchronized, because the tables of one subscription at a
+            time take enough slots and memory.
+        feeds: feeds of the publisher that several subscriptions share.
         is_new: this process has not been its worker before.
-        only_unfinished: do nothing unless a batch is half written, which somebody waits for.
+        only_unfinished: do nothing unless there is an unfinished batch, for which somebody waits.
 
     Attributes:
-        error: what has stopped it, or one of its tables.
+        error: the error that stopped it or one of its tables.
         is_unwanted: it was disabled or dropped before the run.
         applied: what it has written.
     """
@@ -135,14 +137,14 @@ class ApplyWorker:
         self._deciding = Lock()
         self.is_unwanted = False
         self.error: PostgresError | None = None
-        self.cause: PostgresError | None = None  # without the tables that are written in part
+        self.cause: PostgresError | None = None  # without partly written tables
         self.applied = Applied()
 
     def once(self, patience: float = -1) -> bool:
-        """Copies and changes; whether there was anything to do.
+        """Run copies and changes, and return whether there was any work.
 
         Args:
-            patience: seconds to wait for another process that runs it; negative: for ever.
+            patience: seconds to wait for another process that runs it; negative: forever.
 
         Raises:
             LockNotAvailable: another process runs it for longer (55P03).
@@ -191,8 +193,9 @@ class ApplyWorker:
             return False
 
     def _run(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
-        """Synchronize the tables that are not yet, and apply changes; again, if tables have to be
-        reconciled for that.  Nothing of a log is read that is not the one that was applied."""
+        """Synchronize tables, and apply changes.  Repeat if tables must be reconciled for that.  A
+        log is only read if it is the one that was applied.
+        """
         if not self._check_history(run, subscriber):
             return False
         has_moved, known = False, -1
@@ -202,8 +205,9 @@ class ApplyWorker:
         return has_moved
 
     def _check_history(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
-        """Return whether the publisher's log is the one that was applied, or all tables are going
-        to be reconciled that depend on that."""
+        """Return whether the publisher's log is the one that was applied, or all tables that depend
+        on it will be reconciled.
+        """
         while True:
             try:
                 check_history(run)
@@ -213,7 +217,7 @@ class ApplyWorker:
                     return False
 
     def _pass(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
-        """Synchronize the tables that are not yet; while that lasts, apply what others take."""
+        """Synchronize tables, and meanwhile apply changes of the other tables."""
         has_moved = False
         with self._synchronizing(run, subscriber) as pending:
             while pending:
@@ -238,7 +242,9 @@ class ApplyWorker:
         )
 
     def _report(self, publisher: Publisher, subscriber: LakeSubscriber) -> None:
-        """Note where the subscription is; at the end of the log, tell both ends."""
+        """Record the subscription's position.  At the end of the log, report it to publisher and
+        subscriber.
+        """
         slot_name = self._subscription.slot_name
         assert slot_name is not None
         if self._only_unfinished:
@@ -259,8 +265,9 @@ class ApplyWorker:
     def _synchronizing(
         self, run: SubscriptionRun, subscriber: LakeSubscriber
     ) -> Iterator[set[Future[tuple[str, str] | None]]]:
-        """Tables that are synchronized, some at a time; each result is the name of the table that
-        is, None if that has failed."""
+        """Synchronize tables, several at a time.  Each result is the table's name, or None after a
+        failure.
+        """
         names = unsynchronized(subscriber)
         if not names:
             yield set()
@@ -297,10 +304,10 @@ class ApplyWorker:
     def _tablesync_worker(
         self, subscriber: LakeSubscriber, name: tuple[str, str]
     ) -> Iterator[None]:
-        """The synchronization of a table is seen as a worker of its own."""
+        """Record the synchronization of a table as a separate worker."""
         cluster, subscription = self._session.cluster, self._subscription
         relation = subscriber.state.relations().get(name)
-        if relation is None:  # a refresh has taken it out of the subscription
+        if relation is None:  # a refresh has removed it from the subscription
             yield
             return
         slot = subscription.table_slot_name(relation.relid, cluster.system_identifier)
@@ -320,8 +327,8 @@ class ApplyWorker:
     def _hand_over(
         self, run: SubscriptionRun, subscriber: LakeSubscriber, name: tuple[str, str]
     ) -> bool:
-        """Let apply have a table; whether it has."""
-        if subscriber.state.unfinished_batch() is not None:  # it was planned without the table
+        """Hand a table over to apply, and return whether that was done."""
+        if subscriber.state.unfinished_batch() is not None:  # the run was planned without the table
             return False
         try:
             _in_live_session(hand_over, run, name)
@@ -331,7 +338,7 @@ class ApplyWorker:
         return True
 
     def _apply(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
-        """Apply changes of the tables that are ready; whether there were any."""
+        """Apply changes of the ready tables, and return whether there were any."""
         if self._is_stopped:
             return False
         try:
@@ -341,10 +348,11 @@ class ApplyWorker:
             return False
 
     def _failed(self, subscriber: LakeSubscriber, error: PostgresError, kind: str) -> bool:
-        """Note what has stopped a copy or apply; Ctrl-C is nothing of the subscription's.
+        """Record the error that stopped a copy or apply.  Ctrl-C is not an error of the
+        subscription.
 
         Returns:
-            Whether it goes on nevertheless: the table that it is about is going to be reconciled.
+            True if the run continues, because the affected table will be reconciled.
         """
         if isinstance(error, QueryCanceled):
             raise error
@@ -361,8 +369,9 @@ class ApplyWorker:
         return False
 
     def _reconciles(self, subscriber: LakeSubscriber, error: PostgresError) -> bool:
-        """Let the tables that an error is about be reconciled, where that ends it and needs no
-        statement, each once in a run; whether they are all going to be."""
+        """Start reconciles of the tables of an error if that resolves it without a statement, once
+        per table and run.  Return whether all of them will be reconciled.
+        """
         tables, subscription = error.reconciles, self._subscription
         if not tables or subscription.resync is not Resync.AUTO or self._only_unfinished:
             return False
@@ -396,7 +405,7 @@ class ApplyWorker:
         self._session.cluster.log.report(message, backend_type=backend_type)
 
     def _note_outcome(self) -> None:
-        """Keep the error that has stopped the subscription, for those who ask how it is."""
+        """Record the error that stopped the subscription, for its status."""
         oid, error = self._subscription.oid, self.error
         with self._session.cluster.begin(write=False) as connection:
             known = subscription_error(connection, oid)
@@ -408,8 +417,9 @@ class ApplyWorker:
 def _in_live_session(
     step: Callable[_Arguments, _T], *arguments: _Arguments.args, **named: _Arguments.kwargs
 ) -> _T:
-    """Carry out a step of a subscription.  If the Spark Connect server ends the session meanwhile,
-    carry it out once more: the step finds what it has finished before."""
+    """Run a step of a subscription.  If the Spark Connect server ends the session meanwhile, run it
+    once more: the step skips finished work.
+    """
     try:
         return step(*arguments, **named)
     except SessionEnded:

@@ -1,4 +1,4 @@
-"""Where this user's files are kept that can be made again."""
+"""Find the directory for this user's cached files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from platformdirs import user_cache_path
 
 
 def cache_directory() -> Path | None:
-    """Return the directory, which may not be there; None for a user who has no home, and has not
-    set XDG_CACHE_HOME."""
+    """Return the directory, which may be missing; None for a user without a home who has not set
+    XDG_CACHE_HOME.
+    """
     if not os.environ.get("XDG_CACHE_HOME") and not has_home():
         return None
     return user_cache_path("replctl")

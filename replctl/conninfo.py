@@ -13,7 +13,7 @@ from replctl.errors import SqlSyntaxError
 
 _BLANKS = " \t\n\v\f\r"  # isspace() in the C locale
 
-#: Keywords that libpq knows (PQconninfoOptions); others are an error.
+#: Keywords of libpq (PQconninfoOptions); others are an error.
 KEYWORDS = frozenset(
     """service user password passfile connect_timeout dbname host hostaddr port client_encoding
     options application_name fallback_application_name keepalives keepalives_idle
@@ -29,7 +29,7 @@ def parse_conninfo(text: str) -> dict[str, str]:
     """`host=localhost dbname='a b'` -> {'host': 'localhost', 'dbname': 'a b'}.
 
     Raises:
-        SqlSyntaxError: it is no connection string, with libpq's words (42601).
+        SqlSyntaxError: it is not a connection string; the message is libpq's (42601).
     """
     if text.startswith(("postgresql://", "postgres://")):
         return _parse_uri(text)
@@ -42,7 +42,7 @@ def command_line_settings(options: str) -> dict[str, str]:
     `-c row_security=off --lock_timeout=5s`  ->  {"row_security": "off", "lock_timeout": "5s"}
 
     Raises:
-        SqlSyntaxError: there is something else in it.
+        SqlSyntaxError: it contains something else.
     """
     words = re.findall(r"(?:\\.|[^\s\\])+", options)
     words = [re.sub(r"\\(.)", r"\1", word) for word in words]
@@ -63,7 +63,7 @@ def command_line_settings(options: str) -> dict[str, str]:
     return result
 
 
-#: Variables of the environment that libpq makes settings of.
+#: Environment variables that libpq sends as settings.
 _ENVIRONMENT = {
     "PGAPPNAME": "application_name",
     "PGCLIENTENCODING": "client_encoding",
@@ -76,14 +76,14 @@ _ENVIRONMENT = {
 def client_settings(
     environment: Mapping[str, str], parameters: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the settings that a client asks for when it connects (pqBuildStartupPacket3).
+    """Return the settings that a client requests when it connects (pqBuildStartupPacket3).
 
     Args:
-        environment: of the process.
-        parameters: of a connection string, which come before the environment.
+        environment: the environment of the process.
+        parameters: parameters of a connection string, which override the environment.
 
     Raises:
-        SqlSyntaxError: its `options` hold something else (42601).
+        SqlSyntaxError: its `options` contain something else (42601).
     """
     given = parameters.get("options", environment.get("PGOPTIONS", ""))
     result = command_line_settings(given)
@@ -95,13 +95,12 @@ def client_settings(
 
 
 def application_name(text: str, fallback: str) -> str:
-    """Return what the publisher is told that the application is."""
+    """Return the application name that is sent to the publisher."""
     return parse_conninfo(text).get("application_name", fallback)
 
 
 def connection_target(text: str) -> tuple[tuple[str, str], ...]:
-    """Return what a connection string leads to: equal for two that differ in the application's
-    name."""
+    """Return the target of a connection string, without the application's name."""
     parameters = parse_conninfo(text)
     return tuple(sorted(item for item in parameters.items() if item[0] != "application_name"))
 
@@ -130,7 +129,7 @@ def _parse_pairs(text: str) -> dict[str, str]:
 
 
 def _value(text: str, position: int) -> tuple[str, int]:
-    """Return a value, with backslash escapes, perhaps in single quotes; and where it ends."""
+    """Return a value, which may have backslash escapes and single quotes, and its end."""
     is_quoted = position < len(text) and text[position] == "'"
     position += is_quoted
     value: list[str] = []
@@ -230,12 +229,12 @@ _LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
 
 
 def host_of(parameters: Mapping[str, str]) -> str:
-    """Return the host, address or directory that connection parameters lead to."""
+    """Return the host, address or directory of connection parameters."""
     return parameters.get("hostaddr") or parameters.get("host", "")
 
 
 def leads_to_own_cluster(parameters: Mapping[str, str]) -> bool:
-    """Return whether connection parameters lead to a database of the cluster that has them."""
+    """Return whether connection parameters lead to a database of their own cluster."""
     return host_of(parameters) in _LOCAL_HOSTS and "port" not in parameters
 
 

@@ -1,5 +1,4 @@
-"""Ctrl-C, and the end of a statement's time, while others than Python work for a statement: SQLite,
-or Spark."""
+"""Handle Ctrl-C and statement timeouts while SQLite or Spark works for a statement."""
 
 from __future__ import annotations
 
@@ -13,14 +12,14 @@ from typing import NoReturn
 
 from replctl.errors import FeatureNotSupported, QueryCanceled
 
-#: What ends the work that is done now, if there is any.
+#: Functions that end the current work.
 _acts: list[Callable[[], None]] = []
-#: Seconds after which a statement is interrupted again where a finalizer was in the way.
+#: Seconds after which a statement is interrupted again if a finalizer swallowed the interrupt.
 _AGAIN = 0.05
 
 
 class TimedOut(KeyboardInterrupt):
-    """The time of a statement is over; what handles Ctrl-C handles it."""
+    """Raised if a statement has timed out; handled like Ctrl-C."""
 
 
 @contextmanager
@@ -30,7 +29,7 @@ def on_ctrl_c(act: Callable[[], None]) -> Iterator[None]:
     of Ctrl-C is installed.
 
     Args:
-        act: is called between any two instructions of this thread.
+        act: called between any two instructions of this thread.
     """
 
     def interrupted(number: int, frame: FrameType | None) -> NoReturn:
@@ -57,8 +56,8 @@ def time_limit(milliseconds: int) -> Iterator[None]:
     """Interrupt a statement like Ctrl-C when its time is over; 0: never.
 
     Raises:
-        QueryCanceled: its time was over (57014).
-        FeatureNotSupported: this is not the main thread, the only one that signals interrupt.
+        QueryCanceled: the statement timed out (57014).
+        FeatureNotSupported: this is not the main thread, which alone receives signals.
     """
     if not milliseconds:
         yield
@@ -77,7 +76,7 @@ def time_limit(milliseconds: int) -> Iterator[None]:
         raise TimedOut
 
     def unraisable(found: sys.UnraisableHookArgs) -> None:
-        """Interrupt again what the signal could not: a finalizer, which cannot raise."""
+        """Interrupt again after a finalizer, which cannot raise, has swallowed the interrupt."""
         if issubclass(found.exc_type, TimedOut):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN)
         else:

@@ -1,5 +1,6 @@
-"""disable_on_error: what an error of a copy or of apply does to its subscription (worker.c,
-DisableSubscriptionAndExit)."""
+"""disable_on_error: the effect of an error of a copy or of apply on its subscription (worker.c,
+DisableSubscriptionAndExit).
+"""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from replctl.lake.subscriber import LakeSubscriber
 
 
 def note_error(subscriber: LakeSubscriber, subscription: Subscription, kind: str) -> bool:
-    """Count an error of a subscription, and disable the subscription if it asks for that.
+    """Count an error of a subscription, and disable the subscription if its option says so.
 
     Args:
         kind: sync or apply.
 
     Returns:
-        Whether it is disabled.
+        True if it was disabled.
     """
     subscriber.state.note_error(kind, disable=subscription.disable_on_error)
     if subscription.disable_on_error:

@@ -1,8 +1,7 @@
 """Errors and notices as PostgreSQL reports them: one class for each SQLSTATE that replctl raises.
 
-The words of a message belong to the place that finds the fault; the form in which a user reads them
-(``ERROR:  ...``, ``LINE 1: ...``) belongs to ``psql``.  SQLSTATEs are those of the appendix
-"PostgreSQL Error Codes".
+The place that finds the fault words the message; ``psql`` formats it for the user (``ERROR:  ...``,
+``LINE 1: ...``).  SQLSTATEs are those of the appendix "PostgreSQL Error Codes".
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ class PostgresError(Exception):
         message: the primary message, without a severity.
         detail, hint, context: the optional further fields of an error report.
         position: 0-based offset of the offending character in the statement, or -1.
-        statement: the text that ``position`` counts in, where it is not the statement itself.
-        constraint, table: names of the objects concerned, where there are any.
+        statement: the text of ``position``, if it is not the statement itself.
+        constraint, table: names of the affected objects, if any.
 
     Attributes:
-        path: the file, or the directory, that Spark says it is about, if it says one.
-        reconciles: the subscriber's tables, by schema and name, whose reconcile ends what has
-            stopped their subscription; none: a reconcile does not.
+        path: the file or directory named by Spark, if any.
+        reconciles: the subscriber's tables, by schema and name, whose reconcile resolves the error;
+            empty if a reconcile does not help.
     """
 
     sqlstate: ClassVar[str] = "XX000"
@@ -67,7 +66,7 @@ class ConnectionFailure(PostgresError, sqlstate="08006"): ...
 
 
 class SessionEnded(ConnectionFailure):
-    """A Spark Connect server has ended a session, and has others."""
+    """Raised if a Spark Connect server has ended a session, but still runs."""
 
 
 class ProtocolViolation(PostgresError, sqlstate="08P01"): ...
@@ -77,7 +76,7 @@ class ProtocolViolation(PostgresError, sqlstate="08P01"): ...
 class FeatureNotSupported(PostgresError, sqlstate="0A000"): ...
 
 
-# Class 21, 22: what a value is
+# Class 21, 22: values
 
 
 class CardinalityViolation(PostgresError, sqlstate="21000"): ...
@@ -409,8 +408,8 @@ class LockNotAvailable(PostgresError, sqlstate="55P03"): ...
 
 
 class TransactionInProgress(LockNotAvailable):
-    """Something that a statement needs is locked until other transactions end; then it can be
-    repeated.
+    """Raised if a statement needs a lock that other transactions hold until they end.  Then it can
+    be repeated.
 
     Attributes:
         xids: their numbers.
@@ -422,7 +421,7 @@ class TransactionInProgress(LockNotAvailable):
 
 
 class UnfinishedBatch(ObjectInUse):
-    """Tables that a statement writes have changes of subscriptions that are written in part; when
+    """Raised if tables that a statement writes have partly written changes of subscriptions.  When
     these are finished, it can be repeated.
 
     Attributes:
@@ -454,7 +453,7 @@ class FileAccessDenied(IoError, sqlstate="42501"): ...
 class UndefinedFile(IoError, sqlstate="58P01"): ...
 
 
-# Class XX: our own fault, or the engine's
+# Class XX: internal errors, of replctl or the engine
 class InternalError(PostgresError, sqlstate="XX000"): ...
 
 
@@ -463,7 +462,7 @@ class DataCorrupted(PostgresError, sqlstate="XX001"): ...
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A report that stops nothing: severity is NOTICE, WARNING, INFO or LOG."""
+    """A report that does not stop the statement: severity is NOTICE, WARNING, INFO or LOG."""
 
     severity: str
     message: str
@@ -475,8 +474,7 @@ class Notice:
 
 
 def error_class(sqlstate: str) -> type[PostgresError]:
-    """Return the class that stands for `sqlstate`, or `PostgresError` where there is none of its
-    own."""
+    """Return the class of `sqlstate`, or `PostgresError` if it has none."""
     pending = list(PostgresError.__subclasses__())
     while pending:
         candidate = pending.pop()

@@ -1,8 +1,7 @@
-"""One statement in, its result out: parse, then the function that the statement belongs to
-(utility.c).
+"""Execute statements: parse each, and call its function (utility.c).
 
-The functions are imported when their statement is seen: a command that asks one thing of the
-catalog should not load everything.
+The functions are imported with the first such statement, so that a short command does not load
+everything.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from replctl.session import Session
 if TYPE_CHECKING:
     from replctl.query.sql_function import StatementRunner
 
-#: What a block that has failed takes, and what a block that is read only takes.
+#: Statements allowed in a failed block, and statements allowed in a read-only block.
 _ENDS = ("commit", "rollback", "rollback to")
 _READING = (
     ast.SelectStmt,
@@ -45,17 +44,17 @@ _READING = (
     ast.AlterSystem,
     ast.Checkpoint,
 )
-#: Those that are carried out in more than one transaction of the catalog.
+#: Statements that use more than one transaction of the catalog.
 _IN_STEPS = (ast.CreateTableAs, ast.RefreshMaterializedView)
 
 
 def execute(session: Session, text: str) -> Iterator[Result]:
-    """Carry out the statements of `text`, one after the other, as one transaction, unless they say
-    where transactions begin and end.
+    """Execute the statements of `text` in order as one transaction, unless they contain transaction
+    control.
 
     Raises:
         QueryCanceled: a statement has taken longer than statement_timeout (57014).
-        PostgresError: what is wrong; nothing of its transaction has happened.
+        PostgresError: a statement failed; its transaction has no effect.
     """
     session.statement_start = datetime.now(UTC)
     with _bounded(session):
@@ -77,11 +76,11 @@ def execute(session: Session, text: str) -> Iterator[Result]:
 
 
 def describe(session: Session, text: str) -> list[tuple[str, str]]:
-    """Name and type of each column that the statement of `text` returns, without carrying it out;
-    none, if it returns no rows.
+    """Return name and type of the result columns of the statement in `text`, without executing it;
+    empty if it returns no rows.
 
     Raises:
-        PostgresError: what is wrong with it at analysis, or there is more than one.
+        PostgresError: its analysis failed, or there is more than one statement.
     """
     from replctl.query import described_columns as query_describe
 
@@ -131,7 +130,7 @@ def _failing_block(session: Session) -> Iterator[None]:
 
 @contextmanager
 def _naming_tables(session: Session) -> Iterator[None]:
-    """Let errors of Spark about a file tell which table it belongs to."""
+    """Add the table's name to errors of Spark about a file."""
     try:
         yield
     except PostgresError as error:
@@ -146,12 +145,12 @@ def _naming_tables(session: Session) -> Iterator[None]:
 
 
 def _check_block(session: Session, statement: ast.Statement) -> None:
-    """Check whether the open block, and the cluster, take a statement.
+    """Check that the open block and the cluster allow a statement.
 
     Raises:
         InFailedSqlTransaction: the block has failed (25P02).
-        ReadOnlySqlTransaction: it may change nothing, or the cluster is a standby (25006).
-        CannotConnectNow: a standby was promoted in the cluster's place (57P03).
+        ReadOnlySqlTransaction: the transaction is read-only, or the cluster is a standby (25006).
+        CannotConnectNow: a promoted standby has replaced the cluster (57P03).
     """
     block = session.block
     control = session.cluster.control()
@@ -209,10 +208,10 @@ def _command_name(statement: ast.Statement) -> str:
 
 
 def _run_when_free(session: Session, statement: ast.Statement) -> Result:
-    """Carry out a statement, after the transactions that are in its way.
+    """Execute a statement after waiting for the transactions that block it.
 
-    A statement meets them before anything of it is done that its end does not take back, so it is
-    simply repeated.
+    A statement meets them before it has done anything that its end would not undo, so it is simply
+    repeated.
     """
     session.finish_batches = partial(_finish_batches, session)
     try:
@@ -252,8 +251,9 @@ def _run(session: Session, statement: ast.Statement) -> Result:
 
 
 def _function_runner(session: Session) -> StatementRunner:
-    """Return how the statements of functions in SQL are carried out: as others, within the
-    block."""
+    """Return the function that executes the statements of SQL functions like others, within the
+    block.
+    """
     from replctl.query.select import select
     from replctl.query.sql_function import Finish, StatementRunner
 
@@ -289,14 +289,15 @@ def _change_rows(
 
 
 def _finish_batches(session: Session, found: UnfinishedBatch) -> None:
-    """Finish what subscriptions have written in part of tables that a statement writes."""
+    """Finish partly written batches of subscriptions in the tables that a statement writes."""
     from replctl.launcher import finish_batches
 
     finish_batches(session, found)
 
 
 def _command(session: Session, statement: ast.UtilityStatement) -> str:
-    """Carry out what is neither a query nor a change of rows; the command tag."""
+    """Execute a statement that is neither a query nor a change of rows, and return the command
+    tag."""
     match statement:
         case ast.CreatePublication():
             from replctl.commands import publication

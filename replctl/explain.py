@@ -1,9 +1,8 @@
-"""The plan of a sync, without doing it: what it reads, what is left behind the row filters, and how
-that is written.
+"""The plan of a sync without running it: the data that it reads, the rows left after the row
+filters, and how they are written.
 
-The publisher's log is gone through as apply does it, and the first changes of each table are met
-with the table's rows.  What later changes meet depends on those before: how they are written is
-estimated.
+The publisher's log is read as in apply, and the first changes of each table are joined with the
+table's rows.  Later changes depend on earlier ones: their write path is estimated.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ _Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The changes that are written into a table at once.
+    """The changes that are written into a table together.
 
     Attributes:
-        to_lsn: where the table is then.
-        inserts, updates, deletes: that are sent: the row filters have let them pass.
+        to_lsn: the table's position afterwards.
+        inserts, updates, deletes: the numbers sent, after the row filters.
         path: how they are written: copy, reconcile, append, replaceWhere, MERGE, TRUNCATE, skip or
             nothing; several of them after commas.
-        is_estimated: it may come otherwise.
+        is_estimated: the result may differ.
     """
 
     to_lsn: int
@@ -67,9 +66,9 @@ class TablePlan:
     Attributes:
         published: schema and name of the published table.
         state: that of pg_subscription_rel.
-        transactions: that have changed the published table, None for a copy.
-        rows_read: as many as they change, row filters aside; None where that is not known.
-        bytes_read: of change feeds, or of the table that is copied.
+        transactions: number of transactions that changed the published table, None for a copy.
+        rows_read: number of rows that they change, before row filters; None if unknown.
+        bytes_read: size of the change feeds, or of the copied table.
     """
 
     schema: str
@@ -84,11 +83,11 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPlan:
-    """The plan of a sync of a subscription, and what would stop it.
+    """The plan of a sync of a subscription, and the error that would stop it.
 
     Attributes:
-        from_lsn, to_lsn: the part of the publisher's log that it would take.
-        tables: those to which something would be done.
+        from_lsn, to_lsn: the part of the publisher's log that it would read.
+        tables: the tables that would be written.
     """
 
     name: str
@@ -100,20 +99,20 @@ class SubscriptionPlan:
 
 
 def explain_sync(session: Session, names: Sequence[str] = ()) -> list[SubscriptionPlan]:
-    """Return what `launcher.sync` would do in its first round.
+    """Return the plan of the first round of `launcher.sync`.
 
     Args:
         names: subscriptions, () for all that are enabled.
 
     Raises:
-        UndefinedObject: there is no subscription of one of the names.
+        UndefinedObject: one of the subscriptions does not exist.
         QueryCanceled: Ctrl-C.
     """
     return [_Explained(session, item).plan() for item in enabled_subscriptions(session, names)]
 
 
 class _JoinedConflict(Exception):
-    """One of several transactions that are joined has a conflict."""
+    """Raised if one of several joined transactions has a conflict."""
 
 
 class _Explained:
@@ -125,7 +124,7 @@ class _Explained:
         self._runs: dict[_Name, list[RunPlan]] = defaultdict(list)
 
     def plan(self) -> SubscriptionPlan:
-        """Return what would be done to its tables, and what would stop it."""
+        """Return the plans of its tables, and the error that would stop it."""
         subscription = self._subscription
         tables: list[TablePlan] = []
         start = end = 0
@@ -156,7 +155,7 @@ class _Explained:
     def _look(
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
     ) -> PostgresError | None:
-        """Go through copies and changes; what would stop them."""
+        """Plan copies and changes, and return the error that would stop them."""
         looks = []
         for name, relation in sorted(subscriber.state.relations().items()):
             if not relation.state.is_copied:
@@ -198,11 +197,10 @@ class _Explained:
     def _changes(
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
     ) -> None:
-        """Go through what is left of the log.
+        """Plan the rest of the log.
 
         Raises:
-            PostgresError: what would stop there.
-        """
+            PostgresError: the error that would stop it there."""
         run = SubscriptionRun(publisher, subscriber, self._subscription)
         for batch, group in self._groups(run, start, end):
             try:
@@ -212,10 +210,10 @@ class _Explained:
                     self._up_to_conflict(subscriber, *single)
 
     def _up_to_conflict(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
-        """A group; of one with a conflict what precedes it, where there may be another one.
+        """Return a group, or the part before its conflict, which may have another conflict.
 
         Raises:
-            _JoinedConflict: transactions are joined, so that it is not known which of them it is.
+            _JoinedConflict: transactions are joined, so that the one with the conflict is unknown.
         """
         try:
             self._group(subscriber, batch, group)
@@ -241,8 +239,9 @@ class _Explained:
     def _groups(
         self, run: SubscriptionRun, start: int, end: int
     ) -> Iterator[tuple[ChangeBatch, Group]]:
-        """Yield what is applied together; a batch that a crash has left half written is finished as
-        a whole."""
+        """Yield the groups that are applied together.  A batch that a crash left unfinished is one
+        group.
+        """
         subscription, subscriber = run.subscription, run.subscriber
         unfinished = subscriber.state.unfinished_batch()
         try:
@@ -275,7 +274,7 @@ class _Explained:
         subscriber: LakeSubscriber,
         pending: Mapping[_Name, PendingChanges],
     ) -> Iterator[TablePlan]:
-        """Yield what would be done to the tables that are copied, or have changes."""
+        """Yield the plans of tables that are copied or have changes."""
         for name, relation in sorted(subscriber.state.relations().items()):
             state, found, runs = relation.state, pending.get(name), tuple(self._runs[name])
             plan = partial(

@@ -1,4 +1,4 @@
-"""Locks that the system lets go of, however a process ends."""
+"""Locks that the system releases when a process ends."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import fcntl
 import os
 from pathlib import Path
 
-#: Where Linux lists all locks.
+#: The file in which Linux lists all locks.
 _LOCKS = Path("/proc/locks")
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a living process holds the lock of a file exclusively; not if there is no
-    file."""
+    """Return whether a living process holds the lock of a file exclusively; False if there is no
+    file.
+    """
     try:
         with path.open() as file:
-            # Shared: two that look at the same time must not take each other for its owner.
+            # Shared: two processes that check at the same time must not see each other as the
+            # owner.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
     except FileNotFoundError:
@@ -25,7 +27,7 @@ def is_locked(path: Path) -> bool:
 
 
 def holder(path: Path, locks: Path = _LOCKS) -> int | None:
-    """Return the process that holds the lock of a file; None if the system does not tell.
+    """Return the process that holds the lock of a file; None if the system does not report it.
 
     Args:
         locks: lists all locks (man 5 proc_locks).
@@ -38,15 +40,18 @@ def holder(path: Path, locks: Path = _LOCKS) -> int | None:
     place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     for line in lines:
         fields = line.split()
-        if fields[1] == "FLOCK" and fields[5] == place:  # who waits has an arrow before that
+        if (
+            fields[1] == "FLOCK" and fields[5] == place
+        ):  # waiting processes have an arrow before that
             pid = int(fields[4])
-            return pid if pid > 0 else None  # else it is in another container
+            return pid if pid > 0 else None  # otherwise it is in another container
     return None
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a process has been stopped (SIGSTOP, a debugger); not if the system does not
-    tell."""
+    """Return whether a process is suspended (SIGSTOP, a debugger); False if the system does not
+    report it.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
@@ -55,8 +60,9 @@ def is_stopped(pid: int) -> bool:
 
 
 def help_with(path: Path) -> tuple[str | None, str]:
-    """Return who holds the lock of a file, as DETAIL, and what helps against a holder that has been
-    stopped, as HINT."""
+    """Return a DETAIL with the process that holds the lock of a file, and a HINT if that process is
+    suspended.
+    """
     pid = holder(path)
     if pid is None:
         return None, f'End the program that has locked "{path}".'

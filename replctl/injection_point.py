@@ -13,7 +13,7 @@ from collections import Counter
 
 from replctl.errors import InternalError
 
-#: Every point there is, so that a test can go through them all.
+#: All points, so that a test can visit each of them.
 POINTS = (
     "write.after-intent",
     "write.after-delta-commit",
@@ -59,10 +59,10 @@ _visits: Counter[str] = Counter()
 
 
 def injection_point(name: str) -> None:
-    """Do here what the environment asks for; nothing, normally.
+    """Perform the action that the environment requests for this point; usually none.
 
     Raises:
-        InternalError: the environment asks for an error at this point.
+        InternalError: the environment requests an error at this point.
     """
     request = os.environ.get("REPLCTL_INJECTION_POINT", "")
     if not request.startswith(f"{name}:"):

@@ -1,5 +1,6 @@
-"""Threads side by side.  What Spark keeps for a piece of work (its views) is a session's, and a
-session is a thread's: work that goes on with it has to go on in the same thread."""
+"""Threads that work in parallel.  Spark's views belong to a session, and a session to a thread.
+Therefore work that uses earlier views must continue in the same thread (its lane).
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ T = TypeVar("T")
 
 
 class Lane:
-    """A thread that does one piece of work after the other.
+    """A thread that runs one piece of work after the other.
 
     Args:
-        pool: of one thread; None: whichever thread asks.
+        pool: a pool of one thread; None: the calling thread.
     """
 
     def __init__(self, pool: ThreadPoolExecutor | None = None) -> None:
@@ -40,11 +41,11 @@ class Lane:
         return done
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do a piece of work; what comes of it."""
+        """Run a piece of work, and return its result."""
         return self.submit(work).result()
 
 
-#: The lane of what is not done side by side.
+#: The lane of work that does not run in parallel.
 OWN_LANE = Lane()
 
 
@@ -66,7 +67,7 @@ def lanes(count: int, limit: int) -> Iterator[list[Lane]]:
 def side_by_side(
     work: Sequence[tuple[Lane, Callable[[], T]]], cancel: Callable[[], None]
 ) -> list[T]:
-    """Do pieces of work, each in its lane; what has come of them, once all have ended.
+    """Run pieces of work, each in its lane, and return their results when all have ended.
 
     Args, Raises:
         as `gathered`.
@@ -75,15 +76,15 @@ def side_by_side(
 
 
 def gathered(work: Iterable[Future[T]], cancel: Callable[[], None]) -> list[T]:
-    """Return what has come of pieces of work, once all have ended.
+    """Return the results of pieces of work when all have ended.
 
     Args:
-        work: begins them one after the other.
-        cancel: ends what Spark does for them.
+        work: starts them one after the other.
+        cancel: cancels Spark's jobs for them.
 
     Raises:
         QueryCanceled: Ctrl-C (57014).
-        Exception: that of the first piece that has failed.
+        Exception: the exception of the first failed piece.
     """
     begun: list[Future[T]] = []
     try:

@@ -1,5 +1,4 @@
-"""Which subscriptions run, and how far: every change committed so far, cascades to the end
-(launcher.c)."""
+"""Run subscriptions until every committed change is applied, including cascades (launcher.c)."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ from replctl.transaction_block import prevent_in_block
 
 @dataclass(frozen=True, slots=True)
 class SyncFailure:
-    """A subscription that could not go on, and why."""
+    """A subscription that failed, and its error."""
 
     subscription: str
     error: PostgresError
@@ -51,12 +50,11 @@ class SyncFailure:
 
 
 class Launcher:
-    """Runs subscriptions, and holds those that it has run: until it is closed no other process
-    applies them.
+    """Runs subscriptions and holds them: until it is closed, no other process applies them.
 
     Args:
-        is_stopping: asked before each batch and each copy whether to end here.
-        on_applied: told of what a run has written.
+        is_stopping: called before each batch and each copy; returns whether to stop there.
+        on_applied: called with the writes of a run.
 
     Raises:
         PostgresError: the cluster's directory cannot be written.
@@ -78,7 +76,7 @@ class Launcher:
         self._copying = Lock()
 
     def sync(self, subscriptions: Sequence[Subscription]) -> list[SyncFailure]:
-        """Run subscriptions until none of them has anything to do; those that could not go on.
+        """Run subscriptions until none of them has work, and return the failures.
 
         Raises:
             Stopping: a signal requested a stop.
@@ -93,7 +91,7 @@ class Launcher:
             if not moved:
                 return failures
         forwarding = sorted(f'"{name}"' for name, applied in moved.items() if applied.forwarded)
-        if forwarding:  # else somebody else commits all the time
+        if forwarding:  # otherwise other writers commit all the time
             self._session.notice(
                 f"subscriptions {', '.join(forwarding)} did not come to an end",
                 severity="WARNING",
@@ -106,11 +104,10 @@ class Launcher:
     def round(
         self, subscriptions: Sequence[Subscription], failures: list[SyncFailure]
     ) -> dict[str, Applied]:
-        """Run subscriptions side by side, each once; those that had something to do, with what
-        they have written.
+        """Run subscriptions in parallel, each once.  Return those that had work, with their writes.
 
         Args:
-            failures: what could not go on is added here.
+            failures: failures are added to it.
 
         Raises:
             Stopping: a signal requested a stop.
@@ -139,11 +136,11 @@ class Launcher:
     def run(
         self, subscription: Subscription, feeds: SharedFeeds | None = None
     ) -> tuple[Applied | None, PostgresError | None]:
-        """Copies of a subscription, then its changes; what it has written, None if there was
-        nothing to do, and what has stopped it.
+        """Run the copies of a subscription, then its changes.  Return its writes, None if there was
+        no work, and the error that stopped it.
 
         Args:
-            feeds: what other subscriptions read of the publisher, too.
+            feeds: feeds of the publisher that several subscriptions share.
 
         Raises:
             Stopping: a signal requested a stop.
@@ -178,24 +175,24 @@ class Launcher:
         return run.applied if has_moved else None, run.error
 
     def keep(self, subscriptions: Sequence[Subscription]) -> None:
-        """Let go of all that is held but these."""
+        """Release all held subscriptions except these."""
         kept = {subscription.oid for subscription in subscriptions}
         for oid, subscription in list(self._held.items()):
             if oid not in kept:
                 self._let_go(subscription, stays=False)
 
     def close(self, *, stays: bool) -> None:
-        """Let go of what is held.
+        """Release the held subscriptions.
 
         Args:
-            stays: this process is still seen as the worker of what it has run.
+            stays: this process stays recorded as the worker of the subscriptions that it ran.
         """
         for subscription in list(self._held.values()):
             self._let_go(subscription, stays=stays)
 
     def _let_go(self, subscription: Subscription, *, stays: bool) -> None:
         del self._held[subscription.oid]
-        if self._session.cluster.is_replaced:  # the catalog that is there now does not know of it
+        if self._session.cluster.is_replaced:  # the current catalog does not know it
             return
         release_worker(self._session.cluster, subscription.oid, stays=stays)
         assert subscription.slot_name is not None
@@ -203,7 +200,7 @@ class Launcher:
             with open_publisher(self._session, subscription, is_leaving=True) as publisher:
                 publisher.slots.end_replication(subscription.slot_name, stays=stays)
         except PostgresError:
-            pass  # a publisher that cannot be reached has nobody at its slot
+            pass  # an unreachable publisher has nobody at its slot
 
 
 def sync(
@@ -212,9 +209,9 @@ def sync(
     *,
     on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
 ) -> list[SyncFailure]:
-    """Apply everything that is committed on the publishers so far to the enabled subscriptions of
-    all databases of the cluster, unfinished copies first; those that could not go on.  On a standby
-    none runs: the primary runs them.
+    """Apply everything committed on the publishers so far to the enabled subscriptions of all
+    databases of the cluster, unfinished copies first.  Return the failures.  On a standby none
+    runs, because the primary runs them.
 
     Args:
         names: subscriptions to run, () for all.
@@ -222,8 +219,8 @@ def sync(
 
     Raises:
         UndefinedObject: there is no subscription of that name.
-        ActiveSqlTransaction: the open block of the session has changed something, so that it might
-            wait for itself (25001).
+        ActiveSqlTransaction: the open block of the session has made changes, so that the sync might
+            wait for it (25001).
     """
     if session.xids is not None and session.xids.top is not None:
         prevent_in_block(session.block, "\\sync")
@@ -235,16 +232,16 @@ def sync(
 
 
 def finish_batches(session: Session, found: UnfinishedBatch) -> None:
-    """Finish what appliers that died, or failed, have written in part, before a statement writes
-    their tables.
+    """Finish partly written batches of dead or failed appliers before a statement writes their
+    tables.
 
     Args:
-        found: by that statement; what others have written in part concerns others.
+        found: the batches that the statement met; others are ignored.
 
     Raises:
-        ObjectNotInPrerequisiteState: it cannot be finished (55000).
-        LockNotAvailable: the applier is at work for longer than lock_timeout, or than
-            deadlock_timeout if the statement is in a block (55P03).
+        ObjectNotInPrerequisiteState: a batch cannot be finished (55000).
+        LockNotAvailable: the applier is busy for longer than lock_timeout, or than deadlock_timeout
+            if the statement is in a block (55P03).
     """
     is_locked = session.block is not None and not session.block.locked.isdisjoint(found.relids)
     for oid in sorted(found.subscriptions):
@@ -260,8 +257,8 @@ def finish_batches(session: Session, found: UnfinishedBatch) -> None:
 
 
 def _finish_batch(session: Session, subscription: Subscription) -> PostgresError | None:
-    """Finish what a subscription has written in part; return why that fails, as the session's role
-    may see it.
+    """Finish a partly written batch of a subscription.  Return the error if that fails, as far as
+    the session's role may see it.
 
     Raises:
         LockNotAvailable: as `finish_batches`.
@@ -277,8 +274,8 @@ def _finish_batch(session: Session, subscription: Subscription) -> PostgresError
 
 
 def enabled_subscriptions(session: Session, names: Sequence[str] = ()) -> list[Subscription]:
-    """Return the enabled subscriptions of all databases of the cluster; none on a standby, whose
-    primary runs them.
+    """Return the enabled subscriptions of all databases of the cluster; none on a standby, because
+    the primary runs them.
 
     Args:
         names: those to choose from, () for all.

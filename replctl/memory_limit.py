@@ -1,7 +1,7 @@
-"""The memory that a statement may take in this process: `replctl.max_query_memory`.
+"""Limit the memory of a statement in this process: `replctl.max_query_memory`.
 
-The system counts it (RLIMIT_DATA): an allocation of Python or SQLite fails before the process has
-grown by more.  Spark's own memory is that of another process.
+The system enforces it (RLIMIT_DATA): an allocation of Python or SQLite beyond the limit fails.
+Spark's memory belongs to another process.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ _DATA_FIELD = 5
 
 
 class memory_limit:
-    """Around work for a statement, which fails if it needs more memory or a deeper stack than it
-    may have.
+    """Limits memory and stack depth inside the `with` block of a statement's work.
 
     Only the main thread's statements are limited, one at a time, on systems that have /proc.
 
     Args:
-        kilobytes: how much.
+        kilobytes: the limit.
         goes_on: the work continues that of the last statement, and shares its memory.
 
     Raises:
@@ -36,9 +35,9 @@ class memory_limit:
         StatementTooComplex: it is nested too deeply (54001).
     """
 
-    #: Memory of the process at the start of the last statement; None if it was lifted.
+    #: Memory of the process at the start of the last statement; None if the limit was lifted.
     _base: int | None = None
-    #: The limits of the process outside of statements, while one is limited.
+    #: The limits of the process outside of statements, saved while a statement is limited.
     _usual: tuple[int, int] | None = None
 
     def __init__(self, kilobytes: int, *, goes_on: bool = False) -> None:
@@ -77,7 +76,7 @@ class memory_limit:
 
 
 def out_of_memory(kilobytes: int) -> OutOfMemory:
-    """Return the error of a statement that needs more than so much."""
+    """Return the error of a statement that needs more memory."""
     return OutOfMemory(
         "out of memory",
         detail=f"The statement needs more than {kilobytes}kB in this process.",
@@ -86,14 +85,15 @@ def out_of_memory(kilobytes: int) -> OutOfMemory:
 
 
 def lift_memory_limit() -> None:
-    """Let the rest of the statement take what it needs: it begins to use Spark, whose client and
-    Java must not fail, or it has failed and puts things in order."""
+    """Lift the limit for the rest of the statement.  Either it starts to use Spark, whose client
+    and Java must not fail, or it has failed and cleans up.
+    """
     memory_limit._base = None
     _restore()
 
 
 def _clear_frames(error: BaseException) -> None:
-    """Let go of a failed statement's memory, which the frames of its tracebacks hold."""
+    """Release a failed statement's memory, which the frames of its tracebacks hold."""
     link: BaseException | None = error
     while link is not None:
         traceback.clear_frames(link.__traceback__)
@@ -108,7 +108,7 @@ def _restore() -> None:
 
 
 def _data_bytes() -> int | None:
-    """Return how much memory the process has for data; None where the system does not say it."""
+    """Return the size of the process's data memory; None if the system does not report it."""
     try:
         with open(_STATM, "rb") as file:
             return int(file.read().split()[_DATA_FIELD]) * _PAGE

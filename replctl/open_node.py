@@ -1,4 +1,4 @@
-"""The node that a connection string leads to: the only place that knows every kind of node."""
+"""Open the node of a connection string.  This is the only module that knows every kind of node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from replctl.session_setting import put_role
 from replctl.spark import SharedFeeds
 
 _DEFAULT_USER = "postgres"
-#: Settings that count for a subscription as the session that runs it has set them.
+#: Settings that a subscription takes from the session that runs it.
 _HANDED_ON = {"replctl.max_batch_changes"}
 _MAX_PORT = 65535
 
@@ -55,11 +55,11 @@ def open_publisher(
     for it: the subscription's owner, or the superuser who set password_required to false.
 
     Args:
-        feeds: what other subscriptions read of it, too.
-        is_leaving: only to let go of the subscription's slot there: nobody needs a right to leave.
+        feeds: feeds of the publisher that several subscriptions share.
+        is_leaving: only to release the subscription's slot there, which requires no privileges.
 
     Raises:
-        PasswordRequired: the owner is no superuser, and the connection string has no password
+        PasswordRequired: the owner is not a superuser, and the connection string has no password
             (2F003).
         ConnectionFailure: there is no such directory, database or role, or the role is not let in
             (08006).
@@ -103,15 +103,17 @@ def check_password(owner: Privileges, subscription: Subscription) -> None:
 
 
 def publisher_key(subscription: Subscription) -> Hashable:
-    """Return what is equal for two subscriptions whose connections lead to one publisher as one
-    role."""
+    """Return a key that is equal for subscriptions that connect to the same publisher as the same
+    role.
+    """
     return connection_target(subscription.conninfo), subscription.owner
 
 
 @contextmanager
 def open_subscriber(session: Session, subscription: Subscription) -> Iterator[LakeSubscriber]:
-    """Yield a subscription's own end, which may lie in another database of the cluster than the
-    session."""
+    """Yield the subscriber of a subscription, which may belong to another database of the cluster
+    than the session.
+    """
     cluster = session.cluster
     name = cluster.database_name(subscription.database_oid)
     own = Session.connect(
@@ -138,7 +140,7 @@ def _connected(
     """Return a session of the publisher.
 
     Args:
-        password: what proves the user; None for one that is trusted.
+        password: the user's password; None for a trusted user.
         is_leaving: as `open_publisher`.
     """
     _check_port(parameters.get("port", ""))
@@ -180,7 +182,7 @@ def _connected(
 
 
 def _check_sender(remote: Session) -> None:
-    """Check whether changes can be sent through a session of the publisher."""
+    """Check that a session of the publisher may send changes."""
     if not remote.form.is_utc:
         raise FeatureNotSupported("TimeZone of a subscription's connection is not supported")
     with remote.read() as catalog:
@@ -193,7 +195,7 @@ def _check_sender(remote: Session) -> None:
 
 
 def _refused(host: str, error: PostgresError) -> ConnectionFailure:
-    """Return what the publisher has said, as libpq tells it."""
+    """Return the publisher's error in libpq's form."""
     text = f"{error.severity}:  {error.message}"
     text += f"\nDETAIL:  {error.detail}" if error.detail else ""
     text += f"\nHINT:  {error.hint}" if error.hint else ""
@@ -251,7 +253,7 @@ def _check_is_cluster(directory: str, port: str) -> None:
 
 
 def _server(host: str, port: str) -> str:
-    """libpq's words for where it connects to."""
+    """Return libpq's description of the connection's target."""
     if not host or host.startswith("/"):
         return f'connection to server on socket "{host or "/tmp"}/.s.PGSQL.{port}"'
     return f'connection to server at "{host}", port {port}'

@@ -10,7 +10,7 @@ _SECRETS = (
     re.compile(r"(://[^/\s:@]*:)([^/\s@]+)(?=@)"),
     re.compile(r"(;token=)[^\s;'\"]+", re.IGNORECASE),
 )
-#: What names a secret, wherever its value stands; `\password` asks for one.
+#: Names of secrets, wherever the value stands; `\password` prompts for one.
 _NAMES = re.compile(
     r"(?<!\\)\b\w*passw(?:or)?d\b|://[^/\s:@]*:[^/\s@]+@|;token=|secret[._-]?(?:access[._-]?)?key",
     re.IGNORECASE,
@@ -18,13 +18,14 @@ _NAMES = re.compile(
 
 
 def without_passwords(text: str) -> str:
-    """Return a text that may hold a connection string or a statement, without its secrets."""
+    """Return a connection string or a statement without its secrets."""
     for pattern in _SECRETS:
         text = pattern.sub(r"\1***", text)
     return text
 
 
 def may_hold_password(text: str) -> bool:
-    """Return whether statements or commands may hold a password, or another secret: rather too
-    often than too seldom."""
+    """Return whether statements or commands may contain a password or another secret; when in
+    doubt, True.
+    """
     return _NAMES.search(text) is not None

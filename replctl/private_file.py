@@ -1,4 +1,4 @@
-"""Files and directories that their owner alone may use, whatever the umask."""
+"""Files and directories that only their owner may use, regardless of the umask."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import stat
 from pathlib import Path
 from typing import IO, Any
 
-#: The modes that PostgreSQL takes for a data directory: the owner's, or read by the group, too.
+#: The modes that PostgreSQL accepts for a data directory: only the owner, or also readable by the
+#: group.
 _DIRECTORY_MODES = (0o700, 0o750)
 
 
 def open_private(path: Path | str, flags: int, mode: str, encoding: str | None = None) -> IO[Any]:
-    """Open a file, and make it if `flags` say so; its mode is 0600 afterwards.
+    """Open a file, create it if `flags` say so, and set its mode to 0600.
 
     Args:
         flags: of os.open.
@@ -24,8 +25,9 @@ def open_private(path: Path | str, flags: int, mode: str, encoding: str | None =
 
 
 def make_private(file: Path | str | int) -> None:
-    """Give a file, or the one of a descriptor, the mode 0600, unless it is another user's, or no
-    file but a device."""
+    """Set the mode of a file, or of a descriptor's file, to 0600, unless it is a device or belongs
+    to another user.
+    """
     found = os.stat(file)
     is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
     if is_own and stat.S_IMODE(found.st_mode) != 0o600:
@@ -33,13 +35,14 @@ def make_private(file: Path | str | int) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Give a directory the mode 0700, unless it is another user's or the owner lets the group read
-    it."""
+    """Set the mode of a directory to 0700, unless it belongs to another user or is meant to be
+    readable by the group.
+    """
     found = path.stat()
     if stat.S_IMODE(found.st_mode) not in _DIRECTORY_MODES and found.st_uid == os.geteuid():
         path.chmod(0o700)
 
 
 def is_owner_s(found: os.stat_result) -> bool:
-    """Return whether nobody but the user of this process can have written a file or directory."""
+    """Return whether only the user of this process can have written a file or directory."""
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

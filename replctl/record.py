@@ -1,7 +1,7 @@
 """Dataclasses that are cheap to declare.
 
-`dataclasses` writes the source of each method of each class and compiles it, which was a third of
-the time of a command that only reads a catalog.  Here the classes share what can be shared, and an
+`dataclasses` generates and compiles the source of each method of each class, which was a third of
+the time of a command that only reads a catalog.  Here the classes share methods where possible, and
 `__init__` is compiled for the first object of a class.
 """
 
@@ -24,7 +24,9 @@ else:
 
         def declare(cls):
             own = vars(cls)
-            cls.__doc__ = cls.__doc__ or cls.__name__  # else its signature were worked out for that
+            cls.__doc__ = (
+                cls.__doc__ or cls.__name__
+            )  # otherwise its signature would be computed for that
             made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
             shared = {"__init__": _first_init(made), "__setattr__": _refuse, "__delattr__": _refuse}
             fields = dataclasses.fields(made)
@@ -54,7 +56,7 @@ else:
         return __init__
 
     def _compiled_init(cls):
-        """The function that takes the fields, and sets them as only it may.
+        """Return the `__init__` that takes the fields and sets them.
 
         a: int; b: tuple = ()  becomes  def __init__(self, a, b=b_default): _set(self, 'a', a); ...
         """
@@ -112,5 +114,5 @@ def _representation(names: list[str]) -> Any:
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:
-    """Return a function of an object that gives the values of its attributes."""
+    """Return a function that returns the values of an object's attributes."""
     return attrgetter(*names) if names else lambda _value: ()

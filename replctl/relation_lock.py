@@ -1,4 +1,4 @@
-"""Locks of relations: who writes a table keeps other sessions from writing it (lmgr.c)."""
+"""Locks of relations: a session that writes a table prevents others from writing it (lmgr.c)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from replctl.catalog.lock import LockMode, locks_held, object_lock, open_blocks
 from replctl.errors import LockNotAvailable, TransactionInProgress
 from replctl.session import Session
 
-#: Seconds that a relation's lock is waited for, before it is looked who holds it.
+#: Seconds to wait for a relation's lock before looking for its holder.
 _PATIENCE = 0.5
 
 
 def lock_relations(
     session: Session, oids: Iterable[int], stack: ExitStack, *, written: Collection[int] = ()
 ) -> None:
-    """Keep others from writing relations: until `stack` is closed, in a block until its end.
-    Those in `written` must have no batch that is written in part.
+    """Lock relations against other writers until `stack` is closed, or in a block until its end.
+    Relations in `written` must not have a partly written batch.
 
-    Nobody waits for one of these locks while holding another, except in a block; and what a
-    block holds is found in the catalog, where deadlocks are.
+    A process never waits for one of these locks while holding another, except in a block.  Locks of
+    a block are in the catalog, where deadlocks are detected.
 
     Raises:
         TransactionInProgress: the block of another session writes or changes one of them.
@@ -63,7 +63,7 @@ def _check_finished(session: Session, oids: Collection[int]) -> None:
 
 
 def _check_blocks(session: Session, oids: Collection[int]) -> None:
-    """Check whether blocks of other sessions leave relations alone."""
+    """Check that no block of another session uses the relations."""
     with session.read() as catalog:
         others = blocks_writing(catalog.connection, oids)
         held = locks_held(catalog.connection, catalog.snapshot.in_progress)

@@ -1,4 +1,4 @@
-"""A backend's state: cluster, database, role, settings, and where its notices go."""
+"""The state of a session: cluster, database, role, settings, and the receiver of its notices."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from replctl.expr.environment import Routine
     from replctl.spark import Engine
 
-#: What client_min_messages keeps back; with another value than these, nothing.
+#: The severities that client_min_messages suppresses; none for other values.
 _KEPT_BACK = {
     "notice": frozenset({"LOG"}),
     "warning": frozenset({"LOG", "NOTICE"}),
@@ -56,7 +56,7 @@ _KEPT_BACK = {
 
 
 def _unlimited(engine: Callable[[], Engine]) -> Engine:
-    """Return Spark, which must not fail where this process has no memory."""
+    """Return Spark after lifting the memory limit, under which it must not fail."""
     lift_memory_limit()
     return engine()
 
@@ -89,26 +89,26 @@ class Session:
         cluster: the open cluster.
         database_oid, database_name: the current database.
         login_oid, login_name: the role that has connected.
-        settings: what SET has changed, by name in lower case.
-        configured: what the cluster's configuration says, by name in lower case.
-        role_settings: what ALTER ROLE and ALTER DATABASE say for it, likewise.
-        client_settings: what its client has asked for at its begin, likewise.
-        on_notice: called with every notice, at once.
-        on_copy_in: opens what the client sends to COPY FROM STDIN, in pieces up to newlines.
+        settings: values from SET, by name in lower case.
+        configured: values from the cluster's configuration, likewise.
+        role_settings: values from ALTER ROLE and ALTER DATABASE, likewise.
+        client_settings: values that its client requested at the start, likewise.
+        on_notice: called immediately with every notice.
+        on_copy_in: opens the client's data for COPY FROM STDIN, in pieces up to newlines.
         on_copy_out: called with the lines of COPY TO STDOUT.
-        on_progress: called with what is being done, how much of it is done, and how much there is.
-        engine: opens Spark, or gives the one that is open.
+        on_progress: called with the current work, the amount done, and the total.
+        engine: returns Spark, and opens it if necessary.
         transaction_start: what now() is.
-        statement_start: what statement_timestamp() is: when the statements came.
-        block: the transaction block that is open.
-        sequences: what has been taken from sequences.
-        origin: the replication origin that is set up.
-        has_temporary_slots: there may be slots that go with it.
-        temporary_schema: the name of the schema of its temporary relations, once it has had any.
-        at_end: what is done at its end.
-        routine: the function in SQL whose query is carried out.
-        function_depth: how many functions, one in the other, are.
-        finish_batches: finishes what subscriptions have written in part, or raises why not.
+        statement_start: the value of statement_timestamp(): the arrival of the statements.
+        block: the open transaction block.
+        sequences: the values taken from sequences.
+        origin: the replication origin in use.
+        has_temporary_slots: there may be slots that end with the session.
+        temporary_schema: the name of the schema of its temporary relations, if it has had any.
+        at_end: functions to call at its end.
+        routine: the SQL function whose query is running.
+        function_depth: the depth of nested functions.
+        finish_batches: finishes partly written batches of subscriptions, or raises an error.
         login: how it was opened.
         key: its name in the cluster.
     """
@@ -162,10 +162,10 @@ class Session:
 
         Args:
             password, is_worker: as `log_in`.
-            asked: settings that the client asks for.
+            asked: settings that the client requests.
 
         Raises:
-            PostgresError: as `log_in`, or a setting cannot be what the client asks for.
+            PostgresError: as `log_in`, or a requested setting is invalid.
         """
         login = log_in(cluster, database_name, role_name, password=password, is_worker=is_worker)
         try:
@@ -207,7 +207,7 @@ class Session:
 
     @property
     def session_user(self) -> tuple[int, str]:
-        """OID and name of the role that the session belongs to: SET SESSION AUTHORIZATION."""
+        """Return OID and name of the session's role: SET SESSION AUTHORIZATION."""
         return _role_setting(self.settings.get("session_authorization")) or (
             self.login_oid,
             self.login_name,
@@ -215,7 +215,7 @@ class Session:
 
     @property
     def current_user(self) -> tuple[int, str]:
-        """OID and name of the role that statements run as: SET ROLE."""
+        """Return OID and name of the role that runs statements: SET ROLE."""
         return _role_setting(self.settings.get("role")) or self.session_user
 
     @property
@@ -227,7 +227,7 @@ class Session:
         return self.current_user[1]
 
     def privileges(self, catalog: Catalog) -> Privileges:
-        """Return what the current role may do."""
+        """Return the privileges of the current role."""
         return Privileges(catalog, self.role_oid)
 
     def notice(
@@ -240,12 +240,12 @@ class Session:
         hint: str | None = None,
         context: str | None = None,
     ) -> None:
-        """Report something that stops nothing, unless client_min_messages keeps it back."""
+        """Report a notice with a text, unless client_min_messages suppresses it."""
         sqlstate = sqlstate or ("01000" if severity == "WARNING" else "00000")
         self.report(Notice(severity, message, sqlstate, detail, hint, context=context))
 
     def report(self, notice: Notice) -> None:
-        """Report a notice, unless client_min_messages keeps it back."""
+        """Report a notice, unless client_min_messages suppresses it."""
         if notice.severity not in _KEPT_BACK.get(self.setting("client_min_messages").lower(), ()):
             self.on_notice(notice)
 
@@ -259,21 +259,21 @@ class Session:
 
     @property
     def form(self) -> SessionForm:
-        """Return how the session reads and shows values."""
+        """Return the form in which the session reads and shows values."""
         return form_of(self.setting)
 
     def put_setting(self, name: str, value: str | None) -> None:
-        """Change a setting, or put it back to what it is by default (None)."""
+        """Change a setting, or restore its default (None)."""
         if value is None:
             self.settings.pop(name, None)
         else:
             self.settings[name] = value
 
     def change_setting(self, name: str, value: str | None, *, is_local: bool = False) -> str:
-        """SET a setting, or RESET it (None); its value as SHOW prints it.
+        """Set or reset (None) a setting, and return its value as printed by SHOW.
 
         Args:
-            is_local: until the end of the open block; without one nothing changes.
+            is_local: only until the end of the open block; no effect without one.
 
         Raises:
             PostgresError: as `session_setting.change_setting`.
@@ -299,7 +299,7 @@ class Session:
         return tuple(found for name in names if (found := own.get(name, name)))
 
     def environment(self, catalog: Catalog) -> CatalogEnvironment:
-        """Return the database as expressions see it through the session's search path."""
+        """Return the database through the session's search path, for expressions."""
         return CatalogEnvironment(
             catalog,
             self.database_name,
@@ -312,17 +312,17 @@ class Session:
 
     @contextmanager
     def read(self) -> Iterator[Catalog]:
-        """Yield the catalogs, to read."""
+        """Yield the catalogs for reading."""
         with self.cluster.read(self.database_oid, self.xids) as catalog:
             yield catalog
 
     @contextmanager
     def write(self, *, changes_definitions: bool = True) -> Iterator[Catalog]:
-        """Yield the catalogs, to change: what changes is committed at the end, with a place in the
-        log; in a block, at the block's end.
+        """Yield the catalogs for writing.  Changes are committed at the end with an LSN, or in a
+        block at the block's end.
 
         Args:
-            changes_definitions: decoding has to look again behind it.
+            changes_definitions: decoding must read definitions again after it.
         """
         with self.cluster.write(self.database_oid, self.xids) as catalog:
             yield catalog
@@ -338,14 +338,14 @@ class Session:
             self.block.changes_definitions |= catalog.has_changes
 
     def drop_temporary_slots(self) -> None:
-        """Drop the slots that go with this session: at its end, and when a statement fails."""
+        """Drop the temporary slots of this session, at its end or after a failed statement."""
         if self.has_temporary_slots:
             with self.cluster.begin(write=True) as connection:
                 drop_slots_of(connection, self.key)
             self.has_temporary_slots = False
 
     def close(self) -> None:
-        """End the session: what goes with it goes."""
+        """End the session, and drop its temporary objects."""
         while self.at_end:
             self.at_end.pop()()
         if not self.cluster.is_replaced:
@@ -364,7 +364,7 @@ class Session:
 
     @property
     def is_read_only(self) -> bool:
-        """Return whether the open block, else a statement by itself, may change nothing."""
+        """Return whether the open block, or a single statement, is read-only."""
         if self.block is None:
             return self.setting("default_transaction_read_only") == "on"
         return self.block.is_read_only
@@ -373,7 +373,7 @@ class Session:
 def _settings_at_start(
     login: Login, cluster: Cluster, on_notice: Callable[[Notice], None]
 ) -> dict[str, str]:
-    """Return what ALTER ROLE and ALTER DATABASE say for a session that begins."""
+    """Return the settings from ALTER ROLE and ALTER DATABASE for a new session."""
     with cluster.read(login.database_oid) as catalog:
         stored = settings_at_start(catalog, login.database_oid, login.role.oid)
         return read_settings(stored, on_notice)

@@ -1,5 +1,6 @@
-"""How a session's settings change: SET, set_config(), what a cluster's files and ALTER ROLE say
-(guc.c, miscinit.c)."""
+"""Change a session's settings: SET, set_config(), configuration files and ALTER ROLE (guc.c,
+miscinit.c).
+"""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ from replctl.types.guc_rule import check_storable
 if TYPE_CHECKING:
     from replctl.session import Session
 
-#: Characteristics of a transaction, which RESET does not take (GUC_NO_RESET), and what they are
-#: without SET TRANSACTION.
+#: Characteristics of a transaction, which RESET refuses (GUC_NO_RESET), and their values without
+#: SET TRANSACTION.
 TRANSACTION_SETTINGS = {
     "transaction_deferrable": "default_transaction_deferrable",
     "transaction_isolation": "default_transaction_isolation",
@@ -70,7 +71,7 @@ def setting_value(session: Session, name: str) -> str:
 
 
 def reset_value(session: Session, name: str) -> str:
-    """Return what RESET makes a setting.
+    """Return the value of a setting after RESET.
 
     Raises:
         UndefinedObject: there is none of that name (42704).
@@ -100,15 +101,17 @@ def shown_setting(session: Session, name: str) -> str:
 
 
 def change_setting(session: Session, name: str, value: str | None, *, is_local: bool) -> str:
-    """SET a setting, or RESET it (None); its value as SHOW prints it, even where it does not last.
+    """Set or reset (None) a setting, and return its value as printed by SHOW, even if it does not
+    last.
 
     Args:
         is_local: until the end of the open block; without one nothing changes.
 
     Raises:
         UndefinedObject: there is none of that name (42704).
-        InvalidParameterValue: it cannot have that value (22023).
-        CantChangeRuntimeParam, InsufficientPrivilege: it cannot be changed so, or not by this role.
+        InvalidParameterValue: the value is invalid (22023).
+        CantChangeRuntimeParam, InsufficientPrivilege: it cannot be changed in this way, or not by
+            this role.
     """
     key = name.lower()
     if key in ROLE_SETTINGS:
@@ -128,11 +131,11 @@ def change_setting(session: Session, name: str, value: str | None, *, is_local: 
 
 
 def begin_with(session: Session, asked: Mapping[str, str]) -> None:
-    """Give a session that begins the settings that its client asks for; RESET goes back to them.
+    """Set the settings that a client requests for a new session; RESET restores them.
 
     Raises:
-        PostgresError: as `change_setting`, except that this is the time for what cannot be changed
-            later.
+        PostgresError: as `change_setting`, except that settings that cannot be changed later are
+            allowed.
     """
     for name, value in asked.items():
         if name.lower() in ROLE_SETTINGS:
@@ -163,7 +166,7 @@ def _put(session: Session, key: str, value: str | None, *, is_local: bool) -> No
 
 
 def _set_characteristic(session: Session, key: str, value: str) -> None:
-    """SET TRANSACTION, for the open block alone (check_transaction_read_only, xact.c)."""
+    """Run SET TRANSACTION for the open block only (check_transaction_read_only, xact.c)."""
     block = session.block
     if key == "transaction_read_only" and value == "off" and session.cluster.is_in_recovery:
         raise FeatureNotSupported("cannot set transaction read-write mode during recovery")
@@ -180,7 +183,7 @@ def _set_characteristic(session: Session, key: str, value: str) -> None:
 
 
 def _set_role(session: Session, what: str, name: str | None, *, is_local: bool) -> None:
-    """SET ROLE, SET SESSION AUTHORIZATION, and their RESET.
+    """Run SET ROLE, SET SESSION AUTHORIZATION, and their RESET.
 
     Raises:
         InvalidParameterValue: there is no such role (22023).
@@ -198,7 +201,7 @@ def _set_role(session: Session, what: str, name: str | None, *, is_local: bool) 
 def put_role(
     session: Session, what: str, role: tuple[int, str] | None, *, is_local: bool = False
 ) -> None:
-    """Change `role` or `session_authorization`; None puts it back."""
+    """Change `role` or `session_authorization`; None resets it."""
     value = None if role is None else f"{role[0]} {role[1]}"
     if is_local and session.block is None:
         return
@@ -227,7 +230,7 @@ def _role_to_become(session: Session, what: str, name: str) -> int:
 
 
 def check_changeable(session: Session, setting: Setting) -> None:
-    """Check whether a session's role may change a setting, and now.
+    """Check that a session's role may change a setting now.
 
     Raises:
         CantChangeRuntimeParam, InsufficientPrivilege: it may not.
@@ -241,7 +244,7 @@ def check_changeable(session: Session, setting: Setting) -> None:
 
 
 def reload_configuration(session: Session) -> None:
-    """Read the cluster's configuration again, except for what takes a new connection."""
+    """Read the cluster's configuration again, except for settings that require a new connection."""
     found = configured_settings(session.cluster, session.on_notice)
     for name in session.configured.keys() | found.keys():
         if find_setting(name).context in ("postmaster", "internal"):
@@ -253,7 +256,7 @@ def reload_configuration(session: Session) -> None:
 
 
 def configured_settings(cluster: Cluster, on_notice: Callable[[Notice], None]) -> dict[str, str]:
-    """Return what the cluster's files say, and what follows from where it is."""
+    """Return the settings of the cluster's files, and those that follow from its location."""
     return {
         "data_directory": str(cluster.path),
         **read_settings(read_auto_conf(cluster.path), on_notice),
@@ -261,7 +264,7 @@ def configured_settings(cluster: Cluster, on_notice: Callable[[Notice], None]) -
 
 
 def read_stored_value(setting: Setting, value: str, on_notice: Callable[[Notice], None]) -> str:
-    """Return a value that sessions are to begin with, as it is kept.
+    """Return the stored form of a value with which sessions start.
 
     Raises:
         PostgresError: as `read_value`.
@@ -273,7 +276,7 @@ def read_stored_value(setting: Setting, value: str, on_notice: Callable[[Notice]
 
 
 def read_settings(stored: Mapping[str, str], on_notice: Callable[[Notice], None]) -> dict[str, str]:
-    """Return what was said of settings, by name in lower case; a WARNING for what cannot be read
+    """Return stored settings, by name in lower case, with a WARNING for those that are invalid
     now."""
     found = {}
     for name, value in stored.items():

@@ -1,8 +1,7 @@
-"""The part that a role is shown of an error that a subscription has run into.
+"""The part of a subscription's error that a role may see.
 
-Copies and changes are applied with the rights of other roles than the one that asks how a
-subscription is: the DETAIL, which may have rows of tables, is for those who have the privileges of
-its owner.
+Copies and changes run with the privileges of other roles than the one that reads a subscription's
+status.  The DETAIL, which may contain rows, is only shown to roles with the owner's privileges.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def may_see_rows(session: Session, subscription: Subscription) -> bool:
 def shown_error(
     session: Session, subscription: Subscription, error: PostgresError
 ) -> PostgresError:
-    """Return an error as the role of a session may see it."""
+    """Return the part of an error that a session's role may see."""
     if error.detail is None or may_see_rows(session, subscription):
         return error
     shown = copy.copy(error)

@@ -1,4 +1,4 @@
-"""How subscriptions are: what has stopped them, and how far they are behind their publishers.
+"""The status of subscriptions: their errors, and their lag behind publishers.
 
 Nothing is decoded or written, and Spark is not needed.
 """
@@ -26,12 +26,12 @@ from replctl.shown_error import may_see_rows
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The changes that are not applied yet; None is not known.
+    """The changes that are not applied yet; None means unknown.
 
     Attributes:
         size: bytes of the publisher's log, as pg_wal_lsn_diff counts them.
-        transactions: that change the subscription's tables.
-        rows: that these change, as Delta's log has it: row filters have not been asked.
+        transactions: the number that change the subscription's tables.
+        rows: the number that these change by Delta's log, before row filters.
         seconds: since the oldest of them was committed.
     """
 
@@ -51,9 +51,9 @@ class TableStatus:
     Attributes:
         published: schema and name of the published table.
         state: that of pg_subscription_rel.
-        retention: what the owner of the published table does to changes that are not applied yet.
+        retention: the effect of the published table's retention on changes not applied yet.
         is_changed: its row filter or column list has changed since it was copied.
-        verified: when `replctl verify` has found it equal to what is published, last.
+        verified: when `replctl verify` last found it equal to the published rows.
     """
 
     schema: str
@@ -71,8 +71,8 @@ class SubscriptionStatus:
     """A subscription and its tables.
 
     Attributes:
-        pid: of its apply worker, if there is one.
-        error: what has stopped its last attempt, or would stop one now.
+        pid: the process ID of its apply worker, if any.
+        error: the error that stopped its last attempt, or would stop one now.
     """
 
     name: str
@@ -97,7 +97,7 @@ class SubscriptionStatus:
 
 
 def subscription_status(session: Session, names: Sequence[str] = ()) -> list[SubscriptionStatus]:
-    """Return how the subscriptions of all databases of the cluster are.
+    """Return the status of the subscriptions of all databases of the cluster.
 
     Args:
         names: those to choose from, () for all.
@@ -145,7 +145,7 @@ def _status(
                     retentions = {
                         (item.schema, item.name): item
                         for item in publisher.slots.retention(subscription.slot_name)
-                        if (item.schema, item.name) in starts  # the others are copied again
+                        if (item.schema, item.name) in starts  # the other tables are copied again
                     }
                     error = error or _foreseen(subscription, list(retentions.values()))
             except PostgresError as failure:
@@ -187,7 +187,7 @@ def _status(
 def _foreseen(
     subscription: Subscription, retentions: Sequence[TableRetention]
 ) -> SubscriptionError | None:
-    """Return what is going to stop a subscription: changes that an owner has removed."""
+    """Return the error that will stop a subscription: changes that an owner has removed."""
     lost = [f'"{item.schema}.{item.name}"' for item in retentions if item.is_lost]
     if not lost or subscription.resync is Resync.AUTO:
         return None
@@ -201,7 +201,7 @@ def _foreseen(
 
 def changed_tables(session: Session, subscription: Subscription) -> list[tuple[str, str]]:
     """Return the tables, by their schema and name here, whose row filter or column list has changed
-    since they were copied; none, if the publisher cannot be asked."""
+    since their copy; none if the publisher is unreachable."""
     try:
         with (
             open_subscriber(session, subscription) as subscriber,
@@ -209,7 +209,7 @@ def changed_tables(session: Session, subscription: Subscription) -> list[tuple[s
         ):
             changed = _changed(publisher, subscriber, subscription)
             return sorted(map(subscription.table_map.target, changed))
-    except PostgresError:  # the publisher's errors are those of sync and status
+    except PostgresError:  # sync and status report the publisher's errors
         return []
 
 
@@ -225,8 +225,9 @@ def _changed(
 
 
 def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str, str], int]:
-    """Return the tables whose rows are there, each with the LSN after which its changes are
-    missing: where apply is, or the table's own synchronization."""
+    """Return the copied tables, each with the LSN after which its changes are missing: that of
+    apply, or of the table's own synchronization.
+    """
     return {
         name: max(
             relation.lsn or 0,
@@ -240,7 +241,7 @@ def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str
 
 
 def positions(publisher: Publisher, subscriber: LakeSubscriber, slot_name: str) -> tuple[int, int]:
-    """Return the end of the publisher's log, and where the subscription is in it."""
+    """Return the end of the publisher's log, and the subscription's position in it."""
     end = publisher.slots.current_lsn(subscriber.state.starts())
     return end, max(subscriber.state.progress(), publisher.slots.position(slot_name))
 

@@ -1,4 +1,4 @@
-"""Transaction blocks: what the statements between BEGIN and COMMIT have in common (xact.c)."""
+"""Transaction blocks: the common state of the statements between BEGIN and COMMIT (xact.c)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from replctl.errors import ActiveSqlTransaction
 
 @dataclass
 class Savepoint:
-    """A place in a block to go back to.
+    """A savepoint of a block.
 
     Attributes:
         name: may occur several times; the newest counts.
-        log_lsn: where the log was.
-        settings: what SET had changed.
-        versions: of the tables that the block had written by then.
+        log_lsn: the end of the log then.
+        settings: the values from SET then.
+        versions: the versions of the tables that the block had written.
     """
 
     name: str
@@ -29,20 +29,20 @@ class Savepoint:
 
 @dataclass
 class TransactionBlock:
-    """BEGIN ... COMMIT: what its statements have in common (lake.block carries it out).
+    """The state of BEGIN ... COMMIT (lake.block implements the statements).
 
     Attributes:
         start: what now() is.
-        settings: what SET had changed before it.
+        settings: the values from SET before it.
         is_implicit: the statements of one query string, without BEGIN.
         is_of_function: the statements of a function, and the one that calls it.
         is_read_only: it may change nothing.
-        has_failed: a statement failed; until ROLLBACK, or ROLLBACK TO, nothing else is done.
-        changes_definitions: decoding has to look again behind it.
-        local_settings: what SET LOCAL has changed, with the values before (None: the default).
+        has_failed: a statement failed; other statements are refused until ROLLBACK or ROLLBACK TO.
+        changes_definitions: decoding must read definitions again after it.
+        local_settings: settings changed by SET LOCAL, with the previous values (None: the default).
         xids: its numbers.
         savepoints: those that are open, the innermost last.
-        locked: OIDs of relations that it keeps others from writing, to its end.
+        locked: OIDs of relations that it locks until its end.
         locks: their locks.
     """
 
@@ -61,7 +61,7 @@ class TransactionBlock:
 
 
 def prevent_in_block(block: TransactionBlock | None, what: str) -> None:
-    """Refuse in a block what cannot be taken back (PreventInTransactionBlock).
+    """Refuse a statement in a block that cannot be rolled back (PreventInTransactionBlock).
 
     Raises:
         ActiveSqlTransaction: a transaction block is open, or a function runs (25001).

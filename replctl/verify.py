@@ -1,5 +1,6 @@
-"""Comparison of subscriptions' tables with what is published (`replctl verify`); nothing is written
-into a table."""
+"""Compare subscriptions' tables with the published rows (`replctl verify`), without writing into
+tables.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +36,9 @@ class VerifiedTable:
 
     Attributes:
         published: schema and name of the published table.
-        lsn: the position of the publisher's log at which it was compared; None: it was not.
-        comparison: what differs; None if it could not be compared, which `error` explains.
+        lsn: the position of the publisher's log at which it was compared; None: it was not
+            compared.
+        comparison: the differences; None if it could not be compared, as `error` explains.
     """
 
     schema: str
@@ -61,7 +63,7 @@ class VerifiedTable:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSubscription:
-    """The results for a subscription's tables; `error` is why none could be compared."""
+    """The results for a subscription's tables; `error` says why none could be compared."""
 
     name: str
     database: str
@@ -78,12 +80,12 @@ class VerifiedSubscription:
 def verify(
     session: Session, name: str | None = None, table: Sequence[str] = (), limit: int = 10
 ) -> list[VerifiedSubscription]:
-    """Compare the tables of subscriptions with what is published.
+    """Compare the tables of subscriptions with the published rows.
 
     Args:
         name: a subscription; None: all of the cluster.
         table: the parts of the name of one table; (): all.
-        limit: how many missing, extra and different rows are named of each table.
+        limit: maximum number of missing, extra and different rows to return per table.
 
     Raises:
         UndefinedObject: there is no such subscription.
@@ -133,7 +135,7 @@ def _chosen(
         home: the cluster's directory.
 
     Raises:
-        UndefinedTable: there is none of that name.
+        UndefinedTable: there is no table of that name.
         AmbiguousAlias: there are several, in different schemas.
     """
     if not table:
@@ -190,7 +192,7 @@ class _Comparing:
         self._limit = limit
 
     def table(self, name: _Name, member: SubscriptionRelation) -> VerifiedTable:
-        """Compare one table; what prevents it is in the result."""
+        """Compare one table.  An error is part of the result."""
         try:
             found = self._compared(name)
         except QueryCanceled:
@@ -215,7 +217,9 @@ class _Comparing:
         return self._subscription.table_map.target(published)
 
     def _slot_position(self, name: _Name) -> int:
-        """Return where a table begins that was not copied, and for which nothing was applied."""
+        """Return the start position of a table that was not copied, and for which nothing was
+        applied.
+        """
         if self._subscription.slot_name is None:
             shown = ".".join(self._target(name))
             raise FeatureNotSupported(

@@ -1,4 +1,4 @@
-"""An applier that runs for long: `replctl sync --watch`."""
+"""The long-running applier: `replctl sync --watch`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from replctl.session import Session
 
 #: Maximum delay in seconds before a failed subscription is retried.
 _LONGEST_RETRY = 60.0
-#: Seconds after which a subscription is run although nothing seems to have changed: it reports.
+#: Seconds after which a subscription runs even without visible changes, so that it reports its
+#: state.
 _STATUS_INTERVAL = 10.0
 
 
 @dataclass(slots=True)
 class _Standing:
-    """The memory that `Watch` has of a subscription.
+    """The state that `Watch` keeps of a subscription.
 
     Attributes:
-        failures: the number of failed attempts in a row. due: when it is retried after a failure.
+        failures: the number of failed attempts in a row.
+        due: when it is retried after a failure.
         idle_since: when it last ran without work; None if it had work.
-        seen: where the logs were then.
+        seen: the ends of the logs then.
     """
 
     failures: int = 0
@@ -43,9 +45,9 @@ class Watch:
     subscription is not run if neither its publisher's log nor its own has moved.
 
     Args:
-        names: subscriptions to run, () for all that there are in each round.
-        interval: seconds between two rounds; a first new attempt is made after twice that, and two
-            at least.
+        names: subscriptions to run, () for all existing ones in each round.
+        interval: seconds between two rounds.  The first retry comes after twice that, at least
+            after two seconds.
         is_stopping, on_applied: as for Launcher.
     """
 
@@ -70,7 +72,7 @@ class Watch:
         stop.
 
         Raises:
-            CannotConnectNow: the catalog was put back under it.
+            CannotConnectNow: the catalog was replaced by a restored one.
         """
         self._session.cluster.check_file()
         subscriptions = [
@@ -102,11 +104,11 @@ class Watch:
         """Return the seconds before a subscription with this number of successive failures is
         retried.
         """
-        doublings = min(failures, 16)  # more would come to the longest time, too
+        doublings = min(failures, 16)  # more doublings would exceed the maximum anyway
         return min(max(self._interval, 1.0) * 2.0**doublings, _LONGEST_RETRY)
 
     def _due(self, subscriptions: Sequence[Subscription]) -> list[Subscription]:
-        """Return those that may have something to do."""
+        """Return the subscriptions that may have work."""
         now = time.monotonic()
         with self._session.cluster.begin(write=False) as connection:
             own_end = insert_lsn(connection)
@@ -129,8 +131,7 @@ class Watch:
         return due
 
     def _publisher_end(self, subscription: Subscription) -> int | None:
-        """Return the end of a publisher's log; None if it cannot be told, as the run will
-        report."""
+        """Return the end of a publisher's log; None if it is unknown, which the run will report."""
         try:
             with open_publisher(self._session, subscription) as publisher:
                 return publisher.slots.current_lsn()
@@ -138,5 +139,5 @@ class Watch:
             return None
 
     def close(self) -> None:
-        """Let go of the subscriptions."""
+        """Release the subscriptions."""
         self._launcher.close(stays=False)

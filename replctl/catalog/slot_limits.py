@@ -52,8 +52,8 @@ def create_slot_at_end(
     """Make a slot at the end of the log; one with an owner (Session.key) is temporary.
 
     Raises:
-        FeatureNotSupported: a temporary slot cannot have failover. PostgresError: as
-        `create_slot_within_limits`.
+        FeatureNotSupported: a temporary slot cannot have failover.
+        PostgresError: as `create_slot_within_limits`.
     """
     lsn = insert_lsn(connection)
     slot = ReplicationSlot(
@@ -78,8 +78,8 @@ def create_slot_within_limits(
     Raises:
         ObjectNotInPrerequisiteState: as `check_decoding_requirements`.
         InvalidName: it may not have that name.
-        FeatureNotSupported: a temporary slot cannot have failover. DuplicateObject: a slot of that
-        name exists (42710).
+        FeatureNotSupported: a temporary slot cannot have failover.
+        DuplicateObject: a slot of that name exists (42710).
         ConfigurationLimitExceeded: there are max_replication_slots (53400).
     """
     if slot.is_logical:

@@ -1,4 +1,4 @@
-"""Questions to the user, at the terminal where there is one (simple_prompt in sprompt.c)."""
+"""Ask the user at the terminal, if there is one (simple_prompt in sprompt.c)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def asked(prompt: str, *, is_secret: bool = False) -> str:
-    """Return what the user answers to a prompt; without a terminal, the next line of stdin.
+    """Return the user's answer to a prompt; without a terminal, the next line of stdin.
 
     Args:
         is_secret: the answer is not shown.

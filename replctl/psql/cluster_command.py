@@ -1,4 +1,4 @@
-"""`replctl cluster backup | identify`: copies of a cluster, and what a directory is."""
+"""`replctl cluster backup | identify`: copy a cluster, and identify a copy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
     from replctl.lake.promotion_without_primary import FoundTable
 
-#: What a backup has, each part with what it is.
+#: The parts of a backup, with their descriptions.
 _PARTS = (
     ("catalog.db", "the catalog, with the key that signs commits; it needs no -wal and no -shm"),
     ("base", "the tables that lie in the home"),
@@ -26,10 +26,12 @@ _Home = Annotated[Path | None, typer.Option(help="The cluster's directory.")]
 
 
 def run_cluster(argv: Sequence[str], messages: Messages) -> int:
-    """Do what the arguments of `replctl cluster` say; the exit code."""
-    app = command_group("Back up a cluster, and say what a copy of its directory is.")
+    """Run `replctl cluster` with some arguments, and return the exit code."""
+    app = command_group("Back up a cluster, and identify copies of its directory.")
     app.command("backup", help="Copy the cluster while it is in use.")(_backup)
-    app.command("identify", help="Say what a copied, moved or restored directory is.")(_identify)
+    app.command("identify", help="Declare what a copied, moved or restored directory is.")(
+        _identify
+    )
     return run_command_group(app, "cluster", argv, messages)
 
 
@@ -56,16 +58,19 @@ def _backup(
 def _identify(
     home: _Home = None,
     copied: Annotated[
-        bool, typer.Option("--copied", help="Make the copy a cluster of its own.")
+        bool, typer.Option("--copied", help="Make the copy an independent cluster.")
     ] = False,
     moved: Annotated[
-        bool, typer.Option("--moved", help="This is the cluster; give up the other directory.")
+        bool,
+        typer.Option(
+            "--moved", help="This directory is the cluster now; the other one is abandoned."
+        ),
     ] = False,
     restored: Annotated[
         bool,
         typer.Option(
             "--restored",
-            help="The catalog was put back from a backup: enter what the tables have since.",
+            help="The catalog was restored from a backup: enter later commits of the tables.",
         ),
     ] = False,
 ) -> None:
@@ -111,7 +116,7 @@ def _report_restored(cluster: Cluster) -> None:
 
 
 def _restored_state(table: FoundTable) -> str:
-    """Say how a table and a catalog that was put back fit together."""
+    """Return how a table and a restored catalog fit together."""
     versions = (
         f"it has version {table.newest}, the catalog knew version"
         f" {'none' if table.known is None else table.known}"

@@ -1,6 +1,6 @@
-"""Backslash commands: their names, their arguments, what they do (psql's command.c).
+"""Backslash commands: their names, arguments and functions (psql's command.c).
 
-Commands are functions of (context, slash command); `_COMMANDS` says which name calls which.  The
+Commands are functions of (context, slash command); `_COMMANDS` maps names to functions.  The
 commands that have a file of their own are in describe (`\\d...`), conditional (`\\if`), pset
 (`\\pset`, `\\x`...), connect (`\\c`), query_buffer (`\\g`, `\\e`, ...), help and sync.
 """
@@ -42,14 +42,14 @@ _UNSUPPORTED = (
 
 
 def run_command(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """Carry out a backslash command, its failures reported; its line then goes on as SQL."""
+    """Run a backslash command and report its failures.  The rest of its line is SQL."""
     result: CommandResult = CommandStatus.ERROR
     with reporting_errors(context.settings, None):
         try:
             result = _dispatch(context, slash)
         except PsqlError as error:
             context.settings.messages.error(str(error))
-            # psql takes an \if without a Boolean for one that is false, not for a failure.
+            # In psql an \if without a Boolean counts as false, not as a failure.
             if slash.command in ("if", "elif") and not context.conditions.is_active:
                 result = CommandStatus.DONE
     if result is CommandStatus.ERROR:
@@ -89,7 +89,7 @@ def _invalid(context: CommandContext, name: str) -> CommandResult:
 
 
 def _describe_command(name: str) -> Command | None:
-    """`\\d`, `\\dt+`, `\\dRp`, ...: commands whose names are put together from letters."""
+    """Run `\\d`, `\\dt+`, `\\dRp` and other commands whose names are composed of letters."""
     if not name.startswith("d"):
         return None
     from replctl.psql.describe_command import is_describe_command
@@ -303,7 +303,9 @@ def _quit(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def _restrict(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """Allow no command except `\\unrestrict` with the same key: what data of a dump could name."""
+    """Allow no command except `\\unrestrict` with the same key, because the data of a dump might
+    contain commands.
+    """
     key = slash.argument()
     if not key:
         raise missing_argument(slash)

@@ -1,4 +1,4 @@
-"""The arguments of backslash commands, and what they can ask of the loop that calls them."""
+"""The arguments of backslash commands, and their requests to the loop that calls them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CommandStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Run what is in the query buffer, or the last query again."""
+    """Run the query buffer, or the last query again."""
 
     delivery: Delivery
 
@@ -36,7 +36,7 @@ class Watch:
 
     Attributes:
         interval: seconds between two runs.
-        count: how often; 0 for no end.
+        count: number of runs; 0 for no limit.
         min_rows: stop when there are fewer.
     """
 
@@ -57,12 +57,12 @@ CommandResult: TypeAlias = CommandStatus | Send | Watch | NewBuffer
 
 @dataclass
 class CommandContext:
-    """The input that a command stands in.
+    """The input that contains a command.
 
     Attributes:
-        run_script: runs a file (relative to the script that is running, if the flag says so), and
-            says whether it succeeded.
-        previous_statement: what was sent last from this input.
+        run_script: runs a file (relative to the current script, if the flag says so), and returns
+            whether it succeeded.
+        previous_statement: the last statement sent from this input.
     """
 
     settings: PsqlSettings
@@ -73,10 +73,10 @@ class CommandContext:
 
     @property
     def query(self) -> str:
-        """Return what is in the query buffer or, for want of it, was sent last."""
+        """Return the query buffer or, if it is empty, the last statement sent."""
         return self.scanner.buffer or self.previous_statement
 
 
 def missing_argument(slash: SlashScanner) -> PsqlError:
-    """Return the complaint about a command that needs more arguments than it has."""
+    """Return the error for a command with too few arguments."""
     return PsqlError(f"\\{slash.command}: missing required argument")

@@ -16,12 +16,12 @@ from replctl.psql.messages import Messages
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
 
-#: Options, with a value, that may stand before the command, too.
+#: Options with a value that may also precede the command.
 _VALUED = ("--home", "--master", "--conf")
 
 
 class Incomplete(Exception):
-    """A command has done what it could; what it could not is said."""
+    """Raised if a command has done only a part of its work, and has reported the rest."""
 
     def __init__(self, problems: Sequence[PostgresError]) -> None:
         super().__init__(problems)
@@ -29,7 +29,7 @@ class Incomplete(Exception):
 
 
 class NotConnected(Exception):
-    """There is no cluster to work with, or it cannot be opened."""
+    """Raised if there is no cluster, or it cannot be opened."""
 
     def __init__(self, error: PostgresError) -> None:
         super().__init__(error)
@@ -37,10 +37,10 @@ class NotConnected(Exception):
 
 
 def existing_home(home: str | Path | None) -> Path:
-    """Return the directory of a cluster that is there: --home, $REPLCTL_HOME, or the user's.
+    """Return the directory of an existing cluster: --home, $REPLCTL_HOME, or the user's.
 
     Raises:
-        NotConnected: there is none in it; none is made.
+        NotConnected: the directory has no cluster; none is created.
     """
     from replctl.catalog.cluster import Cluster
 
@@ -58,15 +58,16 @@ def existing_home(home: str | Path | None) -> Path:
 def opened_cluster(
     home: str | Path | None, *, is_made: bool = False, is_checked: bool = True
 ) -> Iterator[Cluster]:
-    """Open a cluster, while the block runs.
+    """Open a cluster while the `with` block runs.
 
     Args:
         home: as for `existing_home`.
-        is_made: if it is not there.
-        is_checked: it has to be at its own home.
+        is_made: create it if it is missing.
+        is_checked: require that it is at its own home.
 
     Raises:
-        NotConnected: there is none, or it cannot be opened: it is a copy, or of another revision.
+        NotConnected: there is no cluster, or it cannot be opened: it is a copy, or has another
+            revision.
     """
     from replctl.catalog.open_cluster import open_cluster
 
@@ -82,7 +83,7 @@ def opened_cluster(
 
 
 def command_group(help_text: str) -> typer.Typer:
-    """Commands that are going to be added."""
+    """Return an empty group of commands."""
     return typer.Typer(
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -92,7 +93,7 @@ def command_group(help_text: str) -> typer.Typer:
 
 
 def _command_first(argv: Sequence[str]) -> list[str]:
-    """Put options that stand before the command after it.
+    """Move options from before the command to after it.
 
     [`--home`, h, status, `--json`]  ->  [status, `--home`, h, `--json`]
     """
@@ -105,8 +106,9 @@ def _command_first(argv: Sequence[str]) -> list[str]:
 
 
 def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages: Messages) -> int:
-    """Do what the arguments of `replctl NAME` say; the exit code, which is FAILURE where they were
-    wrong, or something could not be done, unless the command has one of its own."""
+    """Run `replctl NAME` with some arguments, and return the exit code.  It is FAILURE for wrong
+    arguments or errors, unless the command has an exit code of its own.
+    """
     try:
         app(_command_first(argv), prog_name=f"replctl {name}")
     except typer.Exit as own:

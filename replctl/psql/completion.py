@@ -1,4 +1,4 @@
-"""Completions that Tab offers: backslash commands, keywords, and names from the catalog
+"""Complete input with Tab: backslash commands, keywords, and names from the catalog
 (tab-complete.c).
 
 The words before the cursor decide: after `ALTER PUBLICATION p` publications, after `FROM t`
@@ -25,7 +25,7 @@ from replctl.types.quote import quote_identifier
 _WORD = re.compile(r'"[^"]*"?|[^\s(),;]+')
 _LAST_WORD = re.compile(r'("[^"]*|[^\s(),;"]*)\Z')
 
-#: The keyword before the cursor -> names of what may follow.
+#: The keyword before the cursor -> the kinds of names that may follow.
 _AFTER_KEYWORD = {
     "publication": "publications",
     "subscription": "subscriptions",
@@ -65,7 +65,7 @@ class SqlCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterator[Completion]:
-        """Yield what the word before the cursor may become."""
+        """Yield the completions of the word before the cursor."""
         line = document.current_line_before_cursor
         match = _LAST_WORD.search(line)
         word = match[0] if match is not None else ""
@@ -103,7 +103,7 @@ class SqlCompleter(Completer):
         try:
             with session.read() as catalog:
                 return [quote_identifier(name) for name in _CATALOG_NAMES[kind](catalog)]
-        except PostgresError:  # a catalog that cannot be read now is no reason to disturb a user
+        except PostgresError:  # do not disturb the user if the catalog cannot be read now
             return []
 
     def _keywords(self, word: str) -> Iterator[Completion]:

@@ -1,4 +1,4 @@
-"""`\\if`, `\\elif`, `\\else`, `\\endif`: which parts of a script run (conditional.c)."""
+"""`\\if`, `\\elif`, `\\else`, `\\endif`: decide which parts of a script run (conditional.c)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ BRANCHING_COMMANDS = frozenset({"if", "elif", "else", "endif"})
 
 class _Branch(Enum):
     TRUE = auto()  # this branch is taken
-    FALSE = auto()  # none has been taken yet
-    IGNORED = auto()  # one was taken before, or the whole block is in a branch that is not taken
+    FALSE = auto()  # no branch was taken yet
+    IGNORED = (
+        auto()
+    )  # a branch was taken before, or the whole block is in a branch that is not taken
     ELSE_TRUE = auto()
     ELSE_FALSE = auto()
 
@@ -40,7 +42,7 @@ class ConditionStack:
 
     @property
     def is_active(self) -> bool:
-        """Return whether commands here are carried out."""
+        """Return whether commands at this point run."""
         return not self._blocks or self._blocks[-1].branch in (_Branch.TRUE, _Branch.ELSE_TRUE)
 
     def close_innermost(self) -> None:
@@ -49,10 +51,10 @@ class ConditionStack:
         self._scanner.is_active = self.is_active
 
     def run(self, slash: SlashScanner) -> None:
-        """Carry out one of `BRANCHING_COMMANDS`.
+        """Run one of `BRANCHING_COMMANDS`.
 
         Raises:
-            PsqlError: it has no place here, or (the branch is not taken then) no Boolean.
+            PsqlError: it is misplaced, or lacks a Boolean (then the branch is not taken).
         """
         match slash.command:
             case "if":
@@ -108,7 +110,9 @@ class ConditionStack:
         return block
 
     def _enter(self, block: _Block, branch: _Branch, *, keep: bool) -> None:
-        """Go on to the next branch, with the query text of the one before only if it was taken."""
+        """Enter the next branch.  Keep the query text of the previous branch only if that was
+        taken.
+        """
         if keep:
             block.saved = self._scanner.save()
         else:
@@ -117,7 +121,7 @@ class ConditionStack:
         self._scanner.is_active = self.is_active
 
     def _evaluate(self, slash: SlashScanner, name: str) -> None:
-        """Read an expression; where it counts, it decides whether the branch is taken."""
+        """Read an expression and return whether the branch is taken, if the expression matters."""
         block = self._blocks[-1]
         self._scanner.is_active = self.is_active
         words = []

@@ -1,4 +1,5 @@
-"""Connections: `\\c`, `\\conninfo`, and what a database's name on the command line may be."""
+"""Connections: `\\c`, `\\conninfo`, and database names or connection strings on the command
+line."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from replctl.session import Session
 
 
 class Target(NamedTuple):
-    """Where to connect: names that are None stay as they are, or are the default ones.
+    """The target of a connection.  Names that are None keep the current value, or the default.
 
     Attributes:
-        parameters: of the connection string, if it is one.
+        parameters: the parameters of the connection string, if one was given.
     """
 
     database: str | None = None
@@ -28,10 +29,10 @@ class Target(NamedTuple):
 
 
 def target_of(name: str) -> Target:
-    """Return a database's name or, as everywhere in libpq, a connection string in its place.
+    """Return the target for a database's name or, as in libpq, a connection string in its place.
 
     Raises:
-        PsqlError: it is no connection string, or it leads to a server.
+        PsqlError: the connection string is invalid, or leads to a server.
     """
     if "=" not in name and not name.startswith(("postgresql://", "postgres://")):
         return Target(name)
@@ -56,7 +57,7 @@ def _directory(host: str | None, port: str | None) -> str | None:
 
 
 def connection_failure(directory: str, error: PostgresError) -> str:
-    """Return what is said of a connection that could not be made."""
+    """Return the message for a failed connection."""
     text = f'connection to server on directory "{directory}" failed: FATAL:  {error.message}'
     text += f"\nDETAIL:  {error.detail}" if error.detail else ""
     return text + (f"\nHINT:  {error.hint}" if error.hint else "")
@@ -89,7 +90,7 @@ def connect(context: CommandContext, slash: SlashScanner) -> CommandResult:
             if old is not None:
                 settings.messages.error("Previous connection kept")
             return CommandStatus.ERROR
-        # A script must not go on in the database that it wanted to leave.
+        # A script must not continue in the database that it wanted to leave.
         settings.release_session()
         raise PsqlError(f"\\connect: {failure}") from error
     settings.bind_session(session)

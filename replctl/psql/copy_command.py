@@ -24,9 +24,10 @@ class _Copy:
     """The parsed arguments.
 
     Attributes:
-        before, after: of COPY, what stands before FROM or TO, and behind the file.
+        before, after: the text of COPY before FROM or TO, and after the file.
         file: its name, or a shell command; None for stdin and stdout.
-        is_own: pstdin and pstdout: not the script's input or what `\\o` names.
+        is_own: pstdin or pstdout was given: use psql's own stdin or stdout, not the script's input
+            or the target of `\\o`.
     """
 
     before: str
@@ -65,7 +66,7 @@ class _Tokens:
         self._place = 0
 
     def next(self, delimiters: str, quotes: str, *, escapes: bool = False) -> str:
-        """Return the next word; a delimiter is one by itself, and so is what stands in quotes.
+        """Return the next word; a delimiter or a quoted string is a word by itself.
 
         Args:
             escapes: E'...' has escapes with backslashes.
@@ -81,7 +82,7 @@ class _Tokens:
         return found[1]
 
     def rest(self) -> str:
-        """Return what follows, except for the blank that ends the last word."""
+        """Return the rest, without the blank that ends the last word."""
         text = self._text[self._place :]
         return text[1:] if text[:1].isspace() else text
 
@@ -98,7 +99,7 @@ def _parsed(text: str) -> _Copy:
     """Split the arguments (parse_slash_copy).
 
     Raises:
-        PsqlError: they are not those of COPY.
+        PsqlError: the arguments do not fit COPY.
     """
     tokens = _Tokens(text)
     before = ""

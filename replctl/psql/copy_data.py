@@ -1,5 +1,4 @@
-"""Data that COPY reads and writes at the client's side (handleCopyIn and handleCopyOut in psql's
-copy.c)."""
+"""Data of COPY at the client's side (handleCopyIn and handleCopyOut in psql's copy.c)."""
 
 from __future__ import annotations
 
@@ -19,17 +18,17 @@ _END_MARKERS = ("\\.\n", "\\.\r\n")
 
 
 class CopyData:
-    """Where the COPYs of one query string read and write.
+    """The input and output of the COPYs of one query string.
 
     Args:
-        read_line: gives the next line of the data with its newline, None at the end; None: what
-            the commands are read from does.
-        output: where rows go; None: to `target` or, without one, where results go.
-        target: a file, or `|` and a program, which is opened when there are rows.
-        before_output: called before something is written.
+        read_line: returns the next line of the data with its newline, None at the end; default: the
+            input of the commands.
+        output: receives the rows; None: `target` or, without one, the output of results.
+        target: a file, or `|` and a program; opened for the first row.
+        before_output: called before the first write.
 
     Attributes:
-        has_failed: there was nowhere to write.
+        has_failed: the output could not be opened.
     """
 
     def __init__(
@@ -52,7 +51,9 @@ class CopyData:
 
     @contextmanager
     def offered(self) -> Iterator[None]:
-        """Yield the session's COPYs find their data; what they leave of it is passed over."""
+        """Provide the session's COPYs with their data while the `with` block runs, and skip the
+        data that they leave.
+        """
         session = self._settings.session
         assert session is not None
         before = session.on_copy_in, session.on_copy_out
@@ -102,7 +103,8 @@ class CopyData:
         self._has_written_results = output is self._settings.output
 
     def takes_tag(self) -> bool:
-        """Return whether the tag of the statement that has just ended is left out: rows went where
-        it would go."""
+        """Return whether to omit the tag of the statement that has just ended, because rows were
+        written to the same place.
+        """
         was_written, self._has_written_results = self._has_written_results, False
         return was_written

@@ -32,13 +32,13 @@ class Crosstab:
 
 
 def crosstab(said: Crosstab, table: Table, null: str) -> Table:
-    """Return the grid that a result makes.
+    """Return a result as a grid.
 
     Args:
-        null: what NULL is shown as.
+        null: the text that shows NULL.
 
     Raises:
-        PsqlError: a column is not there, or two rows of the result belong into one cell.
+        PsqlError: a column is missing, or two rows of the result belong to one cell.
     """
     names = table.columns
     if len(names) < 3:
@@ -95,7 +95,7 @@ def _value_field(said: Crosstab, names: Sequence[str], *headers: int) -> int:
 
 
 def _column(said: str, names: Sequence[str]) -> int:
-    """Return the column that a number or a name means (indexOfColumn)."""
+    """Return the column for a number or a name (indexOfColumn)."""
     if re.fullmatch(r"[0-9]+", said):
         number = int(said)
         if not 1 <= number <= len(names):
@@ -113,5 +113,5 @@ def _column(said: str, names: Sequence[str]) -> int:
 
 
 def _rank(value: str | None) -> int:
-    """Return a header's place; what is no number counts as 0."""
+    """Return a header's rank; text that is not a number counts as 0."""
     return int(value) if value is not None and re.fullmatch(r"-?[0-9]+", value) else 0

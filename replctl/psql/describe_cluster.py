@@ -23,7 +23,7 @@ from replctl.psql.psql_settings import PsqlSettings
 
 
 def list_databases(settings: PsqlSettings, pattern: str | None, *, verbose: bool = False) -> bool:
-    """`\\l`; every database has the encoding and the collation that design and tests rely on."""
+    """`\\l`; every database has the same encoding and collation."""
     with described(settings) as target:
         parsed = parse_pattern(pattern, "", max_parts=1)
         owners = pg_authid.role_names(target.catalog)
@@ -51,7 +51,7 @@ def list_databases(settings: PsqlSettings, pattern: str | None, *, verbose: bool
 
 
 def _size(target: Described, oid: int) -> str:
-    """Return how large a database is, for those who may connect to it."""
+    """Return the size of a database, if the role may connect to it."""
     from replctl.adt.dbsize import pretty_size
     from replctl.query.size import database_size
 
@@ -124,7 +124,7 @@ def list_role_grants(
 
 
 def list_comments(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
-    """`\\dd` (objectDescription): comments that no other command shows, which constraints have."""
+    """`\\dd` (objectDescription): comments on constraints, which no other command shows."""
     parsed = parse_pattern(pattern, target.session.database_name)
     rows: list[list[str | None]] = []
     for relation in find_relations(target, "rpf", NamePattern(parsed.schema, None, True)):

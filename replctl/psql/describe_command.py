@@ -1,4 +1,4 @@
-"""`\\d` commands: what a name stands for, and the lists of relations and schemas (describe.c).
+"""`\\d` commands: find the objects of a pattern, and list relations and schemas (describe.c).
 
 Every list is a query of the catalogs and a title.  The others are in describe_relation
 (`\\d NAME`), describe_replication (`\\dRp`, `\\dRs`) and describe_cluster (`\\l`, `\\du`, `\\dp`).
@@ -42,11 +42,11 @@ def is_describe_command(name: str) -> bool:
 
 
 def describe(settings: PsqlSettings, name: str, pattern: str | None) -> bool:
-    """Carry out `\\NAME PATTERN`; whether it found what it was to describe.
+    """Run `\\NAME PATTERN`, and return whether it found anything.
 
     Raises:
         PsqlError: there is no connection, or the pattern is wrong.
-        PostgresError: what the catalog says.
+        PostgresError: the catalog cannot be read.
     """
     describer = _describer(name)
     assert describer is not None, name
@@ -54,7 +54,8 @@ def describe(settings: PsqlSettings, name: str, pattern: str | None) -> bool:
         return describer(target, pattern, "+" in name, "S" in name)
 
 
-#: A `\\d` command: what to look at, pattern, `+`, `S`; whether something was found.
+#: A `\\d` command: takes the objects, the pattern, `+` and `S`; returns whether something was
+#: found.
 _Describer = Callable[[Described, str | None, bool, bool], bool]
 
 
@@ -169,8 +170,7 @@ def _persistence(relation: pg_class.Relation | SystemRelation) -> str:
 
 
 def _size(relation: pg_class.Relation | SystemRelation) -> str | None:
-    """Return what the rows of a relation take up as they are now; nothing if its log cannot be
-    read."""
+    """Return the size of a relation's current rows; empty if its log cannot be read."""
     if isinstance(relation, SystemRelation):
         return "0 bytes"  # the catalogs are one file
     from replctl.adt.dbsize import pretty_size

@@ -1,4 +1,4 @@
-"""`\\d` of an index: its columns, and the table that it is for."""
+"""`\\d` of an index: its columns, and its table."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _footers(target: Described, table: Relation, index: Index, verbose: bool) ->
 
 
 def _partitions(target: Described, index: Index, verbose: bool) -> list[str]:
-    """Return what is said of the indexes that belong to a partitioned one."""
+    """Return the lines about the indexes that belong to a partitioned one."""
     oids = children_of(target.catalog, index.oid)
     if not verbose or not oids:
         hint = " (Use \\d+ to list them.)" if oids else ""

@@ -29,8 +29,9 @@ class _Key:
 
 
 def partition_constraint(target: Described, relation: Relation) -> str | None:
-    """Return what must be true of a partition's rows, what its ancestors demand included; None for
-    all."""
+    """Return the condition of a partition's rows, including those of its ancestors; None if it
+    takes all rows.
+    """
     conditions: list[str] = []
     child = relation
     for oid in pg_inherits.ancestors_of(target.catalog, relation.oid):
@@ -97,7 +98,7 @@ def _list_conditions(target: Described, parent: Relation, bound: PartitionBound)
 
 
 def _range_conditions(target: Described, keys: list[_Key], bound: PartitionBound) -> list[str]:
-    """Comparisons with both ends, tests for NULL apart; none if both are infinite."""
+    """Return comparisons with both bounds, without tests for NULL; none if both are infinite."""
     conditions = []
     first = 0
     while (
@@ -126,11 +127,13 @@ def _arms(
     infinity: str,
     operators: tuple[str, str],
 ) -> list[str]:
-    """`(a > 1)`, `((a = 1) AND (b >= 2))`: a row is on the right side of an end, column by column.
+    """`(a > 1)`, `((a = 1) AND (b >= 2))`: return conditions that a row is on the right side of a
+    bound, column by column.
 
     Args:
-        infinity: what makes this end's next column match everything.
-        operators: of a column that others follow, and one that includes the end itself.
+        infinity: the bound that matches everything in the next column.
+        operators: the one for a column followed by others, and the one that includes the bound
+            itself.
     """
     strict, inclusive = operators
     arms: list[str] = []
@@ -152,7 +155,7 @@ def _arms(
 
 
 def _rank(datum: RangeDatum) -> tuple[int, float, str]:
-    """An order of lower ends: of numbers as such, of other values by their texts."""
+    """Return a sort key of lower bounds: numbers by value, other values by their text."""
     kind, value = datum
     if kind != "value" or value is None:
         return ({"minvalue": 0, "value": 1, "maxvalue": 2}[kind], 0.0, "")

@@ -1,4 +1,4 @@
-"""`\\d NAME` and `\\d+ NAME`: a relation's columns, and below them all that belongs to it.
+"""`\\d NAME` and `\\d+ NAME`: a relation's columns, and its footers below them.
 
 As describeOneTableDetails in describe.c; the footers come in its order.
 """
@@ -41,7 +41,7 @@ from replctl.types.builtin import SystemRelation
 
 
 def describe_relations(target: Described, pattern: str, verbose: bool) -> bool:
-    """Describe every relation that `pattern` means.
+    """Describe every relation that matches `pattern`.
 
     Raises:
         PsqlError: there is none.
@@ -231,8 +231,9 @@ def _checks(target: Described, relation: Relation) -> list[str]:
 
 
 def _delta_rules(relation: Relation) -> DeltaRules:
-    """Return the rules that the Delta table of a relation has by another program; none where its
-    log cannot be read, for the relation is described all the same."""
+    """Return the rules that another program gave to a relation's Delta table; none if its log
+    cannot be read, so that the relation is described anyway.
+    """
     try:
         return delta_rules(relation)
     except UNREADABLE:
@@ -240,7 +241,7 @@ def _delta_rules(relation: Relation) -> DeltaRules:
 
 
 def _foreign_keys(target: Described, relation: Relation) -> list[str]:
-    """Return its own, and those that it has from the partitioned tables above it."""
+    """Return the foreign keys of a relation: its own, and those of its partitioned ancestors."""
     lines = []
     own = [key for key in relation.foreign_keys() if not key.parent_oid]
     for key in sorted(own, key=lambda key: key.name):
@@ -260,7 +261,7 @@ def _foreign_keys(target: Described, relation: Relation) -> list[str]:
 
 
 def _references(target: Described, relation: Relation) -> list[str]:
-    """Foreign keys of others to the relation, or to a table that it is a partition of."""
+    """Return foreign keys of other tables to the relation, or to one of its ancestors."""
     referenced = [relation.oid, *pg_inherits.ancestors_of(target.catalog, relation.oid)]
     pg_constraint = schema.pg_constraint
     rows = target.catalog.select(
@@ -287,7 +288,9 @@ def _foreign_constraint(target: Described, owner: Relation, key: Constraint) -> 
 
 
 def _policies(target: Described, relation: Relation) -> list[str]:
-    """`Policies:`, what counts of them, and below each one's command, roles and conditions."""
+    """Return `Policies:` with the note whether they apply, and below it the command, roles and
+    conditions of each.
+    """
     policies = policies_of(target.catalog, relation.oid)
     if not policies and not relation.has_row_security:
         return []
@@ -313,7 +316,7 @@ def _policies(target: Described, relation: Relation) -> list[str]:
 
 
 def _publications(target: Described, relation: Relation) -> list[str]:
-    """Return those that have the table by name, by its schema, or because they have all tables."""
+    """Return the publications of a table: by name, by its schema, or FOR ALL TABLES."""
     catalog = target.catalog
     if not pg_publication.is_publishable(relation):
         return []

@@ -39,7 +39,7 @@ def list_publications(
 def describe_publications(
     target: Described, pattern: str | None, verbose: bool, show_system: bool
 ) -> bool:
-    """`\\dRp+`: a table for each publication, with what it publishes below."""
+    """`\\dRp+`: a table for each publication, with its contents below."""
     publications = _publications(target, pattern)
     if not publications and not target.settings.is_quiet:
         what = "any publications." if pattern is None else f'any publication named "{pattern}".'
@@ -80,7 +80,7 @@ def _properties(publication: Publication, owners: dict[int, str]) -> list[str | 
 
 
 def _contents(target: Described, publication: Publication) -> list[str]:
-    """`Tables:` and `Tables from schemas:` with a line for each of them."""
+    """Return Return Return `Tables:` and `Tables from schemas:` with a line for each of them."""
     published = pg_publication.published_tables(target.catalog, publication_oid=publication.oid)
     relations = pg_class.load_relations(target.catalog, [item.relid for item in published])
     names = {oid: (relation.schema, relation.name) for oid, relation in relations.items()}
@@ -143,8 +143,9 @@ def list_subscriptions(
 
 
 def own_options(subscription: Subscription) -> list[str]:
-    """Return the lines below `\\dRs+` for options that PostgreSQL does not have, where they are not
-    what they are by default."""
+    """Return the lines below `\\dRs+` for options that PostgreSQL does not have, if they differ
+    from the default.
+    """
     resync, limit = subscription.resync, subscription.resync_max_delete
     lines = []
     if (resync, limit) != (pg_subscription.Resync.MANUAL, pg_subscription.RESYNC_MAX_DELETE):
@@ -158,8 +159,9 @@ def own_options(subscription: Subscription) -> list[str]:
 
 
 def _changed_tables(target: Described, subscription: Subscription) -> list[str]:
-    """Return the lines below `\\dRs+` for tables of a subscription; the publisher is only asked
-    where one may have changed since its copy."""
+    """Return the lines below `\\dRs+` for changed tables of a subscription.  The publisher is only
+    contacted if a table may have changed since its copy.
+    """
     members = pg_subscription.subscription_relations(target.catalog, subscription.oid)
     if not any(member.definition is not None for member in members):
         return []
@@ -182,8 +184,9 @@ def changed_lines(name: str, tables: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _retention(target: Described, subscription: Subscription) -> list[str]:
-    """Return what PostgreSQL's psql has not: when owners of published tables take changes that the
-    subscription needs.  A publisher that cannot be asked says nothing."""
+    """Return the lines, which PostgreSQL's psql lacks, about required changes that retention of
+    published tables removes.  Empty if the publisher is unreachable.
+    """
     if subscription.slot_name is None:
         return []
     from replctl.open_node import open_publisher

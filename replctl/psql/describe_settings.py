@@ -1,4 +1,4 @@
-"""`\\ddp` and `\\drds`: what new objects and new sessions begin with (describe.c)."""
+"""`\\ddp` and `\\drds`: defaults of new objects and new sessions (describe.c)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replctl.psql.psql_settings import PsqlSettings
 def list_default_privileges(
     target: Described, pattern: str | None, verbose: bool, show_system: bool
 ) -> bool:
-    """`\\ddp`: of the schemas, or of the owners, that the pattern means (listDefaultACLs)."""
+    """`\\ddp`: default privileges of schemas or owners that match the pattern (listDefaultACLs)."""
     parsed = parse_pattern(pattern, "", max_parts=1)
     owners, schemas = role_names(target.catalog), schema_names(target.catalog)
     kinds = {letter: kind for kind, letter in OBJECT_TYPES.items()}
@@ -59,6 +59,7 @@ def list_role_settings(settings: PsqlSettings, role: str | None, database: str |
 
 
 def _is_meant(text: str | None, pattern: NamePattern, name: str | None) -> bool:
-    """Return whether a pattern means a name; where there is none, only one that means everything
-    does."""
+    """Return whether a pattern matches a name.  A missing name only matches a pattern for
+    everything.
+    """
     return text in (None, "*") or (name is not None and pattern.matches("", name))

@@ -1,4 +1,4 @@
-"""The objects that `\\\\d` commands look at, and the words that they share (describe.c)."""
+"""The objects that `\\\\d` commands describe, and their shared words (describe.c)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The objects that a `\\d` command looks at.
+    """The objects that a `\\d` command describes.
 
     Attributes:
-        settings: where its table goes.
+        settings: the settings with the output.
         session, catalog, environment: the database.
     """
 
@@ -68,7 +68,7 @@ class Described:
 
 @contextmanager
 def described(settings: PsqlSettings) -> Iterator[Described]:
-    """Yield the connected database, to be looked at.
+    """Yield the connected database for a `\\d` command.
 
     Raises:
         PsqlError: there is no connection.
@@ -81,7 +81,7 @@ def described(settings: PsqlSettings) -> Iterator[Described]:
 
 
 def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[pg_class.Relation]:
-    """Return the relations of these kinds that a pattern means, by schema and name."""
+    """Return the relations of these kinds that match a pattern, by schema and name."""
     rows = target.catalog.select(schema.pg_class, schema.pg_class.c.relkind.in_(list(kinds)))
     names = pg_namespace.schema_names(target.catalog)
     oids = [
@@ -96,7 +96,7 @@ def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[
 def find_system_relations(
     target: Described, kinds: str, pattern: NamePattern
 ) -> list[SystemRelation]:
-    """Return the catalogs and system views of these kinds that a pattern means."""
+    """Return the catalogs and system views of these kinds that match a pattern."""
     return [
         relation
         for relation in system_relations_by_oid().values()
@@ -110,7 +110,7 @@ def _is_meant(target: Described, pattern: NamePattern, schema: str, name: str, o
 
 
 def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
-    """Return what `\\d` shows of the columns of a relation of a kind."""
+    """Return the titles that `\\d` shows for the columns of a kind of relation."""
     titles = ["Column", "Type"]
     has_details = kind in WITH_COLUMN_DETAILS
     if has_details:
@@ -132,7 +132,7 @@ def shows_compression(settings: PsqlSettings) -> bool:
 
 
 def index_words(is_primary: bool, is_unique: bool, is_constraint: bool) -> str:
-    """Return what stands between an index's name and its definition."""
+    """Return the words between an index's name and its definition."""
     if is_primary:
         return " PRIMARY KEY,"
     if is_unique:
@@ -141,7 +141,7 @@ def index_words(is_primary: bool, is_unique: bool, is_constraint: bool) -> str:
 
 
 def access_method(settings: PsqlSettings, kind: str) -> str | None:
-    """Return what psql shows for one, to readers who know PostgreSQL."""
+    """Return the access method that psql would show."""
     if settings.variables.is_on("HIDE_TABLEAM"):
         return None
     return {"r": "heap", "m": "heap", "i": "btree", "I": "btree"}.get(kind)
@@ -154,13 +154,13 @@ def shown_acl(target: Described, acl: Acl | None) -> str | None:
 
 
 def policy_roles(target: Described, policy: Policy) -> list[str]:
-    """Return the names of the roles that a policy is for; none where it is for everybody."""
+    """Return the names of a policy's roles; none if it applies to everybody."""
     names = role_names(target.catalog)
     return sorted(names[oid] for oid in policy.roles if oid != PUBLIC)
 
 
 def listed(title: str, items: list[str]) -> list[str]:
-    """Return `Inherits: a,` and below it the others."""
+    """Return the lines `Inherits: a,` and, below it, the other names."""
     lines = []
     for number, item in enumerate(items):
         head = f"{title}: " if number == 0 else " " * (len(title) + 2)

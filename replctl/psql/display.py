@@ -1,9 +1,9 @@
-"""How a value looks in a table: its lines, with control characters made visible, and their widths.
+"""Format a value for a table: its lines, with control characters made visible, and their widths.
 
 `a<TAB>b<CR>` becomes `a       b\\r` (10 columns); `日本` is 4 columns wide, a combining
 accent none.
-What the C library's wcwidth() says plays no part: psql has a table of its own, made from Unicode's
-categories and East Asian widths, as this is.
+The C library's wcwidth() is not used.  Like psql, this module has its own rules, made from
+Unicode's categories and East Asian widths.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _PLAIN = re.compile(r"[ -~]*")
 
 
 class Line(NamedTuple):
-    """A part of a value that stands on one line of the output.
+    """The part of a value on one line of the output.
 
-    `is_wrapped` says that the line was too long and goes on in the next; otherwise the next one, if
-    there is one, comes from a newline in the value.
+    `is_wrapped`: the line was too long and continues on the next line.  Otherwise the next line, if
+    any, comes from a newline in the value.
     """
 
     text: str
@@ -50,7 +50,7 @@ def display_width(value: str) -> int:
 
 @cache
 def character_width(character: str) -> int:
-    """Return columns that a character takes on a terminal; -1 for a control character."""
+    """Return the columns of a character on a terminal; -1 for a control character."""
     code = ord(character)
     if code < 0x20 or 0x7F <= code < 0xA0:
         return -1

@@ -1,4 +1,4 @@
-"""`replctl dump`: where the script goes."""
+"""`replctl dump`: write the script to its target."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from replctl.psql.reporting import reporting_errors, showing_progress
 
 
 def write_dump(settings: PsqlSettings, options: DumpOptions, file: str | None) -> bool:
-    """Write the session's database as SQL; whether that succeeded.
+    """Write the session's database as SQL, and return whether that succeeded.
 
     Args:
-        file: its path, which has a whole dump or is as it was before; None is the output.
+        file: the target's path, which then has a complete dump or is unchanged; None is the output.
     """
     session = settings.session
     assert session is not None

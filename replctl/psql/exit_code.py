@@ -9,6 +9,6 @@ class ExitCode(IntEnum):
     """Exit codes of the process."""
 
     SUCCESS = 0
-    FAILURE = 1  # our own fault
+    FAILURE = 1  # internal error
     BAD_CONNECTION = 2
     USER = 3  # a script failed, and ON_ERROR_STOP is set

@@ -1,4 +1,4 @@
-"""`replctl sync --explain`: what a sync would do, as a table or as JSON."""
+"""`replctl sync --explain`: print the plan of a sync as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _ALIGNMENTS: tuple[Alignment, ...] = (
 
 
 def show_plan(settings: PsqlSettings, names: Sequence[str], *, as_json: bool) -> bool:
-    """Print what a sync of subscriptions would do.
+    """Print the plan of a sync of subscriptions.
 
     Returns:
-        Whether nothing would stop it.
+        True if nothing would stop the sync.
     """
     from replctl.explain import explain_sync
     from replctl.launcher import SyncFailure
@@ -51,7 +51,7 @@ def show_plan(settings: PsqlSettings, names: Sequence[str], *, as_json: bool) ->
 
 
 def _rows(plan: SubscriptionPlan) -> list[list[str | None]]:
-    """Return a row for each run of each table; one that says so if there is nothing to do."""
+    """Return a row for each run of each table, or one that says that there is nothing to do."""
     if not plan.tables:
         nothing = "nothing to do" if plan.error is None else None
         return [[plan.name, plan.database, *[None] * 8, nothing]]
@@ -75,7 +75,7 @@ def _number(value: int | None) -> str | None:
 
 
 def _fields(plan: SubscriptionPlan) -> dict[str, object]:
-    """Return the same, under names for programs."""
+    """Return the plan as JSON fields."""
     error = plan.error
     return {
         "subscription": plan.name,

@@ -1,4 +1,4 @@
-"""The texts of `--help`, `\\?` and `\\h` (psql's help.c), for what replctl has of them."""
+"""The texts of `--help`, `\\?` and `\\h` (psql's help.c), limited to replctl's features."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ Usage:
 
 
 def slash_commands(settings: PsqlSettings | None) -> str:
-    """Return what `\\?` prints, with the state of what it can switch."""
+    """Return the text of `\\?`, with the current values of switches."""
     options = settings.print_options if settings is not None else None
     html = "on" if options is not None and options.format == "html" else "off"
     tuples_only = "on" if options is not None and options.tuples_only else "off"
@@ -270,7 +270,7 @@ Variables
   \\unset NAME            unset (delete) internal variable"""
 
 
-#: Command -> what it does, and its syntax, for `\\h`.
+#: Command -> its description and its syntax, for `\\h`.
 _SQL: dict[str, tuple[str, str]] = {
     "CREATE PUBLICATION": (
         "define a new publication",
@@ -399,7 +399,7 @@ where action is one of:
 
 
 def sql_help(topic: str) -> str:
-    """Return what `\\h TOPIC` prints; without a topic the list of commands."""
+    """Return the text of `\\h TOPIC`; without a topic, the list of commands."""
     if not topic:
         names = "".join(f"  {name}\n" for name in sorted(_SQL))
         return f"Available help:\n{names}"

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> ExitCode:
-    """Run what is typed, up to `\\q` or Ctrl-D.
+    """Run typed input until `\\q` or Ctrl-D.
 
     Args:
-        has_editing: line editing, history and completion; without it (`-n`), or where the terminal
-            has no escape sequences, lines are just read.
+        has_editing: use line editing, history and completion.  Without it (`-n`), or if the
+            terminal has no escape sequences, lines are only read.
     """
     from replctl import __version__
 
@@ -57,7 +57,7 @@ def _read_plain_line(loop: MainLoop) -> str | None:
 
 
 def _data_line(loop: MainLoop) -> str | None:
-    """Return a line of what COPY reads, at a prompt of its own."""
+    """Return a line of data for COPY, typed at a separate prompt."""
     print(prompt_text(loop.context, "PROMPT3"), end="", flush=True)
     return sys.stdin.readline() or None
 

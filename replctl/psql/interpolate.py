@@ -1,6 +1,7 @@
-"""`:name`, `:'name'`, `:"name"` and `:{?name}`: what stands for them, and is read in their place.
+"""Replace `:name`, `:'name'`, `:"name"` and `:{?name}` by values, which are then read in their
+place.
 
-With x = `it's`:  `:x` becomes `it's`, read on from there;  `:'x'` `'it''s'`;  `:"x"` `"it's"`;
+With x = `it's`:  `:x` becomes `it's`, which is then scanned;  `:'x'` `'it''s'`;  `:"x"` `"it's"`;
 `:{?x}` `TRUE`.
 """
 
@@ -11,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 from replctl.psql.variables import Variables
 
-#: Letters, digits and _. What is no ASCII counts as a letter everywhere, as its bytes do in
-#: PostgreSQL; classes say what is not in them, because `re` is slow to compile large ones.
+#: Letters, digits and _. Characters beyond ASCII always count as letters, as their bytes do in
+#: PostgreSQL; the classes are negated, because `re` compiles large ones slowly.
 NAME = r"[^\x00-/:-@\[-^`{-\x7f]+"
 
 #: Part of the scanners' patterns: a reference to a variable, each form with a name.
@@ -25,11 +26,11 @@ REFERENCE = rf"""
 
 
 class Interpolation:
-    """The replacement of references to variables, and how psql says that something is odd.
+    """The replacement of references to variables, and the way to report problems.
 
     Args:
-        complain: is called with "error" or "warning" and a message, where psql reports something
-            and goes on.
+        complain: called with "error" or "warning" and a message if psql reports a problem and
+            continues.
 
     Attributes:
         is_active: False in a branch of `\\if` that is not taken: no variable is known there, and
@@ -42,12 +43,13 @@ class Interpolation:
         self.is_active = True
 
     def lookup(self, name: str) -> str | None:
-        """Return the value of a variable, unless variables do not count here."""
+        """Return the value of a variable, unless substitution is inactive."""
         return self.variables.get(name) if self.is_active else None
 
     def substitute(self, kind: str, reference: str) -> str:
-        """Return what stands for `reference`, a form of `REFERENCE`; itself without such a
-        variable."""
+        """Return the replacement of `reference`, a form of `REFERENCE`; the reference itself if
+        there is no such variable.
+        """
         if kind == "is_set":
             return "FALSE" if self.lookup(reference[3:-1]) is None else "TRUE"
         value = self.lookup(reference[1:] if kind == "variable" else reference[2:-1])
@@ -66,7 +68,7 @@ class _Source:
 
 
 class Input:
-    """A line, and above it the values of the variables that are being read in place of their names.
+    """A line, and a stack of the values of variables that are read in place of their names.
 
     No token reaches from one of these texts into another.
     """
@@ -75,7 +77,7 @@ class Input:
         self._sources = [_Source(line)]
 
     def current(self) -> _Source | None:
-        """Return where to read on; None at the end of the line."""
+        """Return the text and position to read next; None at the end of the line."""
         while self._sources[-1].pos == len(self._sources[-1].text):
             if len(self._sources) == 1:
                 return None
@@ -99,7 +101,7 @@ class Input:
         return any(source.variable == variable for source in self._sources)
 
     def expand(self, variable: str, value: str) -> None:
-        """Read `value` next, then go on where we are."""
+        """Read `value` next, then continue at the current position."""
         self._sources.append(_Source(value, variable))
 
 

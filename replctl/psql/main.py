@@ -32,10 +32,10 @@ RECURSION_LIMIT = 20000
 
 
 def run(argv: list[str]) -> int:
-    """Do what the command line says; the exit code."""
+    """Run the command line, and return the exit code."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # it was closed before this process began
+        if getattr(sys, name) is None:  # closed before this process started
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
         getattr(sys, name).reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     try:
@@ -44,14 +44,14 @@ def run(argv: list[str]) -> int:
         return code
     except KeyboardInterrupt:
         return ExitCode.USER
-    except BrokenPipeError:  # the reader of our output has gone (`| head`)
+    except BrokenPipeError:  # the reader of our output has exited (`| head`)
         code = ExitCode.SUCCESS
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         print(f"replctl: error: could not write: {error.strerror}", file=sys.stderr)
         code = ExitCode.FAILURE
-    # What is left of the output may not be written at the end
+    # The rest of the output must not be written at exit
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
@@ -118,13 +118,13 @@ def _subcommand(name: str, argv: list[str], variables: Variables, messages: Mess
 def _settings(
     options: Options, variables: Variables, messages: Messages, *, makes_clusters: bool = True
 ) -> PsqlSettings:
-    """Return the state that the options ask for.
+    """Return the settings for the options.
 
     Args:
-        makes_clusters: a cluster that is not there is made when it is connected to.
+        makes_clusters: create a missing cluster at the first connection.
 
     Raises:
-        PsqlError: an option has a value that it cannot have.
+        PsqlError: an option has an invalid value.
     """
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     is_long = options.keeps_running or (has_terminal and not options.actions)
@@ -191,7 +191,7 @@ class _Connector:
         except FileNotFoundError as error:
             raise UndefinedFile("the working directory has been removed") from error
         known = self._clusters.get(key)
-        if known is None or known.refusal is not None:  # it may be writable by now
+        if known is None or known.refusal is not None:  # it may have become writable
             cluster = open_cluster(path, is_made=self._makes_clusters)
             self._clusters[key] = self._clusters[str(cluster.path)] = cluster
             report_new(cluster, path, self._messages)
@@ -217,8 +217,9 @@ class _Connector:
             return open_engine(self._spark)
 
     def _choose_spark(self, cluster: Cluster) -> SparkConf:
-        """Return what the command line asks for, else the cluster's own server if it runs, else
-        Spark in this process."""
+        """Return the Spark of the command line, else the cluster's own server if it runs, else
+        Spark in this process.
+        """
         from replctl.spark import SparkConf, attach_server
 
         options = self._options
@@ -247,7 +248,7 @@ class _Connector:
 
 
 def _connect(settings: PsqlSettings, options: Options) -> bool:
-    """Open the first session; False, and a message, if that fails."""
+    """Open the first session.  Print a message and return False if that fails."""
     target = Target()
     try:
         if options.database is not None:
@@ -316,10 +317,10 @@ def _run_scripts(settings: PsqlSettings, options: Options) -> int:
 
 
 def _run_startup_file(settings: PsqlSettings) -> None:
-    """`.replctlrc`, from $REPLCTLRC or the home directory."""
+    """Run Run Run `.replctlrc`, from $REPLCTLRC or the home directory."""
     named = os.environ.get("REPLCTLRC")
     path = Path(os.path.expanduser(named or "~/.replctlrc"))
-    if os.access(path, os.R_OK) and path.is_file():  # as psql: what cannot be read, is not there
+    if os.access(path, os.R_OK) and path.is_file():  # as psql: an unreadable file counts as missing
         from replctl.psql.mainloop import run_file
 
         run_file(settings, str(path))

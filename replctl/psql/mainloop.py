@@ -40,7 +40,7 @@ class MainLoop:
     """One input, a script or a user at a prompt, from its first line to its last.
 
     Attributes:
-        context: what backslash commands see of it.
+        context: the context for backslash commands.
     """
 
     def __init__(self, settings: PsqlSettings) -> None:
@@ -55,7 +55,7 @@ class MainLoop:
         self._eof_count = 0
 
     def run(self, read_line: ReadLine) -> ExitCode:
-        """Run everything that `read_line` gives; how it went."""
+        """Run all lines from `read_line`, and return the result."""
         settings = self._settings
         is_interactive = settings.is_interactive
         code = ExitCode.SUCCESS
@@ -101,9 +101,10 @@ class MainLoop:
         return ExitCode.BAD_CONNECTION if self._settings.session is None else ExitCode.SUCCESS
 
     def _run_line(self, line: str) -> bool:
-        """Run what a line completes; whether all of it succeeded."""
+        """Run the statements and commands that a line completes, and return whether all
+        succeeded."""
         scanner, settings = self.context.scanner, self._settings
-        if not line and scanner.prompt.value in "=-(":  # psql neither echoes nor counts it
+        if not line and scanner.prompt.value in "=-(":  # psql neither echoes nor counts this line
             return True
         if settings.is_interactive and not scanner.buffer and self._is_help_word(line):
             return True
@@ -136,7 +137,7 @@ class MainLoop:
         assert_never(item)
 
     def _apply(self, result: CommandResult) -> bool:
-        """Do what a backslash command leaves to its caller."""
+        """Perform the action that a backslash command requests from its caller."""
         match result:
             case CommandStatus.DONE:
                 return True
@@ -162,7 +163,7 @@ class MainLoop:
         return send_query(self._settings, text, delivery)
 
     def _watch(self, text: str, watch: Watch) -> bool:
-        """Run a query again and again, each time under a title that tells when (do_watch)."""
+        """Run a query repeatedly, each time with a title that has the time (do_watch)."""
         done = 0
         options = self._settings.print_options
         try:
@@ -184,7 +185,7 @@ class MainLoop:
             print(flush=True)
 
     def _is_help_word(self, line: str) -> bool:
-        """`help`, `quit` and `exit` alone are meant for us, not for the server."""
+        """Return whether a line is `help`, `quit` or `exit` alone, which psql handles itself."""
         match line.strip().rstrip(";").lower():
             case "help":
                 from replctl.psql.help import SHORT_HELP
@@ -205,7 +206,7 @@ class MainLoop:
         return False
 
     def _clear(self) -> None:
-        """Ctrl-C at the prompt: forget the query, or leave an `\\if`."""
+        """Handle Ctrl-C at the prompt: clear the query, or leave an `\\if`."""
         print()
         self.context.scanner.take()
         if self.context.conditions.is_open:
@@ -217,7 +218,7 @@ def run_file(settings: PsqlSettings, name: str, is_relative: bool = False) -> Ex
     """Run a script: `-f NAME`, `\\i NAME`; `-` is stdin.
 
     Args:
-        is_relative: a relative name counts from the script that is running (`\\ir`).
+        is_relative: a relative name is relative to the current script (`\\ir`).
     """
     if name == "-":
         return _run_stream(settings, sys.stdin, "<stdin>")
@@ -234,13 +235,13 @@ def run_file(settings: PsqlSettings, name: str, is_relative: bool = False) -> Ex
 
 
 def run_stdin(settings: PsqlSettings) -> ExitCode:
-    """Run what stands in stdin; errors are printed without a place in a file."""
+    """Run stdin; errors are printed without a position in a file."""
     settings.messages.is_terse = True
     return MainLoop(settings).run(_LineReader(settings, sys.stdin, None))
 
 
 def run_command_string(settings: PsqlSettings, text: str) -> ExitCode:
-    """`-c TEXT`: SQL as it is, or one backslash command."""
+    """Run `-c TEXT`: plain SQL, or one backslash command."""
     settings.messages.is_terse = True
     if settings.variables.choice("ECHO") == "all":
         print(text.removeprefix("\\"), flush=True)
@@ -279,7 +280,7 @@ class _LineReader:
     """Lines of a stream, a byte order mark removed.
 
     Args:
-        name: what errors call it; None where they do not.
+        name: the stream's name in errors, or None.
     """
 
     def __init__(self, settings: PsqlSettings, stream: TextIO, name: str | None) -> None:
@@ -296,7 +297,7 @@ class _LineReader:
         return line.removeprefix("\ufeff") if self._number == 1 else line
 
     def data_line(self) -> str | None:
-        """Return the next line as it is, for COPY."""
+        """Return the next line unchanged, for COPY."""
         line = self._stream.readline()
         if not line:
             return None

@@ -1,4 +1,4 @@
-"""Messages on stderr: the server's reports, and complaints of its own.
+"""Messages on stderr: reports of the server, and psql's own errors.
 
 A server's report and a complaint about line 3 of a script:
 
@@ -31,22 +31,21 @@ _MIN_RIGHT_CUT = 10
 
 
 class InputPlace(NamedTuple):
-    """Which script is being read, and which of its lines."""
+    """The script and the line being read."""
 
     file: str
     line: int
 
 
 class Messages:
-    """Writes to stderr, after everything that waits to be written to stdout.
+    """Writes to stderr, after flushing stdout.
 
     Args:
-        variables: VERBOSITY and SHOW_CONTEXT are looked up there.
+        variables: the source of VERBOSITY and SHOW_CONTEXT.
 
     Attributes:
-        place: where in a script we are; None if nothing is read from a file.
-        is_terse: leave the program's name and `error: ` away, as psql does once it takes input from
-            anything but a file.
+        place: the position in a script; None if the input is not a file.
+        is_terse: omit the program's name and `error: `, as psql does once its input is not a file.
     """
 
     def __init__(self, variables: Variables) -> None:
@@ -55,7 +54,7 @@ class Messages:
         self.is_terse = False
 
     def error(self, text: str, hint: str | None = None) -> None:
-        """A command of psql's own has failed."""
+        """Print an error of one of psql's own commands."""
         self._write(f"{self._prefix('error: ')}{text}")
         if hint is not None:
             self._write(f"{self._prefix('hint: ')}{hint}")
@@ -72,14 +71,15 @@ class Messages:
             self.warning(text)
 
     def report(self, report: PostgresError | Notice, statement: str | None = None) -> None:
-        """Print what the server says of a statement, as VERBOSITY and SHOW_CONTEXT want it."""
+        """Print a report of the server about a statement, according to VERBOSITY and
+        SHOW_CONTEXT."""
         verbosity = self._variables.choice("VERBOSITY")
         self.write_report(
             report_text(report, statement, verbosity, self._variables.choice("SHOW_CONTEXT"))
         )
 
     def write_report(self, text: str) -> None:
-        """A report that is text already."""
+        """Print a report that is already formatted."""
         self._write(f"{self._prefix('') if self.place else ''}{text}")
 
     def _prefix(self, level: str) -> str:
@@ -101,7 +101,7 @@ def report_text(
     """Return an error or notice with its fields, one to a line (pqBuildErrorMessage3).
 
     Args:
-        statement: what its position counts in; None leaves the extract away.
+        statement: the text of the position; None omits the extract.
         verbosity: terse, default, verbose or sqlstate.
         show_context: never, errors or always.
     """
@@ -138,7 +138,7 @@ def _fields(report: PostgresError | Notice, show_context: str) -> list[str]:
 
 
 def _extract(statement: str, position: int) -> list[str]:
-    """`LINE 1: SELECT * FROM t;` and a caret under the place (reportErrorPosition).
+    """Return `LINE 1: SELECT * FROM t;` and a caret under the position (reportErrorPosition).
 
     Long lines are cut, tabs count as one blank, and wide characters as two columns.
     """
@@ -167,7 +167,9 @@ def _extract(statement: str, position: int) -> list[str]:
 
 
 def _line_at(text: str, position: int) -> tuple[int, int, int]:
-    """Number, start and end of the line that holds `position`; \\n, \\r and \\r\\n end lines."""
+    """Return number, start and end of the line that contains `position`; \\n, \\r and \\r\\n end
+    lines.
+    """
     number, begin = 1, 0
     for offset, character in enumerate(text):
         if character not in "\r\n":
@@ -181,8 +183,9 @@ def _line_at(text: str, position: int) -> tuple[int, int, int]:
 
 
 def report_new(cluster: Cluster, named: str | None, messages: Messages) -> None:
-    """Say that a directory was made, if somebody has named it: a slip of the pen makes one, too;
-    and that a catalog was upgraded."""
+    """Report that a directory was created, if the user named it, because a typing error creates
+    one, too. Report also that a catalog was upgraded.
+    """
     if cluster.upgraded_from is not None:
         messages.report(
             Notice(

@@ -23,7 +23,7 @@ _LABELS = ("database", "subscription")
 
 
 class Metrics:
-    """Counts what rounds do; how far subscriptions lag is looked up when somebody asks."""
+    """Counts the work of rounds.  The lag of subscriptions is computed at each request."""
 
     def __init__(self, session: Session, names: Sequence[str]) -> None:
         self._cluster = session.cluster
@@ -48,14 +48,14 @@ class Metrics:
         self.registry.register(_LagCollector(own, names))
 
     def applied(self, subscription: Subscription, applied: Applied) -> None:
-        """A run has ended."""
+        """Count a finished run."""
         labels = (self._cluster.database_name(subscription.database_oid), subscription.name)
         self._transactions.labels(*labels).inc(applied.transactions)
         self._changes.labels(*labels).inc(applied.changes)
         self._errors.labels(*labels).inc(0)
 
     def failed(self, failures: Sequence[SyncFailure]) -> None:
-        """Subscriptions could not go on."""
+        """Count failed subscriptions."""
         for failure in failures:
             self._errors.labels(failure.database, failure.subscription).inc()
 
@@ -70,7 +70,7 @@ class _LagCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what `replctl status` shows."""
+        """Yield the metrics of `replctl status`."""
         gauges = {
             name: GaugeMetricFamily(f"replctl_{name}", text, labels=_LABELS)
             for name, text in (
@@ -100,10 +100,10 @@ class _LagCollector(Collector):
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Answer Prometheus while the context is open, which is given the port (0: any that is free).
+    """Serve Prometheus while the context is open, and yield the port (0: any free port).
 
     Raises:
-        PsqlError: nothing can listen there.
+        PsqlError: the address cannot be used.
     """
     try:
         server, thread = start_http_server(port, address, metrics.registry)

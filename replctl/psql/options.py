@@ -1,8 +1,7 @@
-"""The command line, as psql reads it: getopt_long's rules, options and arguments in any order.
+"""Parse the command line as psql does: getopt_long's rules, options and arguments in any order.
 
-`-c` and `-f` may come several times and keep their order, long options may be abbreviated, and an
-argument that is no option is a database or a role; typer, which reads subcommands, has none of
-these rules.
+`-c` and `-f` may occur several times and keep their order.  Long options may be abbreviated. Other
+arguments are a database and a role.  typer, which parses subcommands, does not support these rules.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from enum import Enum, auto
 
 
 class UsageError(Exception):
-    """The command line cannot be understood; the text is getopt_long's."""
+    """Raised if the command line is invalid, with getopt_long's message."""
 
 
 class Action(Enum):
@@ -30,8 +29,8 @@ class Options:
 
     Attributes:
         database: a name or a connection string.
-        variables: `-v NAME=VALUE`, and what other options stand for; None unsets.
-        print_options: `-P NAME=VALUE`, and what other options stand for.
+        variables: `-v NAME=VALUE`, and equivalent options; None unsets.
+        print_options: `-P NAME=VALUE`, and equivalent options.
         home: the cluster's directory.
         spark_properties: `--conf NAME=VALUE`.
         keeps_running: the command does not end by itself.
@@ -58,12 +57,12 @@ class Options:
     keeps_running: bool = False
 
 
-#: Commands in addition to the SQL; a database of such a name takes -d.
+#: Subcommands; a database of such a name needs -d.
 SUBCOMMANDS = (
     "sync", "status", "verify", "vacuum", "dump", "schema", "standby", "spark", "cluster",
 )  # fmt: skip
 
-#: Long option -> short one, where it has one; a colon marks those with a value.
+#: Long option -> short one, if any; a colon marks those with a value.
 _LONG = {
     "command:": "c", "file:": "f", "dbname:": "d", "username:": "U", "set:": "v", "variable:": "v",
     "version": "V", "no-psqlrc": "X", "single-transaction": "1", "list": "l", "echo-all": "a",
@@ -76,7 +75,7 @@ _LONG = {
 }  # fmt: skip
 _SHORT = "c:f:d:U:v:VX1labeEL:no:qsSAHF:zR:0P:tT:x?"
 
-#: Options that are another way to set a variable, or a printing option.
+#: Options that set a variable or a printing option.
 _AS_VARIABLE = {
     "-a": ("ECHO", "all"),
     "-b": ("ECHO", "errors"),
@@ -127,7 +126,7 @@ def parse_options(argv: list[str]) -> Options:
 
 
 def find_subcommand(argv: list[str]) -> tuple[str, list[str]] | None:
-    """Return a subcommand and its own arguments, if the first argument that is no option names
+    """Return a subcommand and its arguments, if the first argument that is not an option names
     one."""
     try:
         _found, rest = getopt.getopt(argv, _SHORT, [n.replace(":", "=") for n in _LONG])

@@ -1,4 +1,4 @@
-"""Where results go: stdout, a file, or another program (`\\o FILE`, `\\g |PROGRAM`)."""
+"""The output of results: stdout, a file, or another program (`\\o FILE`, `\\g |PROGRAM`)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from replctl.psql.variables import PsqlError
 
 @contextmanager
 def writing(failure: str) -> Iterator[None]:
-    """Write results; a reader that has gone is for the caller.
+    """Write results inside the `with` block, and report errors.  The caller handles a reader that
+    has exited.
 
     Args:
-        failure: what is said where that cannot be done, before the reason.
+        failure: the message of an error, before the reason.
 
     Raises:
-        BrokenPipeError: nobody reads them.
-        PsqlError: a disk is full, say.
+        BrokenPipeError: the reader has exited.
+        PsqlError: writing failed, for example because a disk is full.
     """
     try:
         yield
@@ -49,7 +50,7 @@ def drop_unwritten() -> None:
 
 
 class Output:
-    """A place to write to, stdout unless a target is given.
+    """A writable target, stdout by default.
 
     Args:
         target: a file's name, or `|` and a shell command.
@@ -82,7 +83,7 @@ class Output:
 
     @property
     def stream(self) -> TextIO:
-        """Return what to write to."""
+        """Return the stream to write to."""
         if self._file is not None:
             return self._file
         if self._process is not None:
@@ -97,14 +98,14 @@ class Output:
             The exit code of the program; None if there is none.
 
         Raises:
-            PsqlError: what was not written yet cannot be.
+            PsqlError: the rest cannot be written.
         """
         if self._file is not None:
             with writing(str(self._target)):
                 self._file.close()
         if self._process is None:
             return None
-        with suppress(BrokenPipeError):  # it has read enough
+        with suppress(BrokenPipeError):  # the program has read enough
             assert self._process.stdin is not None
             self._process.stdin.close()
         return self._process.wait()

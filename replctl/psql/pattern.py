@@ -1,6 +1,6 @@
 """Patterns of `\\d` commands: `*`, `?`, quotes, dots (processSQLNamePattern in string_utils.c).
 
-`pub*."Foo"` becomes schemas `^(pub.*)$`, names `^(Foo)$`; letters outside quotes become small.
+`pub*."Foo"` becomes schemas `^(pub.*)$`, names `^(Foo)$`; letters outside quotes become lower case.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _SPECIAL = frozenset("|*+?()[]{}.^$\\")
 
 @dataclass(frozen=True, slots=True)
 class NamePattern:
-    """Which objects are meant.
+    """A pattern that selects objects.
 
     Attributes:
-        schema, name: what must match the whole name; None for all.
-        has_schema: else only objects are meant that the search path finds by their bare names.
+        schema, name: regular expressions for the whole name; None for all.
+        has_schema: otherwise only objects visible in the search path match.
     """
 
     schema: re.Pattern[str] | None = None
@@ -28,7 +28,9 @@ class NamePattern:
     has_schema: bool = False
 
     def matches(self, schema: str, name: str) -> bool:
-        """Return whether an object of that name in that schema is meant, visibility apart."""
+        """Return whether the pattern matches an object of that name in that schema, ignoring
+        visibility.
+        """
         if self.schema is not None and not self.schema.search(schema):
             return False
         return self.name is None or self.name.search(name) is not None
@@ -38,11 +40,11 @@ def parse_pattern(pattern: str | None, database: str, *, max_parts: int = 3) -> 
     """Read the pattern of objects in schemas: `name`, `schema.name`, `database.schema.name`.
 
     Args:
-        max_parts: 1 for what lies in no schema, as publications and roles; 2 for schemas.
+        max_parts: 1 for objects outside of schemas, such as publications and roles; 2 for schemas.
 
     Raises:
         PsqlError: it has too many parts, or names another database.
-        InvalidRegularExpression: it is no regular expression after all.
+        InvalidRegularExpression: the resulting regular expression is invalid.
     """
     if pattern is None:
         return NamePattern()
@@ -90,7 +92,7 @@ def _parts(pattern: str, max_parts: int) -> list[tuple[str, str]]:
             regex.append("\\" + char)
             literal.append(char)
         elif char == "[" and pattern[position : position + 1] == "]":
-            regex.append("\\[")  # rather the name of an array type than a regular expression
+            regex.append("\\[")  # this is the name of an array type, not a regular expression
             literal.append(char)
         else:
             folded = char.lower() if not in_quotes and char.isascii() else char

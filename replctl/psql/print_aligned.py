@@ -10,15 +10,15 @@ from replctl.psql.print_content import Content, Header, Null, Rule
 
 
 class _LineStyle(NamedTuple):
-    """Characters; a rule has three: at its left end, at crossings, at its right end."""
+    """The characters of a line style.  A rule has three: left end, crossings, right end."""
 
     horizontal: str
     vertical: str
     top: tuple[str, str, str]
     middle: tuple[str, str, str]
     bottom: tuple[str, str, str]
-    newline: str  # behind a line that ends at a newline of the value
-    wrap: str  # behind a line that is wrapped, and before its other part
+    newline: str  # after a line that ends with a newline of the value
+    wrap: str  # after a wrapped line, and before its continuation
 
 
 _PLUSES = ("+", "+", "+")
@@ -37,12 +37,12 @@ _LINE_STYLES = {
     ),
 }
 
-# The narrowest that the values of expanded records become by wrapping.
+# Minimum width of the values of wrapped expanded records.
 _MIN_VALUE_WIDTH = 3
 
 
 def aligned(content: Content) -> Iterator[str]:
-    """Yield a line for each row, in columns; records instead, if expanded "auto" finds that too
+    """Yield a line for each row, in columns, or records if expanded is "auto" and the table is too
     wide.
 
      n  | t
@@ -74,7 +74,7 @@ def aligned(content: Content) -> Iterator[str]:
 
 
 class _Grid:
-    """The columns of a table: how wide they are, and what is drawn between them."""
+    """The columns of a table: their widths, and the lines between them."""
 
     def __init__(self, content: Content) -> None:
         options = content.options
@@ -140,7 +140,7 @@ class _Grid:
     def _cell(
         self, column: int, lines: Sequence[Line], number: int, *, is_null: bool
     ) -> Iterator[str]:
-        """Yield what stands in a column on the line `number` of a row."""
+        """Yield the pieces of a column on line `number` of a row."""
         width = self._widths[column]
         is_padded = self.border == 2 or column < len(self._widths) - 1
         if number >= len(lines):
@@ -174,8 +174,8 @@ def _shrink(
 ) -> None:
     """Narrow the columns, as far as their headers allow, until they fit into `available`.
 
-    Step by step that column gives way whose widest value stands out most from its average, that is
-    by and large the one where the fewest values have to be wrapped; of equal ones the leftmost.
+    In each step, the column whose widest value exceeds its average most is narrowed: usually the
+    one where the fewest values must be wrapped.  Of equal columns it is the leftmost.
     """
     native = list(widths)
     while sum(widths) > available:
@@ -242,7 +242,7 @@ class _Block:
         """Choose the width of the values, so that records and their headers fit if they can.
 
         Args:
-            number_width: how wide the numbers of the records are; 0 if there are none.
+            number_width: the width of the record numbers; 0 if there are none.
         """
         frame_width = (1, 3, 7)[self.border]
         if self.border == 0 and self._has_name_marks:

@@ -1,4 +1,4 @@
-"""Tables to print, their options, and the pieces of text of which formats make their output."""
+"""Tables to print, their options, and the pieces of text that make up the output."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Table:
     """The table to print.
 
     Args:
-        columns: their names; newlines are possible in them.
+        columns: their names, which may contain newlines.
         rows: None is NULL; other values are in PostgreSQL's text form.
         alignments: "r" for columns of numbers (int2, int4, int8, float4, float8, numeric, oid, xid,
             xid8, cid, money), "l" for others; empty: all "l".
-        title: comes before the title of the options.
+        title: printed before the title of the options.
         footers: lines below the table; None means the row count, if the options ask for it.
         notes: lines after the footers.
     """
@@ -49,8 +49,8 @@ class PrintOptions:
     """The options of `\\pset`, with psql's defaults.
 
     Args:
-        columns: the width that wrapped and expanded "auto" keep to; 0 for no limit (psql takes the
-            terminal's when it writes to one).
+        columns: the width for wrapped and expanded "auto"; 0 for no limit (psql uses the terminal's
+            width).
         record_separator: when it is a zero byte, it also ends the last record.
     """
 
@@ -79,17 +79,17 @@ class Rule(str):
 
 
 class Null(str):
-    """A piece of the output, and before that a value, that stands for NULL."""
+    """A value, and later a piece of the output, that represents NULL."""
 
 
 class Content(NamedTuple):
-    """A table as its options show it, for the formats.
+    """A table with its options applied, for the formats.
 
     Args:
         title: None for no title.
         footers: the table's own.
-        row_count: the line that stands in their place; None where there are footers, or should be
-            none.  The formats that number the records leave it out.
+        row_count: the line printed instead of footers; None if there are footers, or should be
+            none. Formats that number the records omit it.
     """
 
     columns: Sequence[str]
@@ -102,5 +102,5 @@ class Content(NamedTuple):
 
     @property
     def all_footers(self) -> Sequence[str]:
-        """The footers or, for want of them, the row count."""
+        """The footers or, if there are none, the row count."""
         return self.footers if self.row_count is None else (self.row_count, *self.footers)

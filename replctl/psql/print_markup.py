@@ -80,7 +80,7 @@ def _html_end(footers: Sequence[str]) -> Iterator[str]:
 
 
 def _html(text: str) -> str:
-    # The spaces that a text begins with are kept: they indent the lines of EXPLAIN.
+    # Leading spaces are kept: they indent the lines of EXPLAIN.
     stripped = text.lstrip(" ")
     return "&nbsp;" * (len(text) - len(stripped)) + stripped.translate(_HTML)
 
@@ -137,7 +137,7 @@ def _latex_end(footers: Sequence[str]) -> Iterator[str]:
 
 
 def longtable(content: Content) -> Iterator[str]:
-    """Yield a longtable environment, whose header comes again on each page."""
+    """Yield a longtable environment, whose header is repeated on each page."""
     options = content.options
     border = min(options.border, 3)
     columns = (" | " if border else "").join(_longtable_columns(content))
@@ -236,7 +236,7 @@ def asciidoc(content: Content) -> Iterator[str]:
         yield " ".join(f"^l|{_asciidoc(name)}" for name in content.columns) + "\n"
     for row in content.rows if content.columns else ():
         *others, last = (" " if _is_blank(value) else _asciidoc(value) for value in row)
-        # No space where the line ends.
+        # No space at the end of a line.
         yield " ".join(f"|{value}" for value in [*others, "" if _is_blank(last) else last]) + "\n"
     yield from _asciidoc_end(content.all_footers)
 

@@ -90,7 +90,7 @@ def csv_expanded(content: Content) -> Iterator[str]:
 
 
 def _csv_field(value: str, separator: str) -> str:
-    # COPY would take a line of \. alone for the end of its input.
+    # COPY would treat a line with only \. as the end of its input.
     if value == "\\." or any(special in value for special in (separator, '"', "\n", "\r")):
         return '"' + value.replace('"', '""') + '"'
     return value

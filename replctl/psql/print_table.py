@@ -9,8 +9,8 @@ Rows ("1", None), ("22", "x") under n, t  become
     (2 rows)
 
 The formats are in print_aligned (aligned, wrapped, expanded), print_markup (html, latex, troff,
-asciidoc) and print_records (unaligned, csv, json).  Each makes its output of pieces of text; those
-that a terminal shows in a style of their own have a class of their own.  As print.c.
+asciidoc) and print_records (unaligned, csv, json).  Each composes its output of pieces of text.
+Pieces with a style of their own on a terminal have their own class.  As print.c.
 """
 
 from __future__ import annotations

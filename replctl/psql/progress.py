@@ -1,4 +1,5 @@
-"""How far a copy or merge is, and that Spark starts, for somebody at a terminal who waits."""
+"""Show a waiting user at a terminal the progress of copies and merges, and that Spark is
+starting."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 #: Seconds that Spark may take to start before anything is shown.
 _PATIENCE = 1.0
 _STARTING = "Starting Spark ..."
-#: The log of what is brought from the network.
+#: The logger of downloads.
 DOWNLOADS = "replctl.spark.maven"
 
 
@@ -87,7 +88,7 @@ def _telling_start() -> Iterator[None]:
 
 
 class _StartNotice:
-    """A line on stderr, or one among those of the bar that is open."""
+    """A line on stderr, or a line of the open progress bar."""
 
     def __init__(self) -> None:
         self._bar: _Bar | None = None
@@ -116,7 +117,7 @@ class _StartNotice:
 
 
 class _Bar:
-    """A line on stderr for each thing that is being done; rich is loaded with the first."""
+    """A line on stderr for each running task; rich is loaded with the first."""
 
     def __init__(self) -> None:
         from rich.console import Console

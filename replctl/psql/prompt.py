@@ -23,7 +23,8 @@ def prompt_text(context: CommandContext, variable: str | None = None) -> str:
     """Return the prompt before the next line.
 
     Args:
-        variable: that has it; None: PROMPT1 or PROMPT2, as the line begins a statement or not.
+        variable: the variable with the prompt; None: PROMPT1 at the beginning of a statement, else
+            PROMPT2.
     """
     status = context.scanner.prompt
     usual = "PROMPT1" if status is Prompt.READY else "PROMPT2"

@@ -1,4 +1,4 @@
-"""How results look: `\\pset` and `\\a \\C \\f \\H \\t \\T \\x` (do_pset in command.c)."""
+"""The format of results: `\\pset` and `\\a \\C \\f \\H \\t \\T \\x` (do_pset in command.c)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """One of `\\pset`'s: how a value is read, what is said of it, how the list shows it."""
+    """An option of `\\pset`: how its value is parsed, reported and listed."""
 
     set: Callable[[PrintOptions, str | None], PrintOptions]
     say: Callable[[PrintOptions], str]
@@ -23,7 +23,10 @@ class _Option:
 
 
 def set_option(options: PrintOptions, name: str, value: str | None) -> tuple[PrintOptions, str]:
-    """Set an option; the new options, and what `\\pset` says of it ("": nothing).
+    """Set an option.
+
+    Returns:
+        the new options, and the message of `\\pset`; "" for none.
 
     Raises:
         PsqlError: there is no such option, or it does not take the value.
@@ -32,7 +35,7 @@ def set_option(options: PrintOptions, name: str, value: str | None) -> tuple[Pri
     if option is None:
         raise PsqlError(f"\\pset: unknown option: {name}")
     new = option.set(options, value)
-    # psql says nothing of a switch that it is told how to set.
+    # psql prints nothing if a switch is set with a value.
     is_silent = value is not None and name in ("footer", "numericlocale", "t", "tuples_only")
     return new, "" if is_silent else option.say(new)
 
@@ -98,7 +101,7 @@ def _boolean(name: str, attribute: str) -> Callable[[PrintOptions, str | None], 
 
 
 def _text(attribute: str, empty: str | None) -> Callable[[PrintOptions, str | None], PrintOptions]:
-    """Return a text; without a value it is only shown, unless the option can be unset."""
+    """Parse a text.  Without a value the option is only shown, unless it can be unset."""
 
     def set_value(options: PrintOptions, value: str | None) -> PrintOptions:
         if value is None and empty is not None:
@@ -114,7 +117,7 @@ def _format(options: PrintOptions, value: str | None) -> PrintOptions:
         return options
     formats: tuple[Format, ...] = get_args(Format)
     word = value.lower()
-    # latex-longtable is not meant as long as the word may mean latex.
+    # latex-longtable does not match while the word may mean latex.
     found = [name for name in sorted(formats) if name.startswith(word) and "longtable" not in name]
     if not found and "latex-longtable".startswith(word):
         found = ["latex-longtable"]
@@ -286,8 +289,8 @@ _OPTIONS: dict[str, _Option] = {
         lambda o: _on(o.tuples_only),
     ),
 }
-#: Other names for options, which the list does not show.
+#: Other names of options, which the list does not show.
 _SYNONYMS = {"x": "expanded", "vertical": "expanded", "t": "tuples_only"}
 
-#: Names that `\\pset` takes.
+#: Names that `\\pset` accepts.
 OPTION_NAMES = tuple(_OPTIONS)

@@ -23,7 +23,7 @@ from replctl.session import Session
 
 
 class TransactionStatus(Enum):
-    """The state of the transaction block; the value is what `%x` shows in a prompt."""
+    """The state of the transaction block; the value is the text of `%x` in a prompt."""
 
     IDLE = ""
     IN_BLOCK = "*"
@@ -37,17 +37,17 @@ class PsqlSettings:
     Attributes:
         connect: opens a session for (database, role, directory of the cluster or None, parameters
             of a connection string).
-        session: the connection; None where a script has lost it.
-        print_options: what `\\pset` sets.
-        output: where results go: stdout, or what `\\o` names.
-        has_terminal: stdin and stdout are a terminal, and nobody asked for plain output.
+        session: the connection; None if a script has lost it.
+        print_options: the options of `\\pset`.
+        output: the target of results: stdout, or that of `\\o`.
+        has_terminal: stdin and stdout are a terminal, and plain output was not requested.
         is_interactive: the commands being run are typed at a prompt.
         shows_timing: `\\timing`.
-        read_data_line: the next line of what commands are read from, with its newline, for COPY;
+        read_data_line: returns the next line of the input of commands, with its newline, for COPY;
             None at the end.
-        last_error: the last failure and its statement, for `\\errverbose`.
-        log_file: `-L`: queries go there, too.
-        restrict_key: what ends the restricted mode of `\\restrict`; None outside it.
+        last_error: the last error and its statement, for `\\errverbose`.
+        log_file: `-L`: a file to which queries are also written.
+        restrict_key: the key that ends the restricted mode of `\\restrict`; None outside it.
     """
 
     variables: Variables
@@ -89,20 +89,20 @@ class PsqlSettings:
 
     @property
     def is_styled(self) -> bool:
-        """Results go to a terminal, which takes colours."""
+        """Return whether results are written to a terminal with colours."""
         return self.has_terminal and self.output.is_stdout and takes_colors()
 
     def say(self, text: str) -> None:
-        """A message that QUIET suppresses: what a command has done."""
+        """Print the message of a command, unless QUIET is set."""
         if not self.is_quiet:
             print(text, flush=True)
 
     def notice(self, notice: Notice) -> None:
-        """A notice of the session, at once."""
+        """Print a notice of the session immediately."""
         self.messages.report(notice)
 
     def print(self, table: Table, options: PrintOptions | None = None) -> None:
-        """Write a table to where results go.
+        """Write a table to the output of results.
 
         Raises:
             PsqlError: it cannot be written.
@@ -124,7 +124,7 @@ class PsqlSettings:
         return memory_limit(int(self.session.setting(MEMORY)), goes_on=True)
 
     def bind_session(self, session: Session) -> None:
-        """Take a session that was just opened, and set the variables that tell of it."""
+        """Use a session that was just opened, and set the variables that describe it."""
         self._leave_session()
         self.session = session
         session.on_notice = self.notice

@@ -126,7 +126,7 @@ def _watch_number(what: str, value: str) -> float:
 
 
 def print_buffer(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\p`: the query buffer, or what was sent last."""
+    """`\\p`: print the query buffer, or the last statement sent."""
     if context.query:
         print(context.query, flush=True)
     else:
@@ -142,7 +142,7 @@ def reset(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def edit(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\e [FILE] [LINE]`: the query buffer, or a file that takes its place, in an editor."""
+    """`\\e [FILE] [LINE]`: edit the query buffer, or a file that replaces it."""
     file, line = slash.argument(), slash.argument()
     if file is not None and line is None and file.isdigit():
         file, line = None, file

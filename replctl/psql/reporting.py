@@ -1,4 +1,4 @@
-"""Failures and progress of what runs, as a user sees them."""
+"""Report failures and progress to the user."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from replctl.psql.variables import PsqlError
 
 @contextmanager
 def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[list[bool]]:
-    """Run a block, and report what it raises as a failure of `statement` (None: of a command).
+    """Run a `with` block, and report its errors as failures of `statement` (None: of a command).
 
-    What is raised unforeseen, except for a full disk, is reported as an internal error, and its
-    traceback written to the cluster's log.  The list that is yielded is empty after a failure,
-    else holds True.
+    Unexpected exceptions, except for a full disk, are reported as internal errors, with a traceback
+    in the cluster's log.  The yielded list is empty after a failure, otherwise it holds True.
     """
     outcome = [True]
     try:

@@ -1,5 +1,6 @@
-"""The effect of the owners of published tables on changes that a subscription has still to apply,
-as lines below a table."""
+"""Lines below a table about the effect of published tables' retention on changes that a
+subscription must still apply.
+"""
 
 from __future__ import annotations
 

@@ -14,11 +14,13 @@ from replctl.psql.variables import PsqlError
 
 
 class Argument(Enum):
-    """How an argument is read (slash_option_type in psqlscanslash.h)."""
+    """The way in which an argument is parsed (slash_option_type in psqlscanslash.h)."""
 
     NORMAL = auto()  # double quotes stay
-    SQL_IDENTIFIER = auto()  # letters outside double quotes become small, the quotes go
-    VERBATIM_IDENTIFIER = auto()  # only the quotes go: the arguments of \connect
+    SQL_IDENTIFIER = (
+        auto()
+    )  # letters outside double quotes become lower case, the quotes are removed
+    VERBATIM_IDENTIFIER = auto()  # only the quotes are removed: the arguments of \connect
     FILE_PIPE = auto()  # a leading | takes the rest of the line
     WHOLE_LINE = auto()  # the rest of the line, without any quoting
 
@@ -58,7 +60,7 @@ _DOWNCASE = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 class SlashScanner:
-    """A backslash command: its name, then its arguments, read one by one as the command asks.
+    """A backslash command: its name, then its arguments, which the command reads one by one.
 
     Attributes:
         command: the name, which ends at white space or another backslash.
@@ -102,9 +104,9 @@ class SlashScanner:
         return text if text or self.quote else None
 
     def finish(self) -> None:
-        """Leave the command behind, with the `\\\\` that may end it.
+        """Finish the command, with the `\\\\` that may end it.
 
-        Arguments that it has not asked for are reported, as they stand in the input.
+        Unread arguments are reported as they stand in the input.
         """
         was_active, self._interpolation.is_active = self._interpolation.is_active, False
         while (extra := self.argument()) is not None:
@@ -117,11 +119,11 @@ class SlashScanner:
             source.pos += 2
 
     def abandon(self) -> None:
-        """Leave a command behind that failed: the rest of its line goes with it."""
+        """Skip a failed command with the rest of its line."""
         self.argument(Argument.WHOLE_LINE)
 
     def _skip_space(self) -> str:
-        """Go to the next character that is no white space, and return it; "" at the line's end."""
+        """Skip white space and return the next character; "" at the end of the line."""
         while (source := self._input.current()) is not None:
             if source.text[source.pos] not in " \t\n\r\f\v":
                 return source.text[source.pos]
@@ -130,7 +132,7 @@ class SlashScanner:
 
     def _read(self, strip_semicolons: bool) -> str:
         parts: list[str] = []
-        unquoted = ""  # what the argument ends with that is not quoted in any way
+        unquoted = ""  # the unquoted end of the argument
         for token in self._input.tokens(_ARGUMENT):
             match token.lastgroup:
                 case "end":
@@ -236,6 +238,6 @@ def _byte(value: int) -> str:
 
 
 def _as_c_string(text: str) -> str:
-    """Join the bytes that escapes gave to characters, and end at a NUL."""
+    """Combine bytes from escapes to characters, and end at a NUL."""
     text = text.partition("\0")[0]
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""A statement on its way: echo it, run it, print what it answers (SendQuery in psql's common.c)."""
+"""Send a statement: echo it, run it, print its result (SendQuery in psql's common.c)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from replctl.psql.variables import PsqlError
 from replctl.record import dataclass
 from replctl.result import Result
 
-#: Types whose values stand at the right of their columns (column_type_alignment in print.c).
+#: Types with right-aligned columns (column_type_alignment in print.c).
 _RIGHT_ALIGNED = frozenset(
     ("int2", "int4", "int8", "float4", "float8", "numeric", "oid", "xid", "xid8", "cid", "money")
 )
 
 _SAVEPOINT = "pg_psql_temporary_savepoint"
 
-#: First words of the tags of statements that change nothing, so that AUTOSYNC has nothing to do.
+#: First words of the tags of statements that change nothing, after which AUTOSYNC does not run.
 _READ_ONLY_TAGS = frozenset(
     ("SELECT", "SHOW", "SET", "RESET", "BEGIN", "START", "ROLLBACK", "SAVEPOINT", "RELEASE")
 )
@@ -33,14 +33,15 @@ _READ_ONLY_TAGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The wish of a backslash command for the result of the query that it sends.
+    """The request of a backslash command about the result of its query.
 
     Attributes:
-        target: a file, or `|` and a program, instead of where results go.
+        target: a file, or `|` and a program, instead of the usual output.
         print_options: instead of the session's.
-        copy_input: gives COPY FROM STDIN its lines, None at the end, instead of the script.
-        copy_output: where COPY TO STDOUT writes, instead of where results go.
-        gset_prefix: put the values of the only row into variables, named by this and the column.
+        copy_input: returns the lines for COPY FROM STDIN, None at the end, instead of the script.
+        copy_output: the target of COPY TO STDOUT, instead of the usual output.
+        gset_prefix: store the values of the only row in variables named by this prefix and the
+            column.
         crosstab: show the rows as a grid (`\\crosstabview`).
         describes: show the columns of the query, which is not run (`\\gdesc`).
         executes_values: run each value as a statement (`\\gexec`).
@@ -57,7 +58,7 @@ class Delivery:
 
 
 def send_query(settings: PsqlSettings, text: str, delivery: Delivery | None = None) -> bool:
-    """Run what `text` holds and print the results; whether it succeeded.
+    """Run the statements in `text`, print the results, and return whether all succeeded.
 
     Errors are printed, and ERROR, SQLSTATE, ROW_COUNT and LAST_ERROR_* set.
     """
@@ -122,7 +123,7 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
                     row_count = result.row_count
                     is_reading = is_shown or result.tag.split(" ", 1)[0] in _READ_ONLY_TAGS
                     has_changes |= not is_reading
-            except PostgresError:  # what went well before is shown
+            except PostgresError:  # earlier results are shown
                 print_pending()
                 raise
         delivered = not copied.has_failed
@@ -208,7 +209,9 @@ def _savepoint(settings: PsqlSettings) -> Iterator[None]:
     block = settings.session.block
     if block is not None and block.has_failed:
         run_silently(settings, f"ROLLBACK TO {_SAVEPOINT}")
-    elif block is not None and savepoint in block.savepoints[-1:]:  # else it was about savepoints
+    elif (
+        block is not None and savepoint in block.savepoints[-1:]
+    ):  # otherwise it was about savepoints
         run_silently(settings, f"RELEASE {_SAVEPOINT}")
 
 
@@ -287,7 +290,7 @@ def _print_crosstab(settings: PsqlSettings, result: Result, said: Crosstab) -> b
 
 
 def _store_variables(settings: PsqlSettings, result: Result, prefix: str) -> bool:
-    """`\\gset`: each value of the only row becomes a variable; NULL unsets it."""
+    """Store each value of the only row in a variable (`\\gset`); NULL unsets it."""
     assert result.columns is not None
     if len(result.rows) != 1:
         count = "no rows" if not result.rows else "more than one row"
@@ -310,7 +313,7 @@ def _store_variables(settings: PsqlSettings, result: Result, prefix: str) -> boo
     return True
 
 
-#: The part of stdin that psql reads as an answer, where it may be the script, too.
+#: The part of stdin that psql reads as an answer; stdin may also be the script.
 _ANSWER_LENGTH = 2
 
 
@@ -323,7 +326,7 @@ def _is_confirmed(settings: PsqlSettings, text: str) -> bool:
     )
     is_typed = settings.has_terminal
     answer = sys.stdin.readline() if is_typed else sys.stdin.readline(_ANSWER_LENGTH)
-    return not answer.startswith("x")  # the end of stdin is a yes
+    return not answer.startswith("x")  # the end of stdin counts as yes
 
 
 def _timing(milliseconds: float) -> str:

@@ -1,4 +1,6 @@
-"""`replctl spark start | stop | status | prepare`: a warm engine, or a cold one that is ready."""
+"""`replctl spark start | stop | status | prepare`: keep a Spark running, or prepare for faster
+starts.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ from replctl.psql.variables import Variables
 
 _NOT_RUNNING = 3  # the exit code of `pg_ctl status`
 
-#: What commands, copies and syncs do, in small: their code is compiled when a user comes.
+#: Small versions of commands, copies and syncs, so that their code is compiled before a user needs
+#: it.
 _WARM_UP = r"""
 SET client_min_messages = warning;
 CREATE DATABASE pub;
@@ -54,14 +57,14 @@ UPDATE t SET v = 'w' WHERE id = 7;
 
 
 def run_spark(argv: Sequence[str], messages: Messages) -> int:
-    """Do what the arguments of `replctl spark` say; the exit code."""
-    app = command_group("A Spark server that the commands of a cluster find warm.")
+    """Run `replctl spark` with some arguments, and return the exit code."""
+    app = command_group("Manage the cluster's Spark server.")
     app.command("start", help="Start the cluster's Spark server, unless it runs.")(_start)
-    app.command("stop", help="Stop it.")(_stop)
-    app.command("status", help="Tell whether it runs; exit code 3 if not.")(_status)
+    app.command("stop", help="Stop the server.")(_stop)
+    app.command("status", help="Show whether the server runs; exit code 3 if not.")(_status)
     app.command(
         "prepare",
-        help="Once on a machine: bring what Spark needs, and archive its classes for a fast start.",
+        help="Prepare a machine: download what Spark needs, and archive its classes.",
     )(_prepare)
     return run_command_group(app, "spark", argv, messages)
 
@@ -72,11 +75,11 @@ def _start(
     conf: Conf = None,
     idle_timeout: Annotated[
         float,
-        typer.Option(min=0.0, help="Seconds after its last user that it ends; 0: never."),
+        typer.Option(min=0.0, help="Seconds without users after which it ends; 0: never."),
     ] = 3600.0,
     warm_up: Annotated[
         bool,
-        typer.Option("--warm-up/--no-warm-up", help="Run a small replication in it at once."),
+        typer.Option("--warm-up/--no-warm-up", help="Run a small replication on it first."),
     ] = True,
 ) -> None:
     from replctl.psql.progress import starting_spark
@@ -114,7 +117,7 @@ def _stop(home: Home = None) -> None:
 
 def _status(
     home: Home = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     from replctl.spark import find_server
 
@@ -157,7 +160,7 @@ def _prepare(
     if not archive:
         print(f"jars: {jars}")
         return
-    # On a machine that is read-only, files can perhaps be made next to the jars alone
+    # On a read-only machine, only the directory of the jars may be writable
     if not os.access(jars.parent, os.W_OK):
         raise FileAccessDenied(
             f'could not write the archive of classes: "{jars.parent}" cannot be written',
@@ -170,7 +173,9 @@ def _prepare(
 
 
 def _warm_up_in_background(remote: str) -> None:
-    """The address goes by the environment, since others can see arguments."""
+    """Start the warm-up.  The address is passed in the environment, because other users can see
+    arguments.
+    """
     from replctl.spark import detach
 
     process = subprocess.Popen(
@@ -185,7 +190,7 @@ def _warm_up_in_background(remote: str) -> None:
 
 
 def warm_up() -> None:
-    """Run a small replication on the server of SPARK_REMOTE, in a cluster that is then gone."""
+    """Run a small replication on the server of SPARK_REMOTE, in a temporary cluster."""
     with tempfile.TemporaryDirectory() as home:
         _run_warm_up(home)
 

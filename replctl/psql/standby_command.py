@@ -1,4 +1,4 @@
-"""`replctl standby create | sync | promote`: a cluster that follows another and takes its place."""
+"""`replctl standby create | sync | promote`: a cluster that follows another and can replace it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _Home = Annotated[Path | None, typer.Option(help="The standby's directory.")]
 
 
 def run_standby(argv: Sequence[str], messages: Messages) -> int:
-    """Do what the arguments of `replctl standby` say; the exit code."""
+    """Run `replctl standby` with some arguments, and return the exit code."""
     app = command_group(
         "A standby follows another cluster's catalog, shares its tables, and can take its place."
     )
-    app.command("create", help="Make a standby in a new directory.")(_create)
-    app.command("sync", help="Take over what is new in the primary's catalog.")(_sync)
+    app.command("create", help="Create a standby in a new directory.")(_create)
+    app.command("sync", help="Copy new entries from the primary's catalog.")(_sync)
     app.command("promote", help="Make the standby the primary.")(_promote)
     return run_command_group(app, "standby", argv, messages)
 
@@ -42,7 +42,7 @@ def _create(
     primary: Annotated[Path, typer.Option(help="The primary's directory.")],
     home: _Home = None,
     slot: Annotated[
-        str, typer.Option(help="The physical replication slot to follow by; made if need be.")
+        str, typer.Option(help="The physical replication slot to use; created if missing.")
     ] = "standby",
 ) -> None:
     from replctl.catalog.standby import create_standby
@@ -52,7 +52,7 @@ def _create(
 
 def _sync(
     home: _Home = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Run until interrupted.")] = False,
     interval: Annotated[
         float, typer.Option(min=0.0, help="Seconds between two rounds of --watch.")
     ] = 1.0,
@@ -68,10 +68,10 @@ def _sync(
 
 
 def _watch(standby: Cluster, interval: float) -> NoReturn:
-    """Stay attached to the primary, and come back when it does; what goes wrong is said once.
+    """Follow the primary, and reconnect when it returns.  Each problem is reported once.
 
     Raises:
-        CannotConnectNow, ObjectNotInPrerequisiteState: there is nothing to follow any more.
+        CannotConnectNow, ObjectNotInPrerequisiteState: the primary is gone.
     """
     from replctl.catalog.standby import attached
 
@@ -88,7 +88,7 @@ def _watch(standby: Cluster, interval: float) -> NoReturn:
 
 
 def _say(problems: Sequence[PostgresError], said: Sequence[str]) -> list[str]:
-    """Report problems that the round before did not have; their messages."""
+    """Report problems that are new since the last round, and return their messages."""
     messages = Messages(Variables())
     for problem in problems:
         if problem.message not in said:
@@ -105,14 +105,14 @@ def _promote(
         bool,
         typer.Option(
             "--without-primary",
-            help="The primary's directory is lost: look up in the tables what it has committed.",
+            help="Recover the commits of a lost primary from the tables.",
         ),
     ] = False,
     without_tables: Annotated[
         bool,
         typer.Option(
             "--without-tables",
-            help="With --without-primary: promote although tables cannot be found.",
+            help="With --without-primary: promote even if tables are missing.",
         ),
     ] = False,
 ) -> None:

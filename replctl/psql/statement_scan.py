@@ -1,13 +1,12 @@
-"""Where a statement ends, and where a backslash command begins.
+"""Find the end of statements, and the beginning of backslash commands.
 
 `SELECT :x; SELECT 2 \\gset a` with x = `'1'`  becomes  Statement("SELECT '1';"), then SlashScanner
 with command `gset` and argument `a`, while "SELECT 2 " waits in the query buffer.
 
-Text is taken line by line, as psql takes it from a file or a terminal, and statements are what
-psql 17 would send: with the semicolon, with the comments inside them, without white space and `--`
-comments before them.  A position in such a text is therefore one that `LINE n` can be counted from.
-The tokens are those of psqlscan.l; only what can hide a semicolon, a backslash or a colon is told
-apart.
+Text is read line by line.  Statements have the form in which psql 17 sends them: with the semicolon
+and inner comments, without white space and `--` comments before them.  Therefore positions in the
+text give the right `LINE n`.  The tokens are those of psqlscan.l; only tokens that can hide a
+semicolon, a backslash or a colon are distinguished.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from replctl.record import dataclass
 
 
 class Prompt(Enum):
-    """The construct that the next line continues; the value is what `%R` shows in a prompt."""
+    """The construct that the next line continues; the value is the text of `%R` in a prompt."""
 
     READY = "="
     CONTINUE = "-"
@@ -37,13 +36,13 @@ class Prompt(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A complete statement, as it is to be executed; several of them where `\\;` joined them."""
+    """A complete statement to execute; several if they were joined by `\\;`."""
 
     text: str
 
 
 class SavedBuffer(NamedTuple):
-    """How much of the query buffer stood before an `\\if`; see `StatementScanner.restore`."""
+    """The length of the query buffer before an `\\if`; see `StatementScanner.restore`."""
 
     length: int
     paren_depth: int
@@ -53,7 +52,7 @@ class _State(Enum):
     SQL = auto()
     QUOTE = auto()
     ESCAPE_QUOTE = auto()
-    AFTER_ESCAPE_QUOTE = auto()  # E'..' goes on where white space with a newline precedes a quote
+    AFTER_ESCAPE_QUOTE = auto()  # E'..' continues if white space with a newline precedes a quote
     DOUBLE_QUOTE = auto()
     DOLLAR_QUOTE = auto()
     COMMENT = auto()
@@ -73,7 +72,7 @@ _PROMPTS = {
     _State.COMMENT: Prompt.COMMENT,
 }
 
-#: What a statement begins with whose body may be BEGIN ATOMIC ... END.
+#: Beginnings of statements whose body may be BEGIN ATOMIC ... END.
 _ROUTINES = (
     ["create", "function"],
     ["create", "procedure"],
@@ -114,15 +113,14 @@ _COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
 class StatementScanner:
-    """Collects lines into a query buffer, and says when a statement in it is complete.
+    """Collects lines in a query buffer, and detects complete statements.
 
-    A byte order mark at the start of a file, and its newlines, are the reader's affair; a carriage
-    return is not removed.
+    The reader removes a byte order mark and newlines; a carriage return is kept.
 
     Args:
-        variables: what `:name` stands for; SINGLELINE is looked up there as well.
-        complain: is called with "error" or "warning" and a message, where psql reports something
-            and goes on.
+        variables: the values of `:name`, and SINGLELINE.
+        complain: called with "error" or "warning" and a message if psql reports a problem and
+            continues.
     """
 
     def __init__(self, variables: Variables, complain: Callable[[str, str], None]) -> None:
@@ -154,12 +152,12 @@ class StatementScanner:
 
     @property
     def buffer(self) -> str:
-        """The query buffer: what has been read of the statement that is not complete yet."""
+        """The query buffer: the text of the incomplete statement."""
         return "".join(self._buffer)
 
     @property
     def prompt(self) -> Prompt:
-        """Return what a next line would continue."""
+        """Return the construct that a next line would continue."""
         if self._state in _PROMPTS:
             return _PROMPTS[self._state]
         if self._paren_depth > 0:
@@ -181,17 +179,17 @@ class StatementScanner:
         return SavedBuffer(len(self.buffer), self._paren_depth)
 
     def restore(self, saved: SavedBuffer) -> None:
-        """Forget what a branch of `\\if` that was not taken has added to the query buffer."""
+        """Remove the text that an untaken branch of `\\if` added to the query buffer."""
         text = self.buffer[: saved.length]
         self._buffer = [text] if text else []
         self._paren_depth = saved.paren_depth
 
     def scan(self, line: str) -> Iterator[Statement | SlashScanner]:
-        """Read a line (without its newline) and yield what it completes, in order.
+        """Read a line (without its newline), and yield completed statements and commands in order.
 
-        What is yielded must be dealt with before the iteration goes on: a variable that it sets is
-        seen by the rest of the line, and the arguments of a backslash command are read from it,
-        up to its `finish` or `abandon`; from there on the line is SQL again.
+        The caller must process each item before it continues.  The rest of the line sees variables
+        that it sets.  The arguments of a backslash command are read from the item until its
+        `finish` or `abandon`; the rest of the line is SQL again.
         """
         if not line and self._state not in _PROMPTS:
             return
@@ -204,7 +202,7 @@ class StatementScanner:
                 self._opening.clear()
                 yield self._statement()
             else:
-                # A line with nothing but a backslash command leaves the buffer as it is.
+                # A line with only a backslash command does not change the buffer.
                 if self._buffer and len(self._buffer) == pieces_with_newline:
                     self._buffer.pop()
                 yield SlashScanner(self._input, self._interpolation)
@@ -236,8 +234,9 @@ class StatementScanner:
             self._buffer.append(text)
 
     def _end_of_literal(self, text: str, pos: int) -> int:
-        """Return where the part of `text` ends that belongs to the quote or comment, with its end
-        mark."""
+        """Return the end of the part of `text` that belongs to the quote or comment, including its
+        end mark.
+        """
         match self._state:
             case _State.ESCAPE_QUOTE:
                 escaped = _ESCAPED.match(text, pos)
@@ -258,7 +257,7 @@ class StatementScanner:
                 mark = '"'
             case _:
                 mark = "'"
-        # A doubled quote ends one literal and begins the next, which comes to the same here.
+        # A doubled quote ends one literal and begins the next, which is equivalent here.
         start = text.find(mark, pos)
         if start < 0:
             return len(text)
@@ -300,7 +299,7 @@ class StatementScanner:
         return None
 
     def _note(self, kind: str | None, text: str) -> None:
-        """Note what decides whether a later semicolon ends the statement."""
+        """Record tokens that decide whether a later semicolon ends the statement."""
         match kind:
             case "word":
                 self._count_word(text.lower())
@@ -314,7 +313,8 @@ class StatementScanner:
                 self._comment_depth = 1
 
     def _count_word(self, word: str) -> None:
-        """Count BEGIN ATOMIC ... END: in the body of a routine a semicolon ends nothing."""
+        """Count BEGIN ATOMIC ... END: a semicolon in a routine's body does not end the
+        statement."""
         if len(self._opening) < 4:
             self._opening.append(word)
         if self._paren_depth or not any(self._opening[: len(r)] == r for r in _ROUTINES):
@@ -325,7 +325,8 @@ class StatementScanner:
             self._begin_depth -= 1
 
     def _expand(self, reference: str) -> None:
-        """Read on in the value of a variable, which may hold anything, statements included."""
+        """Continue reading in the value of a variable, which may contain anything, even
+        statements."""
         name = reference[1:]
         value = self._interpolation.lookup(name)
         if value is None:

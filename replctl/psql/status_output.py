@@ -1,5 +1,4 @@
-"""`replctl status`: subscriptions and their tables, as a table or as JSON, and whether they are
-well."""
+"""`replctl status`: print subscriptions and their tables as a table or as JSON, and check them."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ _ALIGNMENTS: tuple[Alignment, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most that a subscription may lag.
+    """The maximum lag of a subscription.
 
     Attributes:
         measure: an attribute of Lag.
@@ -51,8 +50,7 @@ class Limit:
         """`30s`, `5min`, `16MB`, `1000rows`, `10transactions`.
 
         Raises:
-            ValueError: it is none of these.
-        """
+            ValueError: it has no such form."""
         match = _LIMIT.fullmatch(text.strip())
         number, unit = match.groups() if match else ("0", "")
         if unit in _SECONDS:
@@ -65,7 +63,7 @@ class Limit:
         raise ValueError(f'"{text}" is no limit: it needs a number and one of {units}')
 
     def is_exceeded(self, lag: Lag) -> bool:
-        """Return whether that is more; what is not known is not."""
+        """Return whether a lag exceeds the limit; an unknown lag does not."""
         value = getattr(lag, self.measure)
         return value is not None and value > self.most
 
@@ -73,13 +71,13 @@ class Limit:
 def show_status(
     settings: PsqlSettings, names: Sequence[str], limits: Sequence[Limit], *, as_json: bool
 ) -> bool:
-    """Print how subscriptions are.
+    """Print the state of subscriptions.
 
     Returns:
-        Whether all that are enabled keep to the limits, and none is broken.
+        True if no subscription is broken, and all enabled ones are within the limits.
 
     Raises:
-        UndefinedObject: there is no subscription of one of the names.
+        UndefinedObject: one of the subscriptions does not exist.
     """
     from replctl.status import subscription_status
 
@@ -148,7 +146,7 @@ def _lag(lag: Lag) -> list[str | None]:
 
 
 def _fields(status: SubscriptionStatus) -> dict[str, object]:
-    """Return the same, under names for programs."""
+    """Return the status as JSON fields."""
     fields: dict[str, object] = {
         "subscription": status.name,
         "database": status.database,

@@ -1,5 +1,6 @@
-"""Subcommands in addition to the SQL, `replctl sync`, `replctl status`, `replctl verify`, `replctl
-vacuum`, `replctl dump` and `replctl schema`, read by typer."""
+"""The subcommands `replctl sync`, `replctl status`, `replctl verify`, `replctl vacuum`, `replctl
+dump` and `replctl schema`, parsed by typer.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """The action that the command line asks for.
+    """A parsed subcommand.
 
     Attributes:
-        options: where to connect, and which Spark to use.
-        run: does it; whether all is well, or the exit code.
+        options: the connection and the Spark to use.
+        run: runs it; returns whether it succeeded, or the exit code.
     """
 
     options: Options
@@ -42,8 +43,8 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only."
 
 
 def parse_subcommand(name: str, argv: list[str]) -> Subcommand | int:
-    """Read the arguments of a subcommand; an exit code where they were wrong, or asked for
-    help."""
+    """Parse the arguments of a subcommand.  Return an exit code for wrong arguments and for
+    --help."""
     parsed: list[Subcommand] = []
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     _ADD[name](app, parsed)
@@ -64,12 +65,10 @@ def run_subcommand(settings: PsqlSettings, subcommand: Subcommand) -> int:
 
 
 def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
-    @app.command("sync", help="Apply what is committed on the publishers to subscriptions.")
+    @app.command("sync", help="Apply the commits of publishers to subscriptions.")
     def sync(
         subscription: _Names = None,
-        watch: Annotated[
-            bool, typer.Option("--watch", help="Go on until SIGTERM or Ctrl-C.")
-        ] = False,
+        watch: Annotated[bool, typer.Option("--watch", help="Run until interrupted.")] = False,
         interval: Annotated[
             float | None,
             typer.Option(min=0.0, help="Seconds between two rounds of --watch (default: 1)."),
@@ -82,16 +81,14 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
             str, typer.Option(help="Address to listen at for Prometheus.")
         ] = "127.0.0.1",
         explain: Annotated[
-            bool, typer.Option("--explain", help="Say what would be done, and do nothing.")
+            bool, typer.Option("--explain", help="Show the plan without applying it.")
         ] = False,
         as_json: Annotated[
             bool, typer.Option("--json", help="Print JSON; with --watch, a line for each round.")
         ] = False,
         max_batch_changes: Annotated[
             str | None,
-            typer.Option(
-                metavar="N", help="Apply about N changed rows at once; 0: all that there are."
-            ),
+            typer.Option(metavar="N", help="Apply about N changed rows at a time; 0: no limit."),
         ] = None,
         database: _Database = None,
         role: _Role = None,
@@ -103,9 +100,9 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
     ) -> None:
         for option, value in (("--interval", interval), ("--metrics-port", metrics_port)):
             if value is not None and not watch:
-                raise typer.BadParameter("it needs --watch", param_hint=option)
+                raise typer.BadParameter("it requires --watch", param_hint=option)
         if explain and watch:
-            raise typer.BadParameter("it does nothing to watch", param_hint="--explain")
+            raise typer.BadParameter("it cannot be combined with --watch", param_hint="--explain")
         options = _options(database, role, home, is_quiet=quiet)
         options.keeps_running = watch
         _choose_spark(options, remote, master, conf)
@@ -134,10 +131,10 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
 
 
 def _add_status(app: typer.Typer, parsed: list[Subcommand]) -> None:
-    @app.command("status", help="Show how subscriptions are, and how far they lag.")
+    @app.command("status", help="Show the state and lag of subscriptions.")
     def status(
         subscription: _Names = None,
-        as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
         max_lag: Annotated[
             list[str] | None,
             typer.Option(
@@ -165,7 +162,7 @@ def _add_status(app: typer.Typer, parsed: list[Subcommand]) -> None:
 def _add_verify(app: typer.Typer, parsed: list[Subcommand]) -> None:
     @app.command(
         "verify",
-        help="Compare subscriptions' tables with what is published. Exit code 0: equal,"
+        help="Compare subscriptions' tables with the published rows. Exit code 0: equal,"
         " 1: different, 2: something could not be compared.",
     )
     def verify(
@@ -201,17 +198,19 @@ def _add_verify(app: typer.Typer, parsed: list[Subcommand]) -> None:
 
 
 def _add_vacuum(app: typer.Typer, parsed: list[Subcommand]) -> None:
-    @app.command("vacuum", help="Remove what no slot, copy, transaction or recent reader needs.")
+    @app.command(
+        "vacuum", help="Remove versions that no slot, copy, transaction or recent reader needs."
+    )
     def vacuum(
         table: Annotated[
             list[str] | None,
             typer.Argument(metavar="[TABLE]...", help="Names as in SQL; all if none is named."),
         ] = None,
         full: Annotated[
-            bool, typer.Option("--full", "-f", help="Write small files as large ones before.")
+            bool, typer.Option("--full", "-f", help="Combine small files into large ones first.")
         ] = False,
         verbose: Annotated[
-            bool, typer.Option("--verbose", "-v", help="Say what was removed.")
+            bool, typer.Option("--verbose", "-v", help="Print what was removed.")
         ] = False,
         database: _Database = None,
         role: _Role = None,
@@ -239,7 +238,7 @@ def _add_vacuum(app: typer.Typer, parsed: list[Subcommand]) -> None:
 
 
 def _add_dump(app: typer.Typer, parsed: list[Subcommand]) -> None:
-    @app.command("dump", help="Write a database as SQL, from which it can be made again.")
+    @app.command("dump", help="Write a database as SQL that creates it again.")
     def dump(
         publications: Annotated[
             bool, typer.Option("--publications", help="Publications only.")
@@ -252,7 +251,7 @@ def _add_dump(app: typer.Typer, parsed: list[Subcommand]) -> None:
             bool, typer.Option("--schema-only", "-s", help="No rows; Spark is not needed.")
         ] = False,
         file: Annotated[
-            str | None, typer.Option("--file", "-f", help="Where to write, instead of output.")
+            str | None, typer.Option("--file", "-f", help="File to write, instead of stdout.")
         ] = None,
         database: _Database = None,
         role: _Role = None,
@@ -313,7 +312,7 @@ _ADD: dict[str, Callable[[typer.Typer, list[Subcommand]], None]] = {
 }
 
 
-#: Exit codes for wrong arguments, where FAILURE means something else.
+#: Exit codes for wrong arguments of commands in which FAILURE has another meaning.
 _USAGE_FAILURES = {"verify": ExitCode.BAD_CONNECTION}
 
 

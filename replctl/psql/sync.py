@@ -1,4 +1,4 @@
-"""`\\sync`, AUTOSYNC and `replctl sync`: run subscriptions, and say which of them failed."""
+"""`\\sync`, AUTOSYNC and `replctl sync`: run subscriptions, and report failures."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ if TYPE_CHECKING:
     from replctl.session import Session
     from replctl.watch import Watch
 
-#: Seconds: a signal between two rounds is seen after no more than that.
+#: Maximum delay in seconds before a signal between two rounds is noticed.
 _LONGEST_SLEEP = 0.1
 
 
 def sync_subscriptions(
     settings: PsqlSettings, names: Sequence[str], report: SyncReport | None = None
 ) -> bool:
-    """Apply all that is committed on the publishers; whether every subscription got that far.
+    """Apply everything committed on the publishers, and return whether every subscription
+    succeeded.
 
     Args:
         names: subscriptions to run, () for all that are enabled, in all databases of the cluster.
-        report: prints what was done; None: failures alone are printed.
+        report: prints the result; None: only print failures.
     """
     from replctl.launcher import sync
 
@@ -61,14 +62,14 @@ def watch_subscriptions(
     report: SyncReport,
     metrics_at: tuple[str, int] | None = None,
 ) -> bool:
-    """Apply what is committed on the publishers again and again, until SIGTERM or SIGINT; a batch
-    that was begun is finished.
+    """Apply commits of the publishers repeatedly until SIGTERM or SIGINT.  A running batch is
+    finished first.
 
     Args:
         names: as for `sync_subscriptions`.
         interval: seconds between two rounds.
-        report: prints what the rounds have done.
-        metrics_at: address and port at which Prometheus is answered.
+        report: prints the results of rounds.
+        metrics_at: address and port for Prometheus.
 
     Returns:
         True if it started and ran until a signal stopped it; False if, for example, catalog.db was
@@ -129,8 +130,7 @@ def _watch(
 def _metrics(
     session: Session, names: Sequence[str], at: tuple[str, int] | None, stack: ExitStack
 ) -> Metrics | None:
-    """Return what counts for Prometheus, if that is wanted; it is answered until `stack` is
-    closed."""
+    """Return the metrics for Prometheus, if requested, and serve them until `stack` is closed."""
     if at is None:
         return None
     from replctl.psql.metrics import Metrics, serving
@@ -141,7 +141,8 @@ def _metrics(
 
 
 class _StopSignals:
-    """SIGTERM and SIGINT, noted while the context is open: a second one has its usual effect."""
+    """Records SIGTERM and SIGINT while the context is open.  A second signal has its usual
+    effect."""
 
     _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -159,7 +160,7 @@ class _StopSignals:
         self._restore()
 
     def sleep(self, seconds: float) -> None:
-        """Wait, at most until a signal comes."""
+        """Wait, but return early after a signal."""
         end = time.monotonic() + seconds
         while not self.has_come and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, _LONGEST_SLEEP))
@@ -174,13 +175,13 @@ class _StopSignals:
 
 
 def report_failures(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> None:
-    """Print what has stopped subscriptions."""
+    """Print the errors of subscriptions."""
     for failure in failures:
         settings.messages.report(with_subscription(failure.error, failure.subscription))
 
 
 def with_subscription(error: PostgresError, subscription: str) -> PostgresError:
-    """Return the error with a line of context that says whose it is."""
+    """Return the error with a line of context that names the subscription."""
     shown = copy.copy(error)
     line = f'subscription "{subscription}"'
     shown.context = line if error.context is None else f"{error.context}\n{line}"

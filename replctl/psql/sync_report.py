@@ -1,4 +1,4 @@
-"""The report of `replctl sync` on the subscriptions that it has run: a line for each, or JSON."""
+"""The report of `replctl sync` about the subscriptions that it ran: a line for each, or JSON."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class _Outcome:
     """The result for a subscription.
 
     Attributes:
-        lsn: where it is in the publisher's log; None if that is not known.
-        is_something: there was something to do.
+        lsn: its position in the publisher's log; None if unknown.
+        is_something: there was work.
     """
 
     name: str
@@ -51,10 +51,10 @@ class _Outcome:
         return "up to date" if self.is_enabled else "disabled"
 
     def line(self, *, is_qualified: bool) -> str:
-        """Return what is printed.
+        """Return the line to print.
 
         Args:
-            is_qualified: another database has a subscription of that name, too.
+            is_qualified: another database also has a subscription of that name.
         """
         names = (self.database, self.name) if is_qualified else (self.name,)
         shown = ".".join(map(quote_identifier, names))
@@ -72,7 +72,7 @@ class _Outcome:
         return f"{shown}: {failed}{', '.join(parts)}"
 
     def fields(self) -> dict[str, object]:
-        """Return the same, under names for programs."""
+        """Return the result as JSON fields."""
         error = self.error
         return {
             "subscription": self.name,
@@ -88,7 +88,7 @@ class _Outcome:
 
 
 class SyncReport:
-    """Adds up what subscriptions write, and prints it.
+    """Sums up the writes of subscriptions, and prints them.
 
     Args:
         as_json: print one document instead of lines.
@@ -103,15 +103,15 @@ class SyncReport:
         self._adding = Lock()
 
     def applied(self, subscription: Subscription, applied: Applied) -> None:
-        """A run of a subscription has ended (launcher.Launcher)."""
+        """Count a finished run of a subscription (launcher.Launcher)."""
         with self._adding:
             self._runs.setdefault(subscription.oid, []).append(applied)
 
     def show(self, names: Sequence[str], failures: Sequence[SyncFailure]) -> None:
-        """Print what has become of subscriptions: of each that there is.
+        """Print the result of every subscription.
 
         Args:
-            names: subscriptions that were chosen, () for all.
+            names: the chosen subscriptions, () for all.
         """
         if self._settings.is_quiet:
             return
@@ -124,8 +124,9 @@ class SyncReport:
             self._show_lines(found, shown)
 
     def show_round(self, failures: Sequence[SyncFailure]) -> None:
-        """Print what has become of those subscriptions that had something to do since the last
-        time, or have failed; JSON in one line."""
+        """Print the results of subscriptions that had work since the last time, or failed.  JSON is
+        one line.
+        """
         if any(run.is_something for runs in self._runs.values() for run in runs) or failures:
             found = self._outcomes(failures)
             shown = [item for item in found if item.is_something or item.error is not None]
@@ -142,8 +143,9 @@ class SyncReport:
             self._settings.say(outcome.line(is_qualified=count[outcome.name] > 1))
 
     def _outcomes(self, failures: Sequence[SyncFailure]) -> list[_Outcome]:
-        """Return all subscriptions of the cluster, by database and name; none on a standby, where
-        none runs."""
+        """Return all subscriptions of the cluster, by database and name; none on a standby, which
+        does not run any.
+        """
         cluster = self._session.cluster
         if cluster.is_in_recovery:
             return []

@@ -1,18 +1,18 @@
-"""Tell what the terminal understands: escape sequences, colours."""
+"""Find out whether the terminal understands escape sequences and colours."""
 
 from __future__ import annotations
 
 import os
 
-#: What TERM is where a terminal, or a program that acts as one, understands no escape sequences.
+#: The value of TERM for terminals, or programs that act as one, without escape sequences.
 _DUMB = ("dumb", "unknown")
 
 
 def is_dumb() -> bool:
-    """Return whether the terminal only prints what it is sent."""
+    """Return whether the terminal does not understand escape sequences."""
     return os.environ.get("TERM", "").lower() in _DUMB
 
 
 def takes_colors() -> bool:
-    """Return whether the terminal has colours, and its user wants them (no-color.org)."""
+    """Return whether the terminal has colours and the user has not disabled them (no-color.org)."""
     return not (is_dumb() or os.environ.get("NO_COLOR"))

@@ -1,4 +1,4 @@
-"""The history of what was typed, in a file: without passwords, for its owner alone."""
+"""The history of typed lines in a file readable only by its owner, without passwords."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _VARIABLE = re.compile(r":['\"]?(\w+)")
 
 
 class History(FileHistory):
-    """Leaves out what HISTCONTROL says, and statements and commands that may hold a password.
+    """A history that omits lines excluded by HISTCONTROL, and statements and commands that may
+    contain a password.
 
-    Lines wait until their statement is complete: which of them is a password, the others tell.
-    What sets a variable waits until the end, for a password may come from it.
+    Lines are kept until their statement is complete, because only the whole statement shows a
+    password. Lines that set a variable are kept until the end, because a password may use it.
 
     Args:
-        is_amid_statement: whether lines of a statement were given that is not complete.
+        is_amid_statement: lines of an incomplete statement were added.
     """
 
     def __init__(self, settings: PsqlSettings, is_amid_statement: Callable[[], bool]) -> None:
@@ -39,8 +40,7 @@ class History(FileHistory):
         self._secret: set[str] = set()  # variables
 
     def append_string(self, string: str) -> None:
-        """Add a line that was typed; it is written as soon as its statement, or its command, is
-        complete."""
+        """Add a typed line.  It is written when its statement or command is complete."""
         if not self._is_amid_statement():
             self.flush()
         self._statement.append(string)
@@ -57,15 +57,15 @@ class History(FileHistory):
         return control in ("ignoredups", "ignoreboth") and is_repeated
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return the lines that the file has, newest first."""
+        """Return the lines of the file, newest first."""
         return super().load_history_strings() if self._is_kept else []
 
     def store_string(self, string: str) -> None:
-        """Let a line wait for the rest of its statement."""
+        """Keep a line until its statement is complete."""
         self._waiting.append(string)
 
     def flush(self) -> None:
-        """Write the lines that wait for their statement, unless they may hold a password."""
+        """Write the kept lines of a statement, unless they may contain a password."""
         statement, self._statement = "\n".join(self._statement), []
         waiting, self._waiting = self._waiting, []
         if may_hold_password(statement):
@@ -78,11 +78,11 @@ class History(FileHistory):
             self._set += [(found[1], line) for line in waiting]
 
     def close(self) -> None:
-        """Write all lines that wait, as nothing more will be typed."""
+        """Write all kept lines at the end of the input."""
         self.flush()
         lines, self._set = self._set, []
         known = 0
-        while len(self._secret) > known:  # a variable may be set from another one
+        while len(self._secret) > known:  # a variable's value may come from another variable
             known = len(self._secret)
             for name, line in lines:
                 if name in self._secret:
@@ -99,8 +99,9 @@ class History(FileHistory):
 
 
 def _can_be_kept(path: Path) -> bool:
-    """Make the file of the history, unless it is there; return whether it can be used.  A home that
-    is read-only, or not there, keeps nobody from typing."""
+    """Create the history file if it is missing, and return whether it is usable.  A read-only or
+    missing home is not an error.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, "ab").close()
@@ -110,7 +111,7 @@ def _can_be_kept(path: Path) -> bool:
 
 
 def history_path(settings: PsqlSettings) -> Path:
-    """Return where the history is: HISTFILE, $REPLCTL_HISTORY, or a file of the user's."""
+    """Return the path of the history: HISTFILE, $REPLCTL_HISTORY, or a file of the user."""
     named = settings.variables.get("HISTFILE") or os.environ.get("REPLCTL_HISTORY")
     return Path(os.path.expanduser(named or "~/.replctl_history"))
 

@@ -1,4 +1,4 @@
-"""psql's variables: `\\set`, `\\unset`, what the special ones accept, and what `\\set` alone lists.
+"""psql's variables: `\\set`, `\\unset`, the values of special variables, and the list of `\\set`.
 
 A special variable always holds a valid value.  Its users read the typed value when they need it
 (`is_on("ON_ERROR_STOP")`, `choice("ECHO")`); it is not copied elsewhere. Documentation: psql,
@@ -14,7 +14,7 @@ from replctl.errors import PostgresError
 
 
 class PsqlError(Exception):
-    """A complaint of psql's own, about its variables or commands: it has no SQLSTATE.
+    """Raised for errors in psql's own variables or commands, without a SQLSTATE.
 
     The text is what follows `psql: error: `.
     """
@@ -24,10 +24,10 @@ _Kind: TypeAlias = Literal["text", "boolean", "integer", "choice", "ignoreeof"]
 
 
 class _Special(NamedTuple):
-    """A variable with a meaning: its value at the start, and which values it takes.
+    """A special variable: its initial value, and its allowed values.
 
-    A boolean (and a choice that has `on` among its values) is `on` when set to nothing.  Text can
-    be deleted; deleting a boolean turns it off, deleting another gives it its first value again.
+    A boolean, or a choice with the value `on`, becomes `on` when set without a value.  Text can be
+    deleted; deleting a boolean turns it off, deleting another variable restores its initial value.
     """
 
     kind: _Kind
@@ -68,7 +68,7 @@ _SPECIAL = {
     "VERBOSITY": _Special("choice", "default", ("default", "verbose", "terse", "sqlstate")),
 }
 
-_NAME = re.compile(r"[^\x00-/:-@\[-^`{-\x7f]+")  # letters, digits, _; all that is no ASCII
+_NAME = re.compile(r"[^\x00-/:-@\[-^`{-\x7f]+")  # letters, digits, _; everything beyond ASCII
 _C_INTEGER = re.compile(r"\s*([-+]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
 _INT_MAX = 2**31 - 1
 
@@ -80,15 +80,15 @@ class Variables:
         self._values = {name: special.initial for name, special in _SPECIAL.items()}
 
     def get(self, name: str) -> str | None:
-        """Return the value of `name`, None where it is not set."""
+        """Return the value of `name`, None if it is not set."""
         return self._values.get(name)
 
     def set(self, name: str, value: str) -> None:
         """Give `name` a value: `\\set NAME VALUE`, `-v NAME=VALUE`.
 
         Raises:
-            PsqlError: no such name is possible, or this special variable refuses the value; it
-                then keeps the one it has.
+            PsqlError: the name is invalid, or this special variable refuses the value and keeps its
+                current one.
         """
         if not _NAME.fullmatch(name):
             raise PsqlError(f'invalid variable name: "{name}"')
@@ -96,7 +96,7 @@ class Variables:
         self._values[name] = value if special is None else _checked(name, special, value)
 
     def unset(self, name: str) -> None:
-        """Delete `name`, or what stands for that with a special one: `\\unset NAME`, `-v NAME`."""
+        """Delete `name`; a special variable gets a default instead: `\\unset NAME`, `-v NAME`."""
         special = _SPECIAL.get(name)
         if special is None or special.kind == "text":
             self._values.pop(name, None)
@@ -104,7 +104,7 @@ class Variables:
             self._values[name] = "off" if special.kind == "boolean" else special.initial
 
     def listing(self) -> str:
-        """Return what `\\set` prints: a line `NAME = 'value'` for each variable, in C order."""
+        """Return the output of `\\set`: a line `NAME = 'value'` for each variable, in C order."""
         return "".join(f"{name} = '{value}'\n" for name, value in sorted(self._values.items()))
 
     def is_special(self, name: str) -> bool:
@@ -112,18 +112,17 @@ class Variables:
         return name in _SPECIAL
 
     def is_on(self, name: str) -> bool:
-        """Return the value of a special variable that is a boolean."""
+        """Return the value of a boolean special variable."""
         return parse_bool(self._values[name], name)
 
     def integer(self, name: str) -> int:
-        """Return the value of a special variable that is a number."""
+        """Return the value of a numeric special variable."""
         number = _parse_integer(self._values[name])
         assert number is not None, name
         return number
 
     def choice(self, name: str) -> str:
-        """Return the value of a special variable that has a list of them, spelled as in that
-        list."""
+        """Return the value of a special variable with a list of values, spelled as in the list."""
         word = _chosen(self._values[name], _SPECIAL[name].choices)
         assert word is not None, name
         return word
@@ -153,7 +152,7 @@ def parse_bool(value: str, name: str) -> bool:
     case.
 
     Args:
-        name: whose value it is, for the message: a variable, `\\if expression`, ...
+        name: the source of the value, for the message: a variable, `\\if expression`, ...
 
     Raises:
         PsqlError: `value` is none of these.
@@ -197,7 +196,7 @@ def _chosen(value: str, choices: tuple[str, ...]) -> str | None:
 
 
 def _checked(name: str, special: _Special, value: str) -> str:
-    """Return the value that the special variable `name` gets when a user sets it to `value`."""
+    """Return the value of the special variable `name` after a user sets it to `value`."""
     match special.kind:
         case "boolean":
             value = value or "on"

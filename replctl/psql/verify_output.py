@@ -1,5 +1,6 @@
-"""`replctl verify`: whether the tables of subscriptions equal what is published, as tables or as
-JSON."""
+"""`replctl verify`: print whether the tables of subscriptions equal the published rows, as tables
+or as JSON.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +41,12 @@ class Verdict(IntEnum):
 def show_verification(
     settings: PsqlSettings, name: str | None, table: str | None, limit: int, *, as_json: bool
 ) -> Verdict:
-    """Compare tables, and print what differs.
+    """Compare tables, and print the differences.
 
     Args:
         name: a subscription; None: all.
         table: the name of one of its tables, as in SQL; None: all.
-        limit: how many rows of each kind are printed of a table.
+        limit: maximum number of rows of each kind to print per table.
     """
     from replctl.types.quote import split_qualified_name
     from replctl.verify import verify
@@ -72,7 +73,7 @@ def show_verification(
 
 
 def verdict(found: Sequence[VerifiedSubscription]) -> Verdict:
-    """Return the exit code: a difference that was found is one, whatever else is unknown."""
+    """Return the exit code.  A found difference decides, even if other results are unknown."""
     if any(table.result == "different" for item in found for table in item.tables):
         return Verdict.DIFFERENT
     return Verdict.UNKNOWN if any(item.errors for item in found) else Verdict.EQUAL
@@ -94,7 +95,7 @@ def _rows(found: VerifiedSubscription) -> Iterator[list[str | None]]:
 
 
 def _print_differences(settings: PsqlSettings, found: VerifiedSubscription) -> None:
-    """The first rows of each table that differs."""
+    """Print the first differing rows of each table."""
     for table in found.tables:
         comparison = table.comparison
         if comparison is None or not comparison.first:
@@ -119,7 +120,7 @@ def _lsn(table: VerifiedTable) -> str | None:
 
 
 def _fields(found: VerifiedSubscription) -> dict[str, object]:
-    """Return the same, under names for programs."""
+    """Return the comparison as JSON fields."""
     return {
         "subscription": found.name,
         "database": found.database,

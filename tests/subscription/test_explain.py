@@ -127,7 +127,7 @@ def test_the_command_says_what_it_finds(psql: Psql) -> None:
     broken = psql("sync", "--explain")
     assert broken.exit_code == 1
     assert 'database "nowhere" does not exist' in broken.stderr
-    assert "it does nothing to watch" in psql("sync", "--explain", "--watch").stderr
+    assert "it cannot be combined with --watch" in psql("sync", "--explain", "--watch").stderr
 
 
 @pytest.mark.spark
