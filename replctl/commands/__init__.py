@@ -1,2 +1,3 @@
-"""DDL and settings: a function for each statement, which changes the catalog and answers with the
-tag."""
+"""DDL and settings: one function per statement, which changes the catalog and returns the command
+tag.
+"""

@@ -44,8 +44,8 @@ def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
 
     Raises:
         DuplicateColumn: it is there already.
-        WrongObjectType, InvalidTableDefinition: the table's column are another's matter.
-        FeatureNotSupported: the rows that are there cannot compute their values.
+        WrongObjectType, InvalidTableDefinition: the table's columns are defined elsewhere.
+        FeatureNotSupported: the values of existing rows cannot be computed.
     """
     definition = command.column
     assert definition is not None

@@ -53,7 +53,7 @@ def add_constraint(ddl: Ddl, relation: Relation, raw: ast.Constraint, *, recurse
 
 
 def add_check_below(ddl: Ddl, relation: Relation, check: Constraint) -> None:
-    """Give the tables below a CHECK that a table has got, or merge it with theirs."""
+    """Add a new CHECK of a table to its children, or merge it with theirs."""
     if check.no_inherit:
         return
     for oid in children_of(ddl.catalog, relation.oid):
@@ -104,11 +104,11 @@ def _add_using_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
 
 
 def _usable_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> Index:
-    """Return the index that is to become a constraint's.
+    """Return the index that will become that of a constraint.
 
     Raises:
         UndefinedObject: there is none of that name.
-        WrongObjectType, ObjectNotInPrerequisiteState: it is not fit for that.
+        WrongObjectType, ObjectNotInPrerequisiteState: it does not fit.
     """
     name, pos = raw.index_name or "", raw.pos
     if relation.is_partitioned:

@@ -1,6 +1,7 @@
 """ALTER ... RENAME TO, OWNER TO, SET SCHEMA (alter.c, tablecmds.c).
 
-Names are the catalog's alone: storage keeps the first name of a column, and the place of a table.
+Names only exist in the catalog: storage keeps the first name of a column, and the location of a
+table.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
 
 
 def rename_relation(ddl: Ddl, relation: Relation, new: str) -> None:
-    """Give a table or an index another name, and with it its row type or constraint.
+    """Rename a table or an index, together with its row type or constraint.
 
     Raises:
         DuplicateTable: it is taken.
@@ -184,7 +185,7 @@ def _rename_column(ddl: Ddl, relation: Relation, old: str, new: str, *, parents:
     """Rename a column of a relation and its descendants.
 
     Args:
-        parents: how many of the tables above rename theirs, too.
+        parents: how many of its parents rename their column, too.
     """
     column = relation.column(old)
     if column is None:
@@ -259,7 +260,7 @@ def _rename_type(ddl: Ddl, type_: Type, new: str) -> None:
 
 
 def _set_type_name(ddl: Ddl, type_: Type, new: str) -> None:
-    """Give a type another name; the type of its arrays follows (RenameTypeInternal)."""
+    """Rename a type and its array type (RenameTypeInternal)."""
     pg_type = schema.pg_type
     place = type_schema_oid(ddl.catalog, type_.name)
     ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(type_.name), typname=new)
@@ -338,7 +339,7 @@ def _check_given(ddl: Ddl, class_name: str, oid: int, word: str, name: str, owne
     check_new_owner(ddl, owner)
 
 
-#: Where objects with access lists have owner and list.
+#: The columns of owner and access list of each catalog.
 _OWNED = {
     "pg_namespace": ("nspowner", "nspacl"),
     "pg_database": ("datdba", "datacl"),
@@ -348,7 +349,7 @@ _OWNED = {
 
 
 def _give(ddl: Ddl, class_name: str, oid: int, owner: int) -> None:
-    """Give an object, with what its owner has and has granted, to another role."""
+    """Change the owner of an object, together with the owner's privileges and grants."""
     table = schema_table.metadata.tables[class_name]
     owner_column, acl_column = _OWNED[class_name]
     row = ddl.catalog.first(table, table.c.oid == oid)
@@ -362,7 +363,7 @@ def _give(ddl: Ddl, class_name: str, oid: int, owner: int) -> None:
 
 
 def _give_publication(ddl: Ddl, publication: Publication, owner: int) -> None:
-    """AlterPublicationOwner_internal."""
+    """Change the owner of a publication (AlterPublicationOwner_internal)."""
     if owner == publication.owner:
         return
     if not ddl.privileges.is_superuser:
@@ -385,7 +386,8 @@ def _check_renamed(ddl: Ddl, relation: Relation) -> None:
     """Check that the current role may rename a relation.
 
     Raises:
-        InsufficientPrivilege: the relation is another's, or nothing may be made in its schema.
+        InsufficientPrivilege: another role owns the relation, or the role may not create objects in
+            its schema.
     """
     ddl.privileges.check_relation_owner(relation)
     ddl.privileges.check_schema(relation.schema_oid, relation.schema, "C")
@@ -473,7 +475,7 @@ def _check_moved(ddl: Ddl, relation: Relation) -> None:
     """Check that a relation may be moved to another schema.
 
     Raises:
-        FeatureNotSupported: it is a sequence that goes with a table's column.
+        FeatureNotSupported: it is a sequence that belongs to a table's column.
         WrongObjectType: it is an index.
     """
     sequence = get_sequence(ddl.catalog, relation.oid)
@@ -491,7 +493,8 @@ def _check_moved(ddl: Ddl, relation: Relation) -> None:
 
 
 def _check_kind(relation: Relation, kind: str) -> None:
-    """ALTER TABLE takes every kind of relation; the others take their own kind only."""
+    """Check the kind of relation: ALTER TABLE accepts every kind, other statements only their
+    own."""
     if kind != "table" and relation.kind not in _RELKINDS[kind]:
         article = "an" if kind[0] in "aeiou" else "a"
         raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')

@@ -1,5 +1,5 @@
-"""ALTER TABLE (tablecmds.c): which table, in what order, and the actions that are no column's or
-constraint's.
+"""ALTER TABLE (tablecmds.c): find the table, order the actions, and run those not about columns or
+constraints.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from replctl.types.builtin import FIRST_USER_OID
 
 _TAG = "ALTER TABLE"
 
-#: Actions in the order in which they are carried out (AlterTablePass), each with how it is called.
+#: Actions in the order of execution (AlterTablePass), each with its function.
 _PASSES = (
     ("drop_column", "drop_constraint", "drop_default", "drop_not_null", "drop_identity"),
     ("alter_type",),
@@ -54,7 +54,7 @@ _PASSES = (
     ("set_default", "add_constraint foreign", "add_identity"),
 )
 
-#: What ALTER TABLE does not do yet, by the words for it.
+#: Unsupported actions of ALTER TABLE, by their words.
 _REFUSED = {"validate_constraint": "VALIDATE CONSTRAINT"}
 
 
@@ -62,8 +62,8 @@ def alter_table(session: Session, statement: ast.AlterTable) -> str:
     """Change a table's definition.
 
     Raises:
-        PostgresError: what PostgreSQL finds wrong, or the first row that does not fit.
-        FeatureNotSupported: what is not there yet.
+        PostgresError: the statement is wrong, or a row does not fit.
+        FeatureNotSupported: an action is not supported.
     """
     for command in statement.commands:
         if command.kind in _REFUSED or command.kind == "other":
@@ -97,14 +97,14 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
 def find_table(
     ddl: Ddl, name: ast.RangeVar, action: str, *, missing_ok: bool = False
 ) -> Relation | None:
-    """Return the table that a statement alters; None if there is none, and that is no error.
+    """Return the table that a statement alters; None if it is missing and IF EXISTS was given.
 
     Args:
-        action: what is to be done with it, for the error.
+        action: the action, for the error.
 
     Raises:
         UndefinedTable: there is none.
-        WrongObjectType, InsufficientPrivilege: it is no table of a user.
+        WrongObjectType, InsufficientPrivilege: it is not a user's table.
     """
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
     schema_name = schema_of_relation(ddl.environment, name)
@@ -221,7 +221,7 @@ def _set_attribute(
 
 
 def _set_clustered(ddl: Ddl, relation: Relation, name: str | None) -> None:
-    """Note the index that CLUSTER would sort by, or none (ATExecClusterOn, ATExecDropCluster).
+    """Record the index for CLUSTER, or none (ATExecClusterOn, ATExecDropCluster).
 
     Raises:
         UndefinedObject, WrongObjectType: there is no such index of the table.
@@ -274,10 +274,11 @@ def _change_options(
 
 
 def change_owner(ddl: Ddl, relation: Relation, owner: int) -> None:
-    """Give a relation to a role, with its row type, its indexes and the sequences that it owns.
+    """Change the owner of a relation, its row type, its indexes and the sequences that it owns.
 
     Raises:
-        InsufficientPrivilege: the current role may not, or the new owner may not have it there.
+        InsufficientPrivilege: the current role may not, or the new owner may not own objects in the
+            schema.
         FeatureNotSupported: it is a sequence that goes with a table.
     """
     if relation.owner == owner:
@@ -309,7 +310,7 @@ def give_relation(ddl: Ddl, relation: Relation, owner: int) -> None:
 
 
 def check_new_owner(ddl: Ddl, owner: int, schema_oid: int | None = None) -> None:
-    """Check whether the current role may give something to another, which may have it in its
+    """Check that the current role may give an object to another role, which may own objects in its
     schema.
 
     Raises:
@@ -340,7 +341,7 @@ def _set_replica_identity(ddl: Ddl, relation: Relation, command: ast.AlterTableC
 
 
 def _identity_index(ddl: Ddl, relation: Relation, name: str) -> int:
-    """Return the index that is to identify rows.
+    """Return the index that will identify rows.
 
     Raises:
         UndefinedObject: there is no such index.

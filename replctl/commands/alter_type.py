@@ -1,7 +1,7 @@
 """ALTER TABLE ... ALTER COLUMN ... TYPE (ATPrepAlterColumnType and ATExecAlterColumnType).
 
-What is wrong with the new types is found before anything changes.  Rows are written again only
-where the values are stored otherwise (ATColumnChangeRequiresRewrite).
+Errors of the new types are found before anything changes.  Rows are only rewritten if the storage
+of the values changes (ATColumnChangeRequiresRewrite).
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from replctl.types.type_modifier import is_wider
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """A column of one table that is to have another type.
+    """A column of one table that gets another type.
 
     Attributes:
-        column: as it is going to be, except for its default.
-        value: the new value, over the columns before.
+        column: the new definition, except for its default.
+        value: the new value, over the old columns.
     """
 
     relid: int
@@ -71,7 +71,7 @@ class TypeChange:
 def prepare_type(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> list[TypeChange]:
-    """Return what an action does to a table and those below it.
+    """Return the changes of an action to a table and its children.
 
     Raises:
         UndefinedColumn: there is no such column.
@@ -118,7 +118,7 @@ def _analyzer(ddl: Ddl, relation: Relation) -> Analyzer:
 
 
 def _value_of_child(value: nodes.Expr, relation: Relation, child: Relation) -> nodes.Expr:
-    """Return the expression of USING over the columns of a table below, which are found by name."""
+    """Return the expression of USING over the columns of a child, found by name."""
     used = columns_used(value)
     if 0 in used:
         raise FeatureNotSupported(
@@ -173,10 +173,10 @@ def _change(
 
 
 def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
-    """Carry out all changes of types of a statement, and make again what depends on them.
+    """Perform all type changes of a statement, and create dependent objects again.
 
     Raises:
-        FeatureNotSupported: a column is used where its type must not change, or changed twice.
+        FeatureNotSupported: a dependent object forbids the change, or a column is changed twice.
         PostgresError: a constraint, an index or a row does not fit.
     """
     by_table: dict[int, list[TypeChange]] = defaultdict(list)
@@ -235,8 +235,9 @@ def _default(ddl: Ddl, column: Column, changed: Column) -> nodes.Expr | None:
 
 
 def _check_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
-    """Check whether nothing depends on a column's type that cannot follow it
-    (RememberAllDependentForRebuilding)."""
+    """Check that no object depends on a column's type that cannot be rebuilt
+    (RememberAllDependentForRebuilding).
+    """
     name, attnum = column.name, column.attnum
     for view in views_of_column(ddl.catalog, relation.oid, attnum):
         shown = describe(ddl, relation_object(ddl.relation(view)))
@@ -271,8 +272,9 @@ def _check_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
 
 
 def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
-    """Give columns whose values are stored otherwise another place in storage; whether there are
-    rows whose values change."""
+    """Assign new storage to columns whose values are stored differently.  Return whether there are
+    rows whose values change.
+    """
     plain = partial(without_user_types, ddl.environment)
     changes = [replace(change, value=plain(change.value)) for change in changes]
     moved = [c for c in changes if not _is_stored_alike(before, c)]
@@ -280,7 +282,7 @@ def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -
         return False
     if before.storage.is_adopted:
         moved = [change for change in moved if not has_type(before, change.column)]
-        if not moved:  # the owner has changed the type, and the values
+        if not moved:  # the owner has changed the type and the values
             return False
         raise FeatureNotSupported(
             f'changing the type of column "{moved[0].column.name}" is not supported: its values are'
@@ -317,12 +319,12 @@ def _new_values(before: Relation, changes: Sequence[TypeChange]) -> list[ColumnR
     return result
 
 
-#: Types whose values are stored as their own text, which is the same in each of them.
+#: Types that store the same text for the same value.
 _TEXTS = frozenset(("text", "varchar"))
 
 
 def _is_stored_alike(before: Relation, change: TypeChange) -> bool:
-    """Return whether a value stays what it is in storage.
+    """Return whether the stored form of values does not change.
 
     varchar(5) to text, numeric(40,1) to numeric(50,1), timestamp(3) to timestamp
     """

@@ -77,10 +77,10 @@ def attach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
 
 
 def detach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> None:
-    """Make a partition a table of its own (ATExecDetachPartition).
+    """Make a partition an independent table (ATExecDetachPartition).
 
     Raises:
-        UndefinedTable: it is no partition of that table.
+        UndefinedTable: it is not a partition of that table.
         FeatureNotSupported: CONCURRENTLY; or foreign keys refer to the partitioned table.
     """
     if command.value is not None:
@@ -106,10 +106,10 @@ def detach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
 
 
 def add_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None:
-    """Let a table inherit from another (ATExecAddInherit).
+    """Make a table inherit from another one (ATExecAddInherit).
 
     Raises:
-        WrongObjectType, DuplicateTable: it cannot, or does so already.
+        WrongObjectType, DuplicateTable: it cannot inherit, or already does.
         DatatypeMismatch: it lacks a column or a constraint of the parent.
     """
     _check_own_inheritance(relation)
@@ -127,11 +127,11 @@ def add_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None
 
 
 def remove_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None:
-    """Let a table inherit no longer from another (ATExecDropInherit).
+    """End the inheritance of a table from another one (ATExecDropInherit).
 
     Raises:
         WrongObjectType: it is a partition.
-        UndefinedTable: that one is no parent of it.
+        UndefinedTable: the other table is not its parent.
     """
     if relation.is_partition:
         raise WrongObjectType("cannot change inheritance of a partition")
@@ -172,8 +172,9 @@ def _check_circle(ddl: Ddl, child: Relation, parent: Relation) -> None:
 
 
 def _merge_into(ddl: Ddl, child: Relation, parent: Relation) -> None:
-    """Note what a table has from its new parent (MergeAttributesIntoExisting and similar functions
-    for checks)."""
+    """Record the columns and checks that a table has from its new parent
+    (MergeAttributesIntoExisting and similar functions).
+    """
     for column in parent.columns:
         own = child.column(column.name)
         if own is None:
@@ -229,7 +230,7 @@ def _merge_check(ddl: Ddl, child: Relation, parent: Relation, check: Constraint)
 
 
 def _release(ddl: Ddl, child: Relation, parent: Relation) -> None:
-    """Let a table own what it had from a parent (RemoveInheritance)."""
+    """Make inherited columns and constraints a table's own (RemoveInheritance)."""
     for column in child.columns:
         if parent.column(column.name) is not None and column.inherited_count:
             left = column.inherited_count - 1

@@ -12,10 +12,10 @@ from replctl.session import Session
 
 
 def attach_index(session: Session, statement: ast.AttachIndex) -> str:
-    """Let an index of a partition belong to that of the partitioned table.
+    """Attach an index of a partition to that of the partitioned table.
 
     Raises:
-        WrongObjectType: one of them is no such index.
+        WrongObjectType: one of them is not such an index.
         InvalidObjectDefinition, ObjectNotInPrerequisiteState: they do not fit together.
     """
     return carry_out(session, lambda ddl: _attach(ddl, statement))

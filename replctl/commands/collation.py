@@ -1,7 +1,7 @@
 """CREATE COLLATION ... FROM (collationcmds.c).
 
-A collation that a user has made may be dropped, and is refused in row filters, as in PostgreSQL;
-nothing else takes it.
+A user-defined collation can be dropped, and is refused in row filters, as in PostgreSQL.  It cannot
+be used elsewhere.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _create_collation(ddl: Ddl, statement: ast.CreateCollation) -> str:
 
 
 def _source(ddl: Ddl, names: tuple[str, ...]) -> str:
-    """Return the built-in collation that is to be copied, through copies of it."""
+    """Return the built-in collation behind the collation to copy, which may be a copy itself."""
     schema_name, name = split_name(ddl.environment, names)
     check_schema(ddl.environment, schema_name)
     found = ddl.environment.collation(schema_name, name)

@@ -1,4 +1,4 @@
-"""Column definitions: types, collations, and which constraint belongs to what.
+"""Column definitions: types, collations, and the constraints of columns and table.
 
 transformColumnDefinition() in parse_utilcmd.c and BuildDescForRelation() in tablecmds.c.
 """
@@ -34,7 +34,7 @@ _SERIAL = {
     "bigserial": "int8",
     "serial8": "int8",
 }
-#: Where a column's values may come from, if no statement gives them.
+#: The sources of a column's values if a statement does not supply them.
 _SOURCES = {"default": "default", "identity": "identity", "generated": "generation expression"}
 _SPECIFIED = {
     "default": "default values specified",
@@ -46,13 +46,13 @@ _MAX_COLUMNS = 1600  # MaxHeapAttributeNumber
 
 @dataclass(frozen=True, slots=True)
 class ColumnDraft:
-    """A column on its way into a table.
+    """The definition of a column that will be added to a table.
 
     Attributes:
-        column: without its number, and without a default that is still to be analysed.
+        column: the column without its number, and without a default that must still be analysed.
         default: the expression of DEFAULT or GENERATED.
-        sequence: the one that gives its default, of a serial or identity column.
-        constraints: those that a table has on account of the column; `columns` names it.
+        sequence: the sequence of a serial or identity column.
+        constraints: the table's constraints from the column's definition; their `columns` name it.
     """
 
     column: Column
@@ -64,13 +64,13 @@ class ColumnDraft:
 def column_draft(
     environment: CatalogEnvironment, definition: ast.ColumnDef, table: str
 ) -> ColumnDraft:
-    """Return a column as a statement defines it.
+    """Return the definition of a column in a statement.
 
     Args:
         table: the name of its table.
 
     Raises:
-        PostgresError: what PostgreSQL finds wrong with it.
+        PostgresError: the definition is wrong.
         FeatureNotSupported: a part of the definition is not supported.
     """
     assert definition.type_name is not None
@@ -101,7 +101,7 @@ def typed(
     collation: str | None,
     dimensions: int = 0,
 ) -> Column:
-    """Return a column with another type; that of a domain is stored as the domain's base type."""
+    """Return a column with another type; a domain is stored as its base type."""
     is_domain = environment.type(type_name).kind == "d"
     rules = environment.domain_rules(environment.type(type_name)) if is_domain else None
     base, base_typmod = base_type(environment, type_name, typmod)
@@ -117,7 +117,7 @@ def typed(
 
 
 def _without_serial(type_name: ast.TypeName) -> tuple[ast.TypeName, bool]:
-    """Return the type that serial stands for, and whether it does."""
+    """Return the type of a column, and whether it was given as serial."""
     plain = _SERIAL.get(type_name.names[0]) if len(type_name.names) == 1 else None
     if plain is None:
         return type_name, False
@@ -127,11 +127,11 @@ def _without_serial(type_name: ast.TypeName) -> tuple[ast.TypeName, bool]:
 
 
 def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> None:
-    """Check whether a column may be of its type (CheckAttributeType); looked at when the table is
-    put together.
+    """Check that a column may have its type (CheckAttributeType).  This is called when the table is
+    complete.
 
     Raises:
-        InvalidTableDefinition: it is a pseudo-type, or a set.
+        InvalidTableDefinition: it is a pseudo-type or a set.
         FeatureNotSupported: its values cannot be stored.
     """
     type_name = definition.type_name
@@ -148,9 +148,9 @@ def check_stored_type(
     """Check that the values of a column can be stored, and that the role may use their type.
 
     Raises:
-        InsufficientPrivilege: it may not (42501).
+        InsufficientPrivilege: the role may not (42501).
         InvalidTableDefinition: it is a pseudo-type.
-        FeatureNotSupported: they cannot.
+        FeatureNotSupported: the values cannot be stored.
     """
     environment.privileges.check_type(type_.oid, environment.format_type(type_.name))
     if type_.kind == "p":
@@ -237,7 +237,7 @@ def check_column_count(count: int) -> None:
 def column_collation(
     environment: CatalogEnvironment, collation: tuple[str, ...], type_: Type
 ) -> str | None:
-    """Return the collation asked for, else the type's; arrays have that of their elements.
+    """Return the requested collation, else the type's; arrays have that of their elements.
 
     Raises:
         UndefinedObject: there is none of that name.

@@ -1,6 +1,7 @@
-"""ALTER TABLE: how a column is stored, and what is known of its values (tablecmds.c).
+"""ALTER TABLE: storage attributes and statistics targets of columns (tablecmds.c).
 
-Delta stores values in its own way: these attributes are catalog only, as dumps have them.
+Delta stores values in its own way.  These attributes only exist in the catalog, because dumps
+contain them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _MAX_STATISTICS = 10000
 
 
 def set_storage(ddl: Ddl, relation: Relation, name: str, word: str, *, recurses: bool) -> None:
-    """Say how a column is stored, also in tables below (ATExecSetStorage)."""
+    """Set the storage of a column, also in child tables (ATExecSetStorage)."""
     column = existing_column(relation, name)
     letter = storage_of(ddl.environment, column.type, word)
     for oid, own in _columns(ddl, relation, name, recurses):
@@ -29,14 +30,14 @@ def set_storage(ddl: Ddl, relation: Relation, name: str, word: str, *, recurses:
 
 
 def set_compression(ddl: Ddl, relation: Relation, name: str, word: str) -> None:
-    """Say how a column is compressed, in this table alone (ATExecSetCompression)."""
+    """Set the compression of a column, in this table only (ATExecSetCompression)."""
     column = existing_column(relation, name)
     letter = compression_of(ddl.environment, column.type, word)
     update_column(ddl.catalog, relation.oid, replace(column, compression=letter))
 
 
 def set_statistics(ddl: Ddl, relation: Relation, name: str, text: str, *, recurses: bool) -> None:
-    """Say how much ANALYZE should know of a column, also in tables below (ATExecSetStatistics).
+    """Set the statistics target of a column, also in child tables (ATExecSetStatistics).
 
     Raises:
         InvalidParameterValue: the number is negative.
@@ -53,7 +54,7 @@ def set_statistics(ddl: Ddl, relation: Relation, name: str, text: str, *, recurs
 
 
 def set_column_options(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None:
-    """Change a column's options, in this table alone (ATExecSetOptions)."""
+    """Change a column's options, in this table only (ATExecSetOptions)."""
     column = existing_column(relation, command.name or "")
     resets = command.kind == "reset_column_options"
     options = changed_column_options(column.options, command.options, resets=resets)

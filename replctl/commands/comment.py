@@ -44,7 +44,7 @@ class _Commented:
 
 
 def comment(session: Session, statement: ast.Comment) -> str:
-    """Put a comment on an object, or remove it; the tag.
+    """Set or remove the comment of an object, and return the command tag.
 
     Raises:
         PostgresError: there is no such object.
@@ -70,7 +70,7 @@ def _check_permitted(ddl: Ddl, statement: ast.Comment, found: _Commented) -> Non
     if privileges.is_superuser:
         return
     if statement.sub_type == "domain":
-        return  # who owns it was looked at when it was found
+        return  # its owner was checked when it was found
     if found.class_name in ("pg_class", "pg_constraint"):
         parts = statement.name[:-1] if statement.object_type == "column" else statement.name
         relation = find_relation(ddl, parts)
@@ -89,8 +89,9 @@ def _check_permitted(ddl: Ddl, statement: ast.Comment, found: _Commented) -> Non
 
 
 def _check_role(ddl: Ddl, oid: int) -> None:
-    """Check that the current role, which is no superuser, may comment on a role
-    (check_object_ownership)."""
+    """Check that the current role, which is not a superuser, may comment on a role
+    (check_object_ownership).
+    """
     role = get_role(ddl.catalog, oid)
     missing = None
     if role is not None and role.is_superuser:
@@ -118,7 +119,7 @@ def _find(ddl: Ddl, statement: ast.Comment) -> _Commented | None:
             return _Commented("pg_namespace", find_schema_oid(ddl, name[-1]))
         case "database":
             oid = find_database(ddl.catalog, name[-1])
-            if oid is None:  # a warning, lest a restored dump fail under another name
+            if oid is None:  # only a warning, so that a dump can be restored under another name
                 message = f'database "{name[-1]}" does not exist'
                 ddl.notice(message, severity="WARNING", sqlstate="3D000")
             return None if oid is None else _Commented("pg_database", oid)

@@ -1,4 +1,4 @@
-"""CHECK, PRIMARY KEY and UNIQUE: what a statement lists, and how it becomes a part of a table.
+"""CHECK, PRIMARY KEY and UNIQUE: read the constraints of a statement, and add them to a table.
 
 transformIndexConstraints() in parse_utilcmd.c; AddRelationNewConstraints() in heap.c.
 """
@@ -37,7 +37,7 @@ from replctl.types.builtin import system_columns
 
 @dataclass(frozen=True, slots=True)
 class ConstraintDrafts:
-    """The constraints of a statement, by what is done with them."""
+    """The constraints of a statement, by kind."""
 
     checks: tuple[ast.Constraint, ...]
     indexes: tuple[IndexDraft, ...]
@@ -51,16 +51,16 @@ def sorted_constraints(
     *,
     is_adopted: bool = False,
 ) -> ConstraintDrafts:
-    """Constraints as drafts; indexes that would be alike are one, the primary key comes first.
+    """Return constraints as drafts.  Equal indexes are combined, and the primary key comes first.
 
     Args:
         column_names: the columns that keys may name.
-        is_adopted: the table is one that others have made.
+        is_adopted: the table was created by others.
 
     Raises:
         InvalidTableDefinition: there are two primary keys.
-        UndefinedColumn, DuplicateColumn: a key names no column, or one twice.
-        FeatureNotSupported: a kind of constraint that is not there yet.
+        UndefinedColumn, DuplicateColumn: a key names a missing column, or a column twice.
+        FeatureNotSupported: a kind of constraint is not supported.
     """
     checks, foreign_keys = [], []
     primary: list[IndexDraft] = []
@@ -166,7 +166,7 @@ def add_checks(
     """Add CHECK constraints to one table.
 
     Args:
-        merges: one that the table has by inheritance, with the same condition, is the same.
+        merges: merge it with an inherited one with the same condition.
 
     Returns:
         the new ones, and those that were merged.
@@ -247,7 +247,7 @@ def add_check(ddl: Ddl, relation: Relation, check: Constraint, *, merges: bool) 
 
 
 def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
-    """Ask that all rows of a table satisfy a CHECK."""
+    """Require that all rows of a table satisfy a CHECK."""
     assert constraint.check is not None
     check = without_user_types(ddl.environment, constraint.check)
     require_rows(
@@ -269,14 +269,14 @@ def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
 def require_rows(
     ddl: Ddl, relation: Relation, violated: str, error: Callable[[], PostgresError]
 ) -> None:
-    """Ask that no row of a table satisfies a condition, which is Spark SQL over c<attnum>."""
+    """Require that no row of a table satisfies a condition, given as Spark SQL over c<attnum>."""
     if ddl.has_rows(relation):
         query = f"SELECT 1 AS found FROM ({scan(table_source(relation))}) WHERE {violated}"
         ddl.require(RowCheck(query, (StagedColumn("found", "int4"),), lambda row: error()))
 
 
 def renumbered_check(constraint: Constraint, source: Relation, target: Relation) -> Constraint:
-    """Return a CHECK of one table as that of another, which has columns of the same names."""
+    """Return a CHECK of one table converted to another with columns of the same names."""
     assert constraint.check is not None
     attnums = {}
     for column in source.columns:

@@ -1,4 +1,4 @@
-"""The tables that a subscription needs and its database does not have."""
+"""Create the tables that a subscription needs and its database lacks."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def missing_statements(
     target: Callable[[tuple[str, str]], tuple[str, str]],
     table_options: str = "",
 ) -> list[str]:
-    """Return the statements that make the schemas, types and tables that the session's database
-    lacks, each without its semicolon.
+    """Return the statements that create missing schemas, types and tables in the session's
+    database, each without its semicolon.
 
-    A type that is there is taken to be the published one.
+    An existing type is assumed to be the published one.
 
     Args:
         definitions: of published tables.
-        target: gives the schema and name of a table here, from those of the published one.
+        target: returns schema and name of a table here for those of the published one.
         table_options: storage parameters of new tables, as in WITH (...); "" for none.
     """
     with session.read() as catalog:

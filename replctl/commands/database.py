@@ -24,7 +24,7 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
 
-#: Options that say what is so anyway.
+#: Options that are accepted because they only state the default.
 _HARMLESS = {
     "encoding": ("utf8", "utf-8", "default"),
     "template": ("template0", "template1", "default"),
@@ -71,7 +71,7 @@ def _create_database(ddl: Ddl, statement: ast.CreateDatabase) -> str:
 
 
 def drop_database(session: Session, statement: ast.DropDatabase) -> str:
-    """Remove a database with all that is in it.
+    """Remove a database with all its objects.
 
     Raises:
         InvalidCatalogName: there is none of that name.

@@ -1,9 +1,8 @@
-"""A statement that changes definitions: one transaction of the catalog, and the rows to look at
-before.
+"""Run a statement that changes definitions: one transaction of the catalog, after checking rows.
 
-Spark must not run while the catalog is locked.  So a statement is carried out without it first; if
-rows have to satisfy something, or to be written again, that is taken back, the rows are looked at,
-or written, under the locks of their tables, and the statement is carried out again.
+Spark must not run while the catalog is locked.  So a statement first runs without Spark.  If rows
+must be checked or rewritten, the transaction is rolled back, the rows are checked or rewritten
+under the locks of their tables, and the statement runs again.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """Rows that must not be there.
+    """A query for rows that must not exist.
 
     Attributes:
         query: Spark SQL for them.
         columns: what to show of the first one.
-        error: makes the error from the texts of these columns.
+        error: returns the error for the texts of these columns.
     """
 
     query: str
@@ -47,30 +46,32 @@ class RowCheck:
 
 
 class _RowsFirst(Exception):
-    """Not an error: the transaction is to be taken back, to look at rows or to write them."""
+    """Raised to roll back the transaction before checking or writing rows; not an error."""
 
 
 class Filling(Protocol):
     """The new columns that each row computes (filled.FilledColumns)."""
 
     def add(self, relation: Relation, column: Column) -> tuple[str, int] | None:
-        """Fill a new column; its name in storage and the version that has it, if it is made."""
+        """Fill a new column.  Return its name in storage and the version that has it, if it exists
+        already.
+        """
 
     def finish(self) -> None:
-        """Ask for the rewrites of the tables."""
+        """Request the rewrites of the tables."""
 
 
 class Ddl:
-    """A statement that is being carried out.
+    """A running statement.
 
     Attributes:
-        session, catalog: whose it is, and the catalogs to change.
-        environment: the database as it is now.
-        made: OIDs of the relations that the statement has made, which have no rows.
-        filling: of the new columns that each row computes, if there are any.
-        rewrites: tables that have to be written before the statement takes effect.
+        session, catalog: its session, and the catalogs to change.
+        environment: the current state of the database.
+        made: OIDs of the relations that the statement has created, which have no rows.
+        filling: the filling of new columns that each row computes, if any.
+        rewrites: tables that must be written before the statement takes effect.
         retyped: OIDs of the tables of which columns change their types.
-        last_writes: commits to make, by table, once nothing can refuse the statement any more.
+        last_writes: commits to make, by table, after all checks.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Ddl:
 
     @property
     def privileges(self) -> Privileges:
-        """Return what the current role may do."""
+        """Return the privileges of the current role."""
         return self.environment.privileges
 
     def notice(
@@ -107,7 +108,7 @@ class Ddl:
         detail: str | None = None,
         hint: str | None = None,
     ) -> None:
-        """Report something that stops nothing, once the statement's fate is known."""
+        """Report a notice when the statement has succeeded or failed."""
         self.notices.append(Notice(severity, message, sqlstate, detail, hint))
 
     def relation(self, oid: int) -> Relation:
@@ -117,8 +118,7 @@ class Ddl:
         return found
 
     def has_rows(self, relation: Relation) -> bool:
-        """Return whether a table may have rows; while the statement is carried out nobody writes
-        it.
+        """Return whether a table may have rows.  Nobody writes it while the statement runs.
 
         Raises:
             InsufficientPrivilege: its files may not be read (42501).
@@ -132,15 +132,15 @@ class Ddl:
         return True
 
     def require(self, check: RowCheck) -> None:
-        """Ask for rows to be looked at before the statement takes effect."""
+        """Request a check of rows before the statement takes effect."""
         self.row_checks.append(check)
 
     def write_last(self, relid: int, write: Callable[[], int | None]) -> None:
-        """Ask for a commit to a table after all checks, before the statement takes effect; the
-        statement, when it is repeated, sees in the table that it is done.
+        """Request a commit to a table after all checks, before the statement takes effect.  When
+        the statement is repeated, it sees the commit in the table.
 
         Args:
-            write: commits, without changing a row; returns the newest version then.
+            write: commits without changing a row, and returns the newest version then.
         """
         self.last_writes.append((relid, write))
 
@@ -155,8 +155,9 @@ class Ddl:
         return made
 
     def made_columns(self, relid: int, columns: Sequence[ColumnRewrite]) -> RewrittenTable | None:
-        """Return the rewrite of a table that has made columns first; None if there is none, or
-        somebody has written the table since."""
+        """Return the first rewrite of a table, which has created columns; None if there is none, or
+        if somebody has written the table since.
+        """
         for rewrite, made in self._rewritten.items():
             is_alike = rewrite.relid == relid and rewrite.is_row_by_row
             if is_alike and rewrite.columns[: len(columns)] == tuple(columns):
@@ -170,7 +171,8 @@ class Ddl:
 
 @contextmanager
 def without_position() -> Iterator[None]:
-    """ALTER TABLE and policies do not say where in the statement an expression is wrong."""
+    """Remove the position from errors: ALTER TABLE and policies do not report it for
+    expressions."""
     try:
         yield
     except PostgresError as error:
@@ -179,10 +181,10 @@ def without_position() -> Iterator[None]:
 
 
 def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
-    """Carry out `change` as one transaction, which may run twice.
+    """Run `change` as one transaction.  It may run twice.
 
     Raises:
-        PostgresError: what `change` raises, or the error of a row that does not fit.
+        PostgresError: an error of `change`, or of a row that does not fit.
     """
     locked: set[int] = set()
     rewritten: dict[TableRewrite, RewrittenTable] = {}
@@ -224,8 +226,9 @@ def _write_last(
     versions: dict[int, int | None],
     passed: dict[RowCheck, dict[int, int | None]],
 ) -> None:
-    """Write what comes after all checks.  They hold for the new version, too, if nobody else has
-    written the table in between."""
+    """Make the commits that follow all checks.  The checks also hold for the new version, if nobody
+    else has written the table in between.
+    """
     for relid, write in ddl.last_writes:
         before, after = versions.get(relid), write()
         if before is not None and after == before + 1:
@@ -237,7 +240,7 @@ def _write_last(
 def _attempt(ddl: Ddl, change: Callable[[Ddl], T]) -> T:
     try:
         return change(ddl)
-    except TransactionInProgress:  # it is going to be repeated
+    except TransactionInProgress:  # it will be repeated
         raise
     except PostgresError:
         _report(ddl)
@@ -257,8 +260,9 @@ def _report(ddl: Ddl) -> None:
 
 
 def _versions(ddl: Ddl) -> dict[int, int | None]:
-    """Return the versions of the tables whose rows matter: somebody who knows no locks may have
-    written them."""
+    """Return the versions of the tables whose rows matter: writers that ignore locks may have
+    changed them.
+    """
     relations = load_relations(ddl.catalog, ddl.concerned)
     return {
         oid: _listed_version(relation.storage.location)
@@ -268,7 +272,7 @@ def _versions(ddl: Ddl) -> dict[int, int | None]:
 
 
 def _listed_version(location: str) -> int | None:
-    """Return the newest version; None if it cannot be told, which stops only what looks at rows."""
+    """Return the newest version; None if it is unknown, which only stops checks of rows."""
     try:
         return latest_version(location)
     except IoError:

@@ -12,12 +12,12 @@ from replctl.errors import InsufficientPrivilege, InvalidGrantOperation
 from replctl.parser import ast
 from replctl.session import Session
 
-#: What errors call the kinds of objects.
+#: The names of object kinds in errors.
 _WORDS: dict[AclKind, str] = {"table": "relation"}
 
 
 def alter_default_privileges(session: Session, statement: ast.AlterDefaultPrivileges) -> str:
-    """Change the privileges on what roles are going to make.
+    """Change the privileges on objects that roles will create.
 
     Raises:
         UndefinedObject, InvalidSchemaName: there is no such role or schema.

@@ -1,4 +1,4 @@
-"""Options of a WITH list: their values, and what is wrong with them (define.c)."""
+"""Options of a WITH list: read and check their values (define.c)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def options_by_name(
     """Return the options of a list by their names.
 
     Args:
-        known: the names that there are.
+        known: the valid names.
         what: the kind of option, for messages: publication, subscription.
 
     Raises:
-        SqlSyntaxError: a name is not known, or stands there twice.
+        SqlSyntaxError: a name is unknown, or given twice.
     """
     result: dict[str, ast.DefElem] = {}
     for option in options:
@@ -45,7 +45,7 @@ def get_string(option: ast.DefElem) -> str:
 
 
 def get_boolean(option: ast.DefElem) -> bool:
-    """Return the value of an option that is on or off; on, where only its name stands.
+    """Return the value of a boolean option; a name without value means on.
 
     Raises:
         SqlSyntaxError: it is neither.

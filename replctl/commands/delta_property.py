@@ -33,11 +33,12 @@ def is_delta_property(option: ast.DefElem) -> bool:
 def set_delta_properties(
     ddl: Ddl, relation: Relation, options: Sequence[ast.DefElem], *, resets: bool
 ) -> None:
-    """Ask for a commit that sets properties of a relation's Delta table, unless they are set.
+    """Request a commit that sets properties of a relation's Delta table, unless they are already
+    set.
 
     Raises:
-        WrongObjectType: the relation is no adopted table (42809).
-        InvalidParameterValue: a property cannot be set, stands there twice, or has a wrong value
+        WrongObjectType: the relation is not an adopted table (42809).
+        InvalidParameterValue: a property cannot be set, is given twice, or has an invalid value
             (22023).
         SqlSyntaxError: RESET (42601).
         InsufficientPrivilege: the table's owner may not write files of the server (42501).
@@ -60,7 +61,7 @@ def set_delta_properties(
 
 
 def _wanted(relation: Relation, options: Sequence[ast.DefElem], *, resets: bool) -> dict[str, str]:
-    """Return the values that properties are to have, by Delta's names."""
+    """Return the new values of properties, by Delta's names."""
     wanted: dict[str, str] = {}
     for option in options:
         name = _PROPERTIES.get(option.name.lower())
@@ -91,8 +92,9 @@ def _boolean(option: ast.DefElem) -> str:
 
 
 def _set(session: Session, relation: Relation, properties: dict[str, str]) -> int | None:
-    """Commit properties of a Delta table, and name all that changes with them, as the protocol may;
-    the newest version then."""
+    """Commit properties of a Delta table, with all actions that change with them, such as the
+    protocol. Return the newest version then.
+    """
     check_uniform(relation, lambda name: session.engine().has_class(name))
     location = storage_of(relation).location
     before = delta_settings(location)

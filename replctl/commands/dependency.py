@@ -1,7 +1,7 @@
 """The dependencies of objects, and dropping with or without dependents (dependency.c).
 
-Only what PostgreSQL reports is an object here: a table's own indexes, row type and memberships of
-publications go with it without a word.
+Only dependents that PostgreSQL reports are objects here.  A table's own indexes, row type and
+publication memberships are dropped with it silently.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ _MAX_REPORTED = 100  # MAX_REPORTED_DEPS
 
 @dataclass(frozen=True, slots=True)
 class Dependent:
-    """An object with what it depends on; `is_silent`: it goes with that without CASCADE."""
+    """An object and the object that it depends on; `is_silent`: it is dropped with that without
+    CASCADE.
+    """
 
     object: Object
     on: Object
@@ -83,10 +85,10 @@ class Dependent:
 def drop_objects(
     ddl: Ddl, objects: Sequence[Object], behavior: Literal["restrict", "cascade"]
 ) -> None:
-    """Drop objects, and with CASCADE all that depends on them (performMultipleDeletions).
+    """Drop objects, and with CASCADE all their dependents (performMultipleDeletions).
 
     Raises:
-        DependentObjectsStillExist: without CASCADE, if anything does (2BP01).
+        DependentObjectsStillExist: there are dependents, and no CASCADE (2BP01).
     """
     found: dict[Object, Dependent] = {}
     order: dict[Object, None] = {}
@@ -126,9 +128,10 @@ def _collect(
     found: dict[Object, Dependent],
     order: dict[Object, None],
 ) -> None:
-    """Find what depends on an object, except `objects`, which go anyway; `order` gets it as it is
-    deleted: the newest first, and before an object all that depends on it
-    (findDependentObjects)."""
+    """Add the dependents of an object to `order`, except `objects`, which are dropped anyway.  The
+    order is that of deletion: the newest first, and dependents before their object
+    (findDependentObjects).
+    """
     dependents = sorted(_dependents(ddl, target), key=lambda item: item.object.oid, reverse=True)
     for dependent in dependents:
         if dependent.object in objects:
@@ -154,7 +157,7 @@ def _listed(lines: Sequence[str]) -> str:
 
 
 # ---------------------------------------------------------------------------------------------
-# What depends on an object
+# Dependents of an object
 
 
 def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
@@ -170,7 +173,7 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             for other, constraint in references_to(ddl, relation):
                 if other.oid != relation.oid:
                     yield Dependent(Object("constraint", constraint.oid), target)
-            for constraint in relation.foreign_keys():  # theirs, where both tables are dropped
+            for constraint in relation.foreign_keys():  # foreign keys between dropped tables
                 yield Dependent(Object("constraint", constraint.oid), target, is_silent=True)
             if relation.row_type:
                 yield from _users_of_type(ddl, relation.row_type, target)
@@ -244,7 +247,7 @@ def _views(
 
 
 def _owned(ddl: Ddl, target: Object) -> Iterator[Dependent]:
-    """Yield the sequences that a table or a column owns, and its defaults that use any."""
+    """Yield the sequences of a table or a column, and the defaults that use them."""
     attnum = target.number if target.kind == "column" else None
     for sequence in owned_sequences(ddl.catalog, target.oid, attnum):
         yield Dependent(Object("sequence", sequence.relid), target, is_silent=True)
@@ -286,8 +289,9 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
 
 
 def references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
-    """Return the foreign keys that refer to a table, except for those of partitions, which go with
-    their parent's."""
+    """Return the foreign keys that refer to a table, except those of partitions, which belong to
+    their parent's.
+    """
     table = schema.pg_constraint
     rows = ddl.catalog.select(
         table,
@@ -331,8 +335,7 @@ def _users_of_column(ddl: Ddl, relation: Relation, target: Object) -> Iterator[D
 
 
 def is_membership_of_column(membership: PublishedTable, attnum: int) -> bool:
-    """Return whether a table is in a publication with a row filter or a list that has the
-    column."""
+    """Return whether the row filter or column list of a table in a publication uses the column."""
     used = set() if membership.row_filter is None else columns_used(membership.row_filter)
     return attnum in used or attnum in (membership.columns or ())
 
@@ -363,7 +366,9 @@ def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
 
 
 def _is_partition_key(relation: Relation, name: str) -> bool:
-    """Return whether a table is partitioned by a column, so that it goes with the column's type."""
+    """Return whether a table is partitioned by a column, so that it is dropped with the column's
+    type.
+    """
     key = relation.partition_key
     return key is not None and any(
         attnum and relation.column_at(attnum).name == name for attnum in key.attnums
@@ -371,7 +376,9 @@ def _is_partition_key(relation: Relation, name: str) -> bool:
 
 
 def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
-    """Return whether a partition goes with a table that is partitioned by its column."""
+    """Return whether an ancestor is partitioned by the column, so that the partition is dropped
+    with it.
+    """
     parents = map(ddl.relation, relation.parents) if relation.is_partition else ()
     return any(
         _is_partition_key(parent, name) or _is_key_above(ddl, parent, name) for parent in parents
@@ -450,11 +457,11 @@ def describe(ddl: Ddl, target: Object) -> str:
 
 
 # ---------------------------------------------------------------------------------------------
-# Going
+# Deletion
 
 
 def _delete(ddl: Ddl, target: Object) -> None:
-    """Remove an object, if it has not gone with another."""
+    """Remove an object, unless it was removed with another one."""
     catalog = ddl.catalog
     match target.kind:
         case "schema":
@@ -498,14 +505,16 @@ def _delete(ddl: Ddl, target: Object) -> None:
 
 
 def tell_of_files(ddl: Ddl, relation: Relation) -> None:
-    """Say where the files of a dropped table are that stay: where a user put it (LOCATION)."""
+    """Report the location of a dropped table's files, which stay if a user chose it (LOCATION)."""
     storage = relation.storage
     if storage is not None and storage.is_made and not storage.is_in_base:
         ddl.notice(f'files of table "{relation.name}" remain in "{storage.location}"')
 
 
 def _delete_column(ddl: Ddl, target: Object) -> None:
-    """A dropped column keeps its number and its place in storage (RemoveAttributeById)."""
+    """Mark a column as dropped.  It keeps its number and its place in storage
+    (RemoveAttributeById).
+    """
     relation = get_relation(ddl.catalog, target.oid)
     if relation is None or all(c.attnum != target.number for c in relation.columns):
         return
@@ -532,7 +541,7 @@ def _delete_constraint(ddl: Ddl, oid: int) -> None:
 
 
 def _forget_subscriptions(ddl: Ddl, relation: Relation) -> None:
-    """A table leaves the subscriptions that write it (RemoveSubscriptionRel)."""
+    """Remove a table from the subscriptions that write it (RemoveSubscriptionRel)."""
     for oid in subscriptions_of_relation(ddl.catalog, relation.oid):
         member = next(
             m for m in subscription_relations(ddl.catalog, oid) if m.relid == relation.oid

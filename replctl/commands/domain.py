@@ -59,7 +59,7 @@ _IMPOSSIBLE = {
     "exclusion": "exclusion",
     "foreign": "foreign key",
 }
-#: What PostgreSQL's parser numbers constraints with that DefineDomain() has no word for.
+#: The parser's numbers of constraints for which DefineDomain() has no word.
 _UNRECOGNIZED = {"identity": 3, "generated": 4}
 _NO_SCOPE = RelationScope("", (), "")
 
@@ -156,7 +156,7 @@ def _declared(
 
 
 def _default(ddl: Ddl, name: str, base: str, typmod: int, raw: ast.RawExpr) -> nodes.Expr | None:
-    """Return what DEFAULT means; None for NULL, which is no default."""
+    """Return the expression of DEFAULT; None for NULL, which is no default."""
     analyzer = Analyzer(ddl.environment, _NO_SCOPE, ExprContext.DEFAULT, now=ddl.now)
     expr = analyzer.coerce_for_assignment(
         analyzer.expr(raw), base, typmod, name, -1, "default expression"
@@ -176,7 +176,7 @@ def _set_default(ddl: Ddl, domain: str, default: nodes.Expr | None) -> None:
 
 
 def _add_constraint(ddl: Ddl, domain: str, raw: ast.Constraint) -> DomainConstraint:
-    """Add a constraint to a domain, without a look at values (domainAddCheckConstraint)."""
+    """Add a constraint to a domain without checking values (domainAddCheckConstraint)."""
     own, type_ = get_domain(ddl.catalog, domain), ddl.environment.type(domain)
     place = type_schema_oid(ddl.catalog, domain)
     name = raw.name
@@ -203,7 +203,7 @@ def _check(ddl: Ddl, domain: Domain, raw: ast.RawExpr) -> nodes.Expr:
             raise FeatureNotSupported("user-defined functions in domains are not supported")
         if getattr(node, "operator_oid", 0) >= FIRST_USER_OID:
             raise FeatureNotSupported("user-defined operators in domains are not supported")
-    if contains_mutable(environment, expr):  # engines check values outside of the session
+    if contains_mutable(environment, expr):  # engines check values outside the session
         raise FeatureNotSupported(
             "functions that are not immutable are not supported in CHECK of domains"
         )
@@ -287,7 +287,7 @@ def _add(ddl: Ddl, domain: Domain, raw: ast.Constraint) -> None:
 
 
 def _require_check(ddl: Ddl, domain: Domain, constraint: DomainConstraint) -> None:
-    """Ask that all columns of a domain satisfy a CHECK (validateDomainCheckConstraint)."""
+    """Require that all columns of a domain satisfy a CHECK (validateDomainCheckConstraint)."""
     assert constraint.check is not None
     for relation, column in columns_of_domain(ddl, domain.name):
         value = nodes.Var(column.attnum, column.type, column.typmod, column.collation)
@@ -313,8 +313,9 @@ def _require(
 
 
 def columns_of_domain(ddl: Ddl, name: str) -> list[tuple[Relation, Column]]:
-    """Return the columns of tables whose type a domain is, or one over it, in the order in which
-    PostgreSQL looks at them (get_rels_with_domain)."""
+    """Return the columns of a domain's type, or of a domain over it, in PostgreSQL's order
+    (get_rels_with_domain).
+    """
     tables = load_relations(ddl.catalog, relation_oids(ddl.catalog, "rm"))
     found: dict[int, set[int]] = {}
     _collect_columns(ddl, name, tables, found)

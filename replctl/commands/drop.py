@@ -51,7 +51,7 @@ def drop(session: Session, statement: ast.Drop) -> str:
 
     Raises:
         PostgresError: one of them does not exist, or others depend on it.
-        FeatureNotSupported: a kind of object that there is none of.
+        FeatureNotSupported: a kind of object does not exist in replctl.
     """
     if statement.object_type == "publication":
         from replctl.commands.publication import drop_publications
@@ -109,7 +109,8 @@ def _check_owner(ddl: Ddl, target: Object, name: str) -> None:
 
 
 def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
-    """Return the object that a name means; None, with a notice, if it is missing and may be."""
+    """Return the object of a name; None, with a notice, if it is missing and IF EXISTS was
+    given."""
     name = statement.names[number]
     try:
         match statement.object_type:
@@ -137,7 +138,7 @@ def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
 
 
 class _Missing(Exception):
-    """Something that does not exist: the error that it is, and how a notice names it."""
+    """A missing object: its error, and its name for a notice."""
 
     def __init__(self, error: PostgresError, shown: str) -> None:
         super().__init__(error.message)
@@ -218,7 +219,7 @@ def _required(shown: str, above: str) -> DependentObjectsStillExist:
 
 
 def _policy(ddl: Ddl, name: tuple[str, ...]) -> Object:
-    """Return a policy, whose name follows on its table's."""
+    """Return a policy, whose name follows that of its table."""
     *table, own = name
     schema_name, last = _split(ddl, tuple(table))
     oid = ddl.environment.relation_oid(schema_name, last)

@@ -1,4 +1,6 @@
-"""EXPLAIN: who runs a query, Spark's plan of it, and the expressions that run in Python."""
+"""EXPLAIN: show whether SQLite or Spark runs a query, Spark's plan, and the expressions that run in
+Python.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from replctl.result import Result, ResultColumn
 from replctl.session import Session
 from replctl.spark import SqlValue, uses_python
 
-#: Options that are switches; those that ask for more than the plan are refused.
+#: Boolean options; those that require more than the plan are refused.
 _SWITCHES = frozenset(
     {
         "analyze", "verbose", "costs", "buffers", "settings", "generic_plan", "wal", "timing",
@@ -39,8 +41,9 @@ _SERIALIZATIONS = frozenset({"off", "none", "text", "binary"})
 def explain(session: Session, statement: ast.Explain) -> Result:
     """Return the plan of a query as rows of text; the query is not run.
 
-    A query of catalogs alone names what SQLite reads.  Of any other query Spark's physical plan is
-    shown, with VERBOSE the formatted one, and below it each expression that runs in Python.
+    For a query of catalogs only, the plan names the tables that SQLite reads.  For other queries it
+    is Spark's physical plan (with VERBOSE the formatted one), followed by the expressions that run
+    in Python.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue: an option is wrong (42601, 22023).
@@ -88,7 +91,7 @@ def _spark_sql(query: Query, context: FunctionContext) -> tuple[str, list[str]]:
 
 
 class _NotingDialect(LakeDialect):
-    """Notes the expressions that run in Python."""
+    """A dialect that records the expressions that run in Python."""
 
     def __init__(self, context: FunctionContext) -> None:
         super().__init__(context)
@@ -110,7 +113,9 @@ class _NotingDialect(LakeDialect):
 
 
 def _without_queries(expr: nodes.Expr) -> nodes.Expr:
-    """Return an expression in which subqueries, whose expressions are their own, are NULL."""
+    """Return an expression with its subqueries replaced by NULL: their expressions are listed
+    separately.
+    """
 
     def replaced(node: nodes.Node) -> nodes.Node | None:
         if not isinstance(node, nodes.SubLink):

@@ -1,4 +1,4 @@
-"""Objects whose expressions use something: defaults, CHECKs, indexes and domains."""
+"""Find objects whose expressions use something: defaults, CHECKs, indexes and domains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replctl.expr import nodes
 def users_in_expressions(
     ddl: Ddl, is_use: Callable[[nodes.Node], bool], own_types: Collection[str | None] = ()
 ) -> Iterator[Object]:
-    """Yield the objects in whose expressions a node is of use.
+    """Yield the objects whose expressions contain a matching node.
 
     Args:
         own_types: what depends on a column of these types goes with the column.

@@ -1,5 +1,5 @@
-"""Columns that are added to tables with rows, of which each row computes its own value: serial and
-identity columns, volatile defaults, and stored generated columns (ATRewriteTable).
+"""Fill columns added to tables with rows, if each row computes its own value: serial and identity
+columns, volatile defaults, and stored generated columns (ATRewriteTable).
 
 All such columns of a statement are filled together, row by row, the tables in the order in which
 they got them.
@@ -95,8 +95,8 @@ class FilledColumns:
         return stored_sql(value, column.type, column.typmod)
 
     def finish(self) -> None:
-        """Ask for the rewrites of the tables; after them, let the sequences that the statement has
-        made have come as far as their values.
+        """Request the rewrites of the tables.  After them, advance the sequences that the statement
+        created to the values taken.
 
         Raises:
             FeatureNotSupported: the statement changes types of columns of the table, too.

@@ -1,4 +1,4 @@
-"""The objects that names in statements mean (objectaddress.c)."""
+"""Find the objects named in statements (objectaddress.c)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def find_database_oid(ddl: Ddl, name: str) -> int:
 
 
 def find_user_type(ddl: Ddl, name: tuple[str, ...]) -> Type:
-    """Return a type that a user has made.
+    """Return a user-defined type.
 
     Raises:
         UndefinedObject: there is none of that name.

@@ -1,4 +1,4 @@
-"""The relation that a name in a statement means (RangeVarGetRelidExtended)."""
+"""Find the relation named in a statement (RangeVarGetRelidExtended)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from replctl.types.builtin import FIRST_USER_OID
 
 
 def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) -> Relation | None:
-    """Return the relation of that name; None, with a notice, if it is missing and may be.
+    """Return the relation of that name; None, with a notice, if it is missing and IF EXISTS was
+    given.
 
     Raises:
         UndefinedTable: there is none.

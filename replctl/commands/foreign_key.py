@@ -35,7 +35,7 @@ from replctl.types.builtin import SystemRelation
 
 #: pg_constraint.confupdtype and confdeltype; query/write.py refuses what is not implemented.
 _ACTIONS = {"no action": "a", "restrict": "r", "cascade": "c", "set null": "n", "set default": "d"}
-#: Types whose values are compared with each other (operator families of btree).
+#: Types whose values can be compared with each other (operator families of btree).
 _FAMILIES = (
     frozenset(("int2", "int4", "int8")),
     frozenset(("float4", "float8")),
@@ -125,7 +125,7 @@ def clone_foreign_key(
 def require_references(
     ddl: Ddl, relation: Relation, constraint: Constraint, other: Relation
 ) -> None:
-    """Ask that every row of a table refers to one that is there."""
+    """Require that every row of a table refers to an existing row."""
     if not ddl.has_rows(relation):
         return
     sources = [scan(source) for source in relation_sources(ddl.catalog, other)]
@@ -171,7 +171,7 @@ def _name(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> str:
 
 
 def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
-    """Return the table at the other end."""
+    """Return the referenced table."""
     if name.name == relation.name and name.schema in (None, relation.schema):
         found = ddl.environment.relation_oid(name.schema, name.name)
         if found == relation.oid:
@@ -218,8 +218,7 @@ def _set_columns(
 
 
 def _referenced_columns(other: Relation, names: Sequence[str]) -> list[Column]:
-    """Return the columns that are referred to: those named, which have to be a key, or the primary
-    key."""
+    """Return the referenced columns: the named ones, which must be a key, or the primary key."""
     if not names:
         key = other.primary_key
         if key is None:
@@ -236,7 +235,7 @@ def _referenced_columns(other: Relation, names: Sequence[str]) -> list[Column]:
 
 
 def _index_of(other: Relation, columns: Sequence[Column]) -> int:
-    """Return the unique index over just these columns; 0 if there is none."""
+    """Return the unique index over exactly these columns; 0 if there is none."""
     attnums = {column.attnum for column in columns}
     found = [i for i in other.indexes if i.is_plain_unique and set(i.key) == attnums]
     found.sort(key=lambda index: (not index.is_primary, index.oid))

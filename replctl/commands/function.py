@@ -1,5 +1,5 @@
-"""CREATE FUNCTION and CREATE OPERATOR (functioncmds.c, operatorcmds.c); what a function's body says
-is found out when it is called (query/inline_function.py, query/sql_function.py).
+"""CREATE FUNCTION and CREATE OPERATOR (functioncmds.c, operatorcmds.c); a function's body is only
+analysed when it is called (query/inline_function.py, query/sql_function.py).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
 
 
 def _enter(ddl: Ddl, function: UserFunction, *, or_replace: bool) -> None:
-    """Add a function, or put it in the place of the one with these argument types."""
+    """Add a function, or replace the one with these argument types."""
     existing = next(
         (
             other

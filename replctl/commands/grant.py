@@ -61,12 +61,12 @@ class _Target:
 
 
 def grant(session: Session, statement: ast.Grant) -> str:
-    """Give privileges to roles, or take them away.
+    """Grant privileges to roles, or revoke them.
 
     Raises:
         UndefinedObject, UndefinedTable, UndefinedColumn: there is no such role or object.
         InvalidGrantOperation: such an object has no such privilege.
-        InsufficientPrivilege: the current role may grant nothing of it.
+        InsufficientPrivilege: the current role may grant none of them.
     """
     return carry_out(session, lambda ddl: _grant(ddl, statement))
 
@@ -83,11 +83,11 @@ def _grant(ddl: Ddl, statement: ast.Grant) -> str:
 
 
 def grantee_oids(ddl: Ddl, statement: ast.Grant) -> list[int]:
-    """Return the roles that get or lose something; 0 is everybody.
+    """Return the grantees; 0 is everybody.
 
     Raises:
         UndefinedObject: there is no such role.
-        InvalidGrantOperation: everybody is to grant it on.
+        InvalidGrantOperation: everybody would get the grant option.
     """
     grantees = [
         PUBLIC if name == "public" else role_oid(ddl.session, ddl.catalog, name)
@@ -99,7 +99,7 @@ def grantee_oids(ddl: Ddl, statement: ast.Grant) -> list[int]:
 
 
 def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
-    """Yield the objects, and the columns, with the letters of what is granted on them."""
+    """Yield the objects and columns with the letters of the granted privileges."""
     match statement.target:
         case "table" | "sequence":
             for name in statement.names:
@@ -188,7 +188,7 @@ def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Ta
                 raise no_column(name, relation.name)
             letters = _letter(privilege, "column", "column")
             by_column[column.attnum] = by_column.get(column.attnum, "") + letters
-    if not statement.is_grant and whole:  # what was granted on columns goes with it
+    if not statement.is_grant and whole:  # privileges on columns are revoked with it
         for column in relation.columns:
             letters = "".join(letter for letter in whole if letter in ALL_RIGHTS["column"])
             if letters:
@@ -199,10 +199,10 @@ def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Ta
 
 
 def letters_of(statement: ast.Grant, kind: AclKind, word: str) -> str:
-    """Return the letters of the privileges that a statement lists without columns.
+    """Return the letters of a statement's privileges without columns.
 
     Args:
-        word: how an error calls the kind of object.
+        word: the name of the object kind in errors.
 
     Raises:
         InvalidGrantOperation: there is no such privilege on that kind of object.
@@ -221,7 +221,7 @@ def _letter(privilege: ast.Privilege, kind: AclKind, word: str) -> str:
         raise SqlSyntaxError(f'unrecognized privilege type "{privilege.name}"')
     if letter not in ALL_RIGHTS[kind]:
         if word == "table" and letter not in ALL_RIGHTS["sequence"]:
-            word = "relation"  # GRANT ... ON name may mean a sequence, too
+            word = "relation"  # GRANT ... ON name also accepts a sequence
         raise InvalidGrantOperation(f"invalid privilege type {privilege.name.upper()} for {word}")
     return letter
 
@@ -237,7 +237,9 @@ def _change(
         return
     if not usable and letters:
         held = letters_for(acl, ddl.privileges.roles)
-        if target.attnum:  # who has something on the table is only warned (pg_aclmask)
+        if (
+            target.attnum
+        ):  # a role with some privilege on the table only gets a warning (pg_aclmask)
             on_table = relation_acl(ddl.catalog, target.oid) or ()
             held += "".join(set("arwx").intersection(letters_for(on_table, ddl.privileges.roles)))
         if target.kind in ("table", "sequence", "column"):  # pg_class_aclmask
@@ -262,7 +264,7 @@ def changed_acl(
     """Return an access list after a statement (merge_acl_with_grant).
 
     Raises:
-        DependentObjectsStillExist: others have granted on what is revoked.
+        DependentObjectsStillExist: others have granted the revoked privileges further.
     """
     for grantee in grantees:
         if statement.is_grant:

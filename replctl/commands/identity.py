@@ -1,4 +1,4 @@
-"""ALTER TABLE: identity columns made, changed and taken away (tablecmds.c)."""
+"""ALTER TABLE: add, change and drop identity columns (tablecmds.c)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ _LETTERS = {"always": "a", "by default": "d"}
 def add_identity(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> None:
-    """Give a column a sequence of its own, also in partitions (ATExecAddIdentity).
+    """Make a column an identity column with its own sequence, also in partitions
+    (ATExecAddIdentity).
 
     Raises:
         ObjectNotInPrerequisiteState: the column may be NULL, or has a default.
-        InvalidTableDefinition: it is a partition's, or partitions are left out.
+        InvalidTableDefinition: the table is a partition, or partitions are excluded.
     """
     name = command.name or ""
     column = existing_column(relation, name)
@@ -57,12 +58,11 @@ def add_identity(
 def alter_identity(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> None:
-    """Change when an identity column takes values, and the sequence that has them
-    (ATExecSetIdentity).
+    """Change the kind of an identity column, or its sequence (ATExecSetIdentity).
 
     Raises:
-        ObjectNotInPrerequisiteState: it is no identity column.
-        PostgresError: what is wrong with the options.
+        ObjectNotInPrerequisiteState: it is not an identity column.
+        PostgresError: an option is wrong.
     """
     name = command.name or ""
     column = existing_column(relation, name)
@@ -82,7 +82,7 @@ def alter_identity(
 def drop_identity(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> None:
-    """Take a column its sequence (ATExecDropIdentity).
+    """Drop a column's identity and its sequence (ATExecDropIdentity).
 
     Raises:
         ObjectNotInPrerequisiteState: it is no identity column.
@@ -115,7 +115,7 @@ def _check_recursion(relation: Relation, recurses: bool, what: str) -> None:
 
 
 def _change(ddl: Ddl, relation: Relation, changed: Column) -> None:
-    """Let a column, and that of partitions, have another identity."""
+    """Change the identity of a column, also in partitions."""
     update_column(ddl.catalog, relation.oid, changed)
     for oid in children_of(ddl.catalog, relation.oid) if relation.is_partitioned else ():
         child = ddl.relation(oid)

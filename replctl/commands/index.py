@@ -1,6 +1,7 @@
 """CREATE INDEX, and the indexes of PRIMARY KEY and UNIQUE (indexcmds.c).
 
-An index is catalog only: Spark needs none, but unique ones are enforced, and identify rows.
+Indexes only exist in the catalog: Spark needs none, but unique indexes are enforced and identify
+rows.
 """
 
 from __future__ import annotations
@@ -70,15 +71,14 @@ _MAX_COLUMNS = 32  # INDEX_MAX_KEYS
 
 @dataclass(frozen=True, slots=True)
 class IndexDraft:
-    """An index on its way to a table, its columns by name.
+    """The definition of an index that will be added to a table, with columns by name.
 
     Attributes:
         kind: p(rimary key) or u(nique) for the index of a constraint, '' for one of its own.
-        predicate: over the table's columns.
-        is_enforced: rows that are there have to satisfy it.
-        is_deferrable: it is for a DEFERRABLE constraint.
-        access_method, exprs, details, options: as Index has them; an expression has '' among the
-            columns.
+        predicate: its condition over the table's columns.
+        is_enforced: existing rows must satisfy it.
+        is_deferrable: it belongs to a DEFERRABLE constraint.
+        access_method, exprs, details, options: as in Index; an expression has '' among the columns.
     """
 
     name: str | None
@@ -100,8 +100,8 @@ def create_index(session: Session, statement: ast.CreateIndex) -> str:
     """Add an index to a table and its partitions.
 
     Raises:
-        PostgresError: what is wrong with it, or the first key that rows have twice.
-        FeatureNotSupported: it is of another kind than btree and hash, or unique over expressions.
+        PostgresError: its definition is wrong, or rows have duplicate keys.
+        FeatureNotSupported: it is not a btree or hash index, or it is unique over expressions.
     """
     if statement.concurrently:
         prevent_in_block(session.block, "CREATE INDEX CONCURRENTLY")
@@ -169,7 +169,7 @@ def define_index(
     """Add an index, with its constraint, to a relation and to its partitions (DefineIndex).
 
     Args:
-        parent: the index of the partitioned table above that it belongs to.
+        parent: the index of the partitioned parent to which it belongs.
 
     Raises:
         DuplicateTable, DuplicateObject: its name is taken.
@@ -228,7 +228,7 @@ def define_index(
 def index_of_partition(
     ddl: Ddl, parent: Relation, partition: Relation, index: Index, kind: Literal["p", "u", ""]
 ) -> None:
-    """Give a partition an index like its parent's: one that it has already, or a new one."""
+    """Attach an index of a partition to its parent's: an existing similar one, or a new one."""
     for candidate in partition.indexes:
         constraint = constraint_of(partition, candidate)
         fits = not kind or (constraint is not None and constraint.kind == kind)
@@ -241,7 +241,7 @@ def index_of_partition(
 def draft_like(
     source: Relation, index: Index, target: Relation, kind: Literal["p", "u", ""]
 ) -> IndexDraft:
-    """Return an index like one of another table, which has columns of the same names."""
+    """Return the definition of an index like one of another table with the same column names."""
     return IndexDraft(
         None,
         tuple(source.column_at(attnum).name if attnum else "" for attnum in index.key),
@@ -284,7 +284,7 @@ def _renumbered(source: Relation, expr: nodes.Expr, target: Relation) -> nodes.E
 def adopt_index(
     ddl: Ddl, partition: Relation, candidate: Index, index: Index, parent: Relation
 ) -> None:
-    """Let an index of a partition, with its constraint, belong to that of the parent."""
+    """Attach an index of a partition, with its constraint, to that of the parent."""
     update_index(ddl.catalog, replace(candidate, parent_oid=index.oid))
     own, above = constraint_of(partition, candidate), constraint_of(ddl.relation(parent.oid), index)
     if own is not None and above is not None:
@@ -301,7 +301,7 @@ def constraint_of(relation: Relation, index: Index) -> Constraint | None:
 
 
 def require_not_null(ddl: Ddl, relation: Relation, column: Column) -> None:
-    """Ask that no row of a table has NULL in a column."""
+    """Require that no row of a table has NULL in a column."""
     if not ddl.has_rows(relation):
         return
     rows = scan(table_source(relation))
@@ -321,10 +321,10 @@ def _has_null(relation: Relation, column: Column) -> NotNullViolation:
 def require_unique(
     ddl: Ddl, relation: Relation, index: Index, nullable: Sequence[Column] = ()
 ) -> None:
-    """Ask that no two rows of a table have the same key, by one aggregate.
+    """Require that no two rows of a table have the same key, checked by one aggregate.
 
     Args:
-        nullable: columns of the key that have to be without NULL, too.
+        nullable: columns of the key that must also be checked for NULL.
     """
     if not ddl.has_rows(relation):
         return
@@ -344,7 +344,7 @@ def require_unique(
         for column, value in zip(columns, values, strict=True):
             if value is None and column in nullable:
                 return _has_null(relation, column)
-        with ddl.session.read() as catalog:  # an index is made for its table's owner
+        with ddl.session.read() as catalog:  # an index belongs to its table's owner
             reader = RowReader(Privileges(catalog, relation.owner), form=ddl.session.form)
             return duplicated(relation, index, values, reader)
 
@@ -393,7 +393,7 @@ def _insert_index_constraint(
 
 
 def _check_partition_key(relation: Relation, key: Sequence[int], draft: IndexDraft) -> None:
-    """A unique index of a partitioned table has to have all columns of the partition key."""
+    """Check that a unique index of a partitioned table has all columns of the partition key."""
     what = {"p": "PRIMARY KEY", "u": "UNIQUE", "": "UNIQUE"}[draft.kind]
     partition_key = relation.partition_key
     assert partition_key is not None

@@ -1,5 +1,6 @@
-"""The key of CREATE INDEX: columns and expressions, and how they are sorted (ComputeIndexAttrs in
-indexcmds.c)."""
+"""The key of CREATE INDEX: columns, expressions and their sort options (ComputeIndexAttrs in
+indexcmds.c).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from replctl.query.column_name import figured_name
 from replctl.record import dataclass
 from replctl.types.builtin import FIRST_USER_OID, system_columns
 
-#: Access methods of PostgreSQL, and which of them an index here may have.
+#: Access methods of PostgreSQL, and those that replctl supports.
 _METHODS = {
     "btree": True,
     "hash": True,
@@ -33,7 +34,7 @@ _METHODS = {
     "brin": False,
     "spgist": False,
 }
-#: Operator classes that are no type's default one, and the types that they take.
+#: Operator classes that are not the default of a type, and their types.
 _OPCLASSES = {
     "text_pattern_ops": ("text", "varchar"),
     "varchar_pattern_ops": ("text", "varchar"),
@@ -49,7 +50,7 @@ class IndexKey:
     Attributes:
         columns: names, '' for an expression.
         exprs: one for each ''.
-        details: one for each column, or () if nothing is said of any.
+        details: one for each column, or () if none has options.
     """
 
     columns: tuple[str, ...]
@@ -58,11 +59,11 @@ class IndexKey:
 
 
 def check_access_method(statement: ast.CreateIndex) -> None:
-    """Check that an index of such a kind can be like that (DefineIndex).
+    """Check that an access method supports the properties of an index (DefineIndex).
 
     Raises:
         UndefinedObject: there is no such access method.
-        FeatureNotSupported: it has no such indexes, or replctl does not have it.
+        FeatureNotSupported: it does not support such indexes, or replctl does not support it.
     """
     method = statement.access_method
     if method not in _METHODS:
@@ -87,7 +88,7 @@ def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> Index
     Raises:
         UndefinedColumn: a column is missing.
         PostgresError: an expression is wrong, or cannot be sorted or hashed.
-        FeatureNotSupported: an index here cannot be over it.
+        FeatureNotSupported: an index cannot contain it.
     """
     columns: list[str] = []
     exprs: list[nodes.Expr] = []
@@ -199,7 +200,7 @@ def _column_type(relation: Relation, name: str) -> str:
 
 
 def _sorting(ddl: Ddl, element: ast.IndexElem, type_: str) -> tuple[str | None, str | None]:
-    """Return the collation and the operator class that an element names."""
+    """Return the collation and the operator class of an element."""
     collation = opclass = None
     if element.collation:
         found = ddl.environment.type(type_)
@@ -239,7 +240,7 @@ def _operator_class(ddl: Ddl, name: str, type_: str) -> str:
 
 
 def _suggested_name(element: ast.IndexElem) -> str:
-    """Return what an index calls an expression: `lower`, `expr`."""
+    """Return the name of an expression in an index: `lower`, `expr`."""
     assert element.expr is not None
     return figured_name(element.expr) or "expr"
 

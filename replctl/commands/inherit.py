@@ -1,4 +1,4 @@
-"""INHERITS and PARTITION OF: which columns and checks a table has from others (MergeAttributes in
+"""INHERITS and PARTITION OF: the columns and checks that a table inherits (MergeAttributes in
 tablecmds.c).
 """
 
@@ -53,10 +53,10 @@ def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
 
 
 def check_parent(parent: Relation) -> None:
-    """Check whether a table may inherit from another.
+    """Check that a table may inherit from another one.
 
     Raises:
-        WrongObjectType: that one is partitioned, or a partition.
+        WrongObjectType: the other table is partitioned or a partition.
     """
     if parent.is_partitioned:
         raise WrongObjectType(f'cannot inherit from partitioned table "{parent.name}"')
@@ -153,10 +153,10 @@ def partition_columns(parent: Relation, options: Sequence[ColumnDraft]) -> list[
 
 
 def inherited_checks(parents: Sequence[Relation], child: Relation) -> list[Constraint]:
-    """Return the CHECKs that a new table has from its parents, in the numbering of its columns.
+    """Return the CHECKs that a new table inherits, with its own column numbers.
 
     Raises:
-        DuplicateObject: parents have different ones of one name.
+        DuplicateObject: parents have different ones with the same name.
     """
     checks: dict[str, Constraint] = {}
     for parent in parents:
@@ -190,14 +190,14 @@ def _inherited(column: Column, attnum: int) -> Column:
 
 
 def _without_identity(column: Column) -> Column:
-    """Partitions share their root's identity columns; other children do not."""
+    """Return columns without identity: only partitions share their root's identity columns."""
     return replace(column, identity="", default=None) if column.identity else column
 
 
 def _renumber_generated(
     columns: list[ColumnDraft], parent: Relation, attnums: dict[int, int]
 ) -> None:
-    """Generated columns refer to others by number."""
+    """Renumber the columns in generation expressions, which refer to others by number."""
     for column in parent.columns:
         if column.generated and column.default is not None:
             place = attnums[column.attnum] - 1
@@ -231,7 +231,7 @@ def _merged_with_own(
 
 
 def _check_default(inherited: Column, own: Column) -> None:
-    """A column is generated in all tables of a tree, or in none."""
+    """Check that a column is generated in all tables of a tree or in none."""
     name = own.name
     if inherited.generated and not own.generated:
         raise InvalidColumnDefinition(

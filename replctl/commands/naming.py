@@ -1,5 +1,4 @@
-"""Names of new objects: where they are made, and what they are called if the statement does not
-say.
+"""Schemas and default names of new objects.
 
 PostgreSQL's RangeVarGetAndCheckCreationNamespace() in namespace.c; makeObjectName(),
 ChooseRelationName() and ChooseIndexName() in indexcmds.c; ChooseConstraintName() in
@@ -29,14 +28,14 @@ from replctl.types.identifier import MAX_BYTES, clipped
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema that an object is made in."""
+    """The schema for a new object."""
 
     oid: int
     name: str
 
     @property
     def is_temporary(self) -> bool:
-        """Return whether it goes with its session."""
+        """Return whether the schema is temporary."""
         return self.name.startswith("pg_temp_")
 
 
@@ -48,13 +47,13 @@ def creation_schema(
     database: str | None = None,
     pos: int = -1,
 ) -> Schema:
-    """Return the schema that `schema_name.name` is to be made in: the one named, else the first of
-    the search path.
+    """Return the schema for a new `schema_name.name`: the named one, else the first of the search
+    path.
 
     Raises:
         InvalidSchemaName: there is none.
-        FeatureNotSupported: it is another database's.
-        InsufficientPrivilege: it is pg_catalog, or the role may not make anything in it.
+        FeatureNotSupported: it belongs to another database.
+        InsufficientPrivilege: it is pg_catalog, or the role may not create objects in it.
     """
     if database is not None and database != environment.database:
         raise FeatureNotSupported(
@@ -109,8 +108,8 @@ def relation_name(
     column_names: Sequence[str],
     label: str,
 ) -> str:
-    """Return a name for an index or a sequence that no relation has, and for the index of a
-    constraint no constraint.
+    """Return a name for an index or a sequence that no relation has; for a constraint's index, one
+    that no constraint has either.
 
     Args:
         label: pkey, key, idx or seq.
@@ -140,7 +139,7 @@ def constraint_name(
 
     Args:
         label: check or fkey.
-        others: names that the statement gives to further constraints.
+        others: names of further constraints in the statement.
     """
     second = _joined(column_names) if column_names else None
     number, suffix = 0, label

@@ -1,4 +1,4 @@
-"""How statements name what they drop, describe or hand over (ObjectAddress)."""
+"""The addresses of objects in statements (ObjectAddress)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """Something that can be dropped; `number` is a column's attnum."""
+    """An object that can be dropped; `number` is a column's attnum."""
 
     kind: Kind
     oid: int

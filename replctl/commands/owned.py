@@ -34,17 +34,17 @@ _OWNER_COLUMNS = {
 
 
 def drop_owned(session: Session, statement: ast.DropOwned) -> str:
-    """Drop what roles own in this database, and revoke what was granted to them.
+    """Drop the objects of roles in this database, and revoke the privileges granted to them.
 
     Raises:
         InsufficientPrivilege: the roles are others'.
-        DependentObjectsStillExist: something else depends on it, without CASCADE.
+        DependentObjectsStillExist: other objects depend on them, without CASCADE.
     """
     return carry_out(session, lambda ddl: _drop_owned(ddl, statement))
 
 
 def reassign_owned(session: Session, statement: ast.ReassignOwned) -> str:
-    """Give what roles own in this database, and the databases that they own, to another.
+    """Give the objects of roles in this database, and their databases, to another role.
 
     Raises:
         InsufficientPrivilege: the roles are others'.
@@ -94,7 +94,7 @@ def _object(ddl: Ddl, item: RoleDependency) -> Object:
 
 
 def _leave_policy(ddl: Ddl, oid: int, role_oid: int) -> None:
-    """A policy is not for a role any more; without any, it goes (RemoveRoleFromObjectPolicy)."""
+    """Remove a role from a policy, and drop a policy without roles (RemoveRoleFromObjectPolicy)."""
     policy = next(p for p in list_policies(ddl.catalog) if p.oid == oid)
     kept = tuple(role for role in policy.roles if role != role_oid)
     if kept:
@@ -153,7 +153,9 @@ def _reassign_owned(ddl: Ddl, statement: ast.ReassignOwned) -> str:
 def _give(ddl: Ddl, item: RoleDependency, old: int, new: int) -> None:
     if item.class_name == "pg_class":
         relation = get_relation(ddl.catalog, item.oid)
-        if relation is not None and relation.owner == old:  # else it went with another
+        if (
+            relation is not None and relation.owner == old
+        ):  # otherwise it was dropped with another one
             give_relation(ddl, relation, new)
         return
     table = schema_table.metadata.tables[item.class_name]

@@ -46,7 +46,7 @@ def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
 
 
 def partition_key(ddl: Ddl, relation: Relation, spec: ast.PartitionSpec) -> PartitionKey:
-    """Return what PARTITION BY means for a table (ComputePartitionAttrs).
+    """Return the partition key of PARTITION BY (ComputePartitionAttrs).
 
     Raises:
         PostgresError: a column does not exist, or cannot be a key.
@@ -110,7 +110,7 @@ def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strate
 
 
 def complete_partition(ddl: Ddl, parent: Relation, partition: Relation) -> None:
-    """Give a partition the indexes and foreign keys of the table above it."""
+    """Add the indexes and foreign keys of the parent to a partition."""
     for index in sorted(parent.indexes, key=lambda index: index.oid):
         constraint = constraint_of(parent, index)
         kind = "" if constraint is None else constraint.kind
@@ -121,7 +121,7 @@ def complete_partition(ddl: Ddl, parent: Relation, partition: Relation) -> None:
 
 
 def default_partition(ddl: Ddl, parent: Relation) -> Relation | None:
-    """Return the partition that takes what no other does."""
+    """Return the default partition."""
     for oid in children_of(ddl.catalog, parent.oid):
         child = ddl.relation(oid)
         if child.partition_bound is not None and child.partition_bound.kind == "default":
@@ -130,8 +130,9 @@ def default_partition(ddl: Ddl, parent: Relation) -> Relation | None:
 
 
 def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -> None:
-    """Ask that the default partition has no rows of a new one
-    (check_default_partition_contents)."""
+    """Require that the default partition has no rows for a new partition
+    (check_default_partition_contents).
+    """
     default = default_partition(ddl, parent)
     if default is None or bound.kind == "default":
         return
@@ -160,7 +161,7 @@ def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -
 
 
 def require_partition_rows(ddl: Ddl, partition: Relation) -> None:
-    """Ask that all rows of a partition belong to it (QueuePartitionConstraintValidation)."""
+    """Require that all rows of a partition belong to it (QueuePartitionConstraintValidation)."""
     family = partition_tree(ddl.catalog, partition)
     for leaf in leaf_partitions(ddl.catalog, partition):
         rules = own_rules(leaf, family)

@@ -1,4 +1,4 @@
-"""Partition bounds: what a statement says, and whether it fits with the bounds that are there.
+"""Partition bounds: analyse them, and check them against existing bounds.
 
 transformPartitionBound() in parse_utilcmd.c; check_new_partition_bound() in partbounds.c.
 """
@@ -38,7 +38,7 @@ def analyze_bound(ddl: Ddl, parent: Relation, raw: ast.PartitionBound) -> Partit
     """Return a bound of `parent`'s partitions, its values cast to the types of the key.
 
     Raises:
-        InvalidTableDefinition: it is no bound of that kind of partitioned table.
+        InvalidTableDefinition: it is not a bound for this partitioning strategy.
         PostgresError: a value is wrong.
     """
     key = parent.partition_key
@@ -114,7 +114,7 @@ def _range_end(
 
 
 def _infinity(raw: ast.RawExpr) -> str | None:
-    """MINVALUE and MAXVALUE are column names to the grammar."""
+    """Return whether a value is MINVALUE or MAXVALUE, which the grammar parses as column names."""
     if isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1:
         return raw.fields[0] if raw.fields[0] in ("minvalue", "maxvalue") else None
     return None
@@ -144,19 +144,19 @@ def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
 
 
 # ---------------------------------------------------------------------------------------------
-# With the others
+# Comparison with other bounds
 
 
 def check_new_bound(
     ddl: Ddl, parent: Relation, name: str, bound: PartitionBound, raw: ast.PartitionBound
 ) -> None:
-    """Check whether a new partition would leave the rows of the others alone.
+    """Check that a new partition does not overlap others.
 
     Args:
-        name: the new partition's.
+        name: the new partition's name.
 
     Raises:
-        InvalidObjectDefinition: it would not.
+        InvalidObjectDefinition: it overlaps.
     """
     siblings = [ddl.relation(oid) for oid in children_of(ddl.catalog, parent.oid)]
     others = [(s.name, s.partition_bound) for s in siblings if s.partition_bound is not None]
@@ -216,7 +216,7 @@ def _hash_overlap(
 
 
 class _ListValues:
-    """The values of a bound with the places where they were written."""
+    """The values of a bound with their positions in the statement."""
 
     def __init__(self, ddl: Ddl, parent: Relation, raw: ast.PartitionBound) -> None:
         assert parent.partition_key is not None
@@ -279,15 +279,16 @@ def _range_overlap(
     return None
 
 
-#: An end of a range as something to compare: the data, each with its kind, then which end it is.
+#: A range bound in comparable form: the data, each with its kind, then lower or upper.
 _End = tuple[tuple[tuple[int, Any], ...], int]
 
 
 def _end(
     keys: Sequence[Callable[[str], Any]], data: Sequence[RangeDatum], *, is_lower: bool
 ) -> _End:
-    """Return what follows an infinity does not count; an upper end lies before an equal lower
-    one."""
+    """Return a range bound in comparable form.  Data after an infinity are ignored; an upper bound
+    sorts before an equal lower one.
+    """
     items: list[tuple[int, Any]] = []
     for key, (kind, value) in zip(keys, data, strict=True):
         if kind != "value":
@@ -299,7 +300,7 @@ def _end(
 
 
 def _differing(one: _End, other: _End) -> int:
-    """Return the place of the first datum in which two ends differ, 0 if there is none."""
+    """Return the index of the first datum in which two bounds differ, 0 if there is none."""
     for place, (a, b) in enumerate(zip(one[0], other[0], strict=False)):
         if a != b:
             return place
@@ -307,10 +308,10 @@ def _differing(one: _End, other: _End) -> int:
 
 
 def bound_key(environment: CatalogEnvironment, type_name: str) -> Callable[[str], Any]:
-    """Return a function from canonical texts of a type to values that compare as the type's do.
+    """Return a function that converts canonical texts of a type to values with the type's order.
 
     Raises:
-        FeatureNotSupported: the order of the type is not known here.
+        FeatureNotSupported: the order of the type is not implemented.
     """
     type_ = environment.type(type_name)
     if type_.kind == "e":
@@ -325,7 +326,7 @@ def bound_key(environment: CatalogEnvironment, type_name: str) -> Callable[[str]
 
 
 def _number(value: Any) -> Any:
-    """NaN is greater than every other number."""
+    """Return a number as a sort key; NaN is greater than every other number."""
     is_nan = value.is_nan() if isinstance(value, Decimal) else value != value
     return (1, 0) if is_nan else (0, value)
 

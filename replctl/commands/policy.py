@@ -69,7 +69,7 @@ def alter_policy(session: Session, statement: ast.AlterPolicy) -> str:
     """Change the roles or the conditions of a policy.
 
     Raises:
-        UndefinedObject: the table has none of that name.
+        UndefinedObject: the table has no policy of that name.
         PostgresError: as `create_policy`.
     """
     return carry_out(session, lambda ddl: _alter_policy(ddl, statement))
@@ -131,7 +131,7 @@ def _duplicate(relation: Relation, name: str) -> DuplicateObject:
 
 
 def _roles(ddl: Ddl, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Return OIDs of roles; PUBLIC makes the others idle (policy_role_list_to_array)."""
+    """Return OIDs of roles; with PUBLIC the others are ignored (policy_role_list_to_array)."""
     if "public" in names and len(names) > 1:
         ddl.notice(
             "ignoring specified roles other than PUBLIC",
@@ -164,10 +164,10 @@ def _check_table(ddl: Ddl, relation: Relation) -> None:
 
 
 def _condition(ddl: Ddl, relation: Relation, raw: ast.RawExpr | None) -> str | None:
-    """Return a condition over the rows of a table, as it is stored.
+    """Return the stored form of a condition over the rows of a table.
 
     Raises:
-        PostgresError: it is wrong, or no boolean.
+        PostgresError: it is wrong or not a boolean.
     """
     if raw is None:
         return None

@@ -56,11 +56,11 @@ _VIA_ROOT = "publish_via_partition_root"
 
 
 def create_publication(session: Session, statement: ast.CreatePublication) -> str:
-    """Make a publication of tables, of schemas, of everything, or of nothing yet.
+    """Create a publication of tables, of schemas, of all tables, or an empty one.
 
     Raises:
         DuplicateObject: there is one of that name.
-        PostgresError: what is wrong with an option, a table, a column list or a row filter.
+        PostgresError: an option, a table, a column list or a row filter is wrong.
     """
     with changing_definitions(session) as catalog:
         privileges = session.privileges(catalog)
@@ -119,7 +119,7 @@ def drop_publications(session: Session, statement: ast.Drop) -> str:
     """Drop publications.
 
     Raises:
-        UndefinedObject: there is no such publication, and IF EXISTS was not said.
+        UndefinedObject: there is no such publication, and no IF EXISTS.
     """
     with changing_definitions(session) as catalog:
         for (name,) in statement.names:
@@ -200,7 +200,7 @@ class _NamedTable:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A table as it will be a member."""
+    """A table with its future membership."""
 
     relation: Relation | builtin.SystemRelation
     columns: tuple[str, ...] | None
@@ -250,7 +250,7 @@ class _Members:
             if not self._environment.search_path.for_creation:
                 raise InvalidSchemaName("no schema has been selected for CURRENT_SCHEMA")
             return self._environment.search_path.for_creation[0][1]
-        oid = find_schema(self._environment.catalog, name)  # pg_temp is none of this name
+        oid = find_schema(self._environment.catalog, name)  # pg_temp is not a schema of this name
         if oid is None:
             raise no_schema(name)
         return oid
@@ -278,7 +278,7 @@ class _Members:
     # -- checks
 
     def transformed(self, tables: Sequence[_NamedTable], *, has_schemas: bool) -> list[_Member]:
-        """Tables with analysed row filters, and with column lists that the publication may have."""
+        """Return tables with analysed row filters and checked column lists."""
         members = [_Member(t.relation, t.columns, self._row_filter(t)) for t in tables]
         for table in tables:
             if table.columns is not None:
@@ -305,7 +305,7 @@ class _Members:
     def _check_column_list(
         self, relation: Relation | builtin.SystemRelation, has_schemas: bool
     ) -> None:
-        """CheckPubRelationColumnList."""
+        """Check a table's column list (CheckPubRelationColumnList)."""
         if has_schemas:
             detail = (
                 "Column lists cannot be specified in publications containing FOR TABLES IN SCHEMA"
@@ -325,7 +325,7 @@ class _Members:
         )
 
     def check_no_column_list(self) -> None:
-        """Check whether schemas may be added."""
+        """Check that schemas may be added."""
         if any(table.columns is not None for table in self._tables.values()):
             raise InvalidParameterValue(
                 f'cannot add schema to publication "{self.publication.name}"',
@@ -334,7 +334,7 @@ class _Members:
             )
 
     def check_via_root(self, changed: Publication) -> None:
-        """Check whether publish_via_partition_root may become false."""
+        """Check that publish_via_partition_root may become false."""
         if changed.all_tables or changed.publish_via_partition_root:
             return
         for relid, table in self._tables.items():
@@ -357,7 +357,7 @@ class _Members:
         """Add tables (publication_add_relation).
 
         Args:
-            is_new: it is an error if one of them is there.
+            is_new: an existing member is an error.
         """
         for member in members:
             if isinstance(member.relation, Relation):
@@ -382,7 +382,7 @@ class _Members:
             self._tables[relation.oid] = table
 
     def set_tables(self, members: Sequence[_Member]) -> None:
-        """Make these the tables; those that stay as they are, are not touched."""
+        """Replace the tables by these; unchanged ones are kept."""
         wanted = {member.relation.oid: member for member in members}
         for relid, table in list(self._tables.items()):
             member = wanted.get(relid)
@@ -392,7 +392,7 @@ class _Members:
         self.add_tables(members)
 
     def drop_tables(self, tables: Sequence[_NamedTable]) -> None:
-        """Take tables out (PublicationDropTables)."""
+        """Remove tables (PublicationDropTables)."""
         for table in tables:
             if table.columns is not None:
                 raise SqlSyntaxError(
@@ -433,7 +433,7 @@ class _Members:
             insert_published_schema(self.catalog, self.publication.oid, oid)
 
     def drop_schemas(self, schema_oids: Sequence[int]) -> None:
-        """Take schemas out (PublicationDropSchemas)."""
+        """Remove schemas (PublicationDropSchemas)."""
         for oid in schema_oids:
             if oid not in self.schemas:
                 name = self._environment.schema_name(oid)
@@ -449,8 +449,7 @@ def _opened(
     oid: int | None,
     loaded: Mapping[int, Relation],
 ) -> Relation | builtin.SystemRelation:
-    """Return the relation of a name, whose OID was looked up and which is loaded if it is there
-    (table_openrv)."""
+    """Look up a relation's OID and load it if it exists (table_openrv)."""
     if name.schema is not None and environment.schema_oid(name.schema) is None:
         raise no_schema(name.schema)
     if oid is None:
@@ -516,7 +515,7 @@ def _is_same(table: PublishedTable, member: _Member) -> bool:
 
 
 def _check_redundant(earlier: _NamedTable, item: ast.PublicationTable, name: str) -> None:
-    """A table that is listed twice must have no row filter and no column list."""
+    """Check that a table listed twice has no row filter and no column list."""
     if item.where is not None or earlier.where is not None:
         raise DuplicateObject(f'conflicting or redundant WHERE clauses for table "{name}"')
     if item.columns is not None or earlier.columns is not None:

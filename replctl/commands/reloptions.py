@@ -1,6 +1,6 @@
 """Storage parameters: WITH (...) of tables and views, ALTER TABLE ... SET and RESET (reloptions.c).
 
-What PostgreSQL does with most of them has no counterpart in a lake; they are checked and kept.
+Most of them have no effect in a lake; they are checked and stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_INT = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number between two others."""
+    """A number within a range."""
 
     minimum: float
     maximum: float
@@ -41,7 +41,7 @@ class _TimeZone:
     """A region of the time zone database."""
 
 
-#: Names to numbers, enumerations, time zones, or None for what is on or off.
+#: Names to numbers, enumerations, time zones, or None for booleans.
 _Known = Mapping[str, _Number | tuple[str, ...] | _TimeZone | None]
 _VACUUM: _Known = {
     "autovacuum_enabled": None,
@@ -73,7 +73,7 @@ _TABLE: _Known = {
     FOREIGN_FILES: None,
     PARTITION_TIMEZONE: _TimeZone(),
 }
-#: What only adopted tables have, and why others do not.
+#: Parameters of adopted tables only, with the reason.
 _ADOPTED = {
     FOREIGN_FILES: "All files of a table that replctl has made lie in its directory.",
     PARTITION_TIMEZONE: "replctl does not partition the files of tables that it makes.",
@@ -92,17 +92,17 @@ _VIEW: _Known = {"security_barrier": None, "security_invoker": None}
 def table_options(
     options: Sequence[ast.DefElem], kind: str = "r", *, is_adopted: bool = False
 ) -> dict[str, str]:
-    """Return what WITH says of a table, as reloptions has it.
+    """Return the options of WITH for a table in the form of reloptions.
 
     Args:
         kind: the table's relkind.
-        is_adopted: it is a Delta table that others have made.
+        is_adopted: it is a Delta table created by others.
 
     Raises:
-        InvalidParameterValue: a name is unknown or stands there twice, or a value is wrong (22023).
+        InvalidParameterValue: a name is unknown or given twice, or a value is wrong (22023).
         WrongObjectType: the table is partitioned, or a parameter is only for adopted tables
             (42809).
-        FeatureNotSupported: it is to have OIDs.
+        FeatureNotSupported: OIDS is true.
     """
     own = []
     for option in options:
@@ -131,7 +131,7 @@ def table_options(
 
 
 def index_options(options: Sequence[ast.DefElem], access_method: str) -> dict[str, str]:
-    """Return what WITH says of an index.
+    """Return the options of WITH for an index.
 
     Raises:
         InvalidParameterValue: as `table_options`.
@@ -140,7 +140,7 @@ def index_options(options: Sequence[ast.DefElem], access_method: str) -> dict[st
 
 
 def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:
-    """Return what WITH says of a view.
+    """Return the options of WITH for a view.
 
     Raises:
         InvalidParameterValue: as `table_options`.
@@ -159,7 +159,7 @@ def changed_options(
     resets: bool,
     is_adopted: bool,
 ) -> dict[str, str]:
-    """Storage parameters of a table after ALTER TABLE ... SET, or RESET.
+    """Return the storage parameters of a table after ALTER TABLE ... SET or RESET.
 
     Raises:
         SqlSyntaxError: RESET has a value.
@@ -175,7 +175,7 @@ def changed_options(
 def changed_column_options(
     before: Mapping[str, str], options: Sequence[ast.DefElem], *, resets: bool
 ) -> dict[str, str]:
-    """Return what ALTER COLUMN ... SET, or RESET, makes of a column's options.
+    """Return a column's options after ALTER COLUMN ... SET or RESET.
 
     Raises:
         SqlSyntaxError: RESET has a value.

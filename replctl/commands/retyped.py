@@ -1,5 +1,6 @@
-"""Objects that depend on columns whose types change: constraints and indexes, made again from their
-text (RememberAllDependentForRebuilding and ATPostAlterTypeCleanup)."""
+"""Rebuild objects that depend on columns whose types change: constraints and indexes are created
+again from their text (RememberAllDependentForRebuilding and ATPostAlterTypeCleanup).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class Retyped:
     """The constraints and indexes of columns that change in one statement.
 
     Attributes:
-        rewritten: OIDs of the tables whose rows have other values than before.
+        rewritten: OIDs of the tables whose rows have new values.
     """
 
     def __init__(self, ddl: Ddl) -> None:
@@ -62,8 +63,7 @@ class Retyped:
         """Create the recorded objects again under the new types, after all columns have changed.
 
         Raises:
-            PostgresError: an expression or an index is not possible any more, or a row does not
-                fit.
+            PostgresError: an expression or an index is no longer valid, or a row does not fit.
         """
         ddl = self._ddl
         for oid, (relid, text) in self._indexes.items():

@@ -40,7 +40,7 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.types import text
 
-#: Settings that say which role is meant.
+#: Settings whose value is a role.
 _ATTRIBUTES = {
     "superuser": "is_superuser",
     "createrole": "may_create_roles",
@@ -54,7 +54,7 @@ _GUARDED = ("SUPERUSER", "CREATEDB", "REPLICATION", "BYPASSRLS")
 
 
 def role_oid(session: Session, catalog: Catalog, name: str) -> int:
-    """Return the OID of a role, or of the one that CURRENT_USER and similar functions stand for.
+    """Return the OID of a role, also for CURRENT_USER and similar words.
 
     Raises:
         UndefinedObject: there is none of that name.
@@ -212,7 +212,7 @@ def drop_role(session: Session, statement: ast.DropRole) -> str:
 
     Raises:
         UndefinedObject: one of them does not exist.
-        DependentObjectsStillExist: something belongs to one of them, or was granted to it.
+        DependentObjectsStillExist: one of them owns objects or has privileges.
     """
     return carry_out(session, lambda ddl: _drop_roles(ddl, statement))
 
@@ -280,7 +280,7 @@ def _check_droppable(ddl: Ddl, role: Role) -> None:
 
 
 def _options(options: Sequence[ast.RoleOption]) -> dict[str, ast.RoleOption]:
-    """Return the options by what they are about."""
+    """Return the options by name."""
     result: dict[str, ast.RoleOption] = {}
     for option in options:
         name = option.name.removeprefix("no")
@@ -330,7 +330,7 @@ def _check_name(name: str, pos: int = -1) -> None:
 
 
 def _check_creator(ddl: Ddl, role: Role) -> None:
-    """Check whether the current role may make such a role (CreateRole)."""
+    """Check that the current role may create such a role (CreateRole)."""
     privileges = ddl.privileges
     if privileges.is_superuser:
         return
@@ -354,7 +354,7 @@ def _check_creator(ddl: Ddl, role: Role) -> None:
 
 
 def grant_role(session: Session, statement: ast.GrantRole) -> str:
-    """Make roles members of others, or end that.
+    """Add or remove members of roles.
 
     Raises:
         UndefinedObject: there is no such role.
@@ -411,7 +411,8 @@ def _grantor(ddl: Ddl, role: Role, granted_by: str | None, verb: str) -> int:
     (check_role_grantor).
 
     Raises:
-        InsufficientPrivilege: the current role is not the one that is named, or that one may not.
+        InsufficientPrivilege: the current role is not the named grantor, or that one may not grant
+            it.
     """
     privileges = ddl.privileges
     if granted_by is None:
@@ -460,7 +461,7 @@ def add_member(
     """Make a role a member of another.
 
     Args:
-        grantor: the role that grants it, if not the one that would be chosen.
+        grantor: the role that grants it, if it differs from the default.
 
     Raises:
         InvalidGrantOperation: a role would be a member of itself, or its own grantor.
@@ -506,7 +507,7 @@ def add_member(
 
 
 def _remove_granted(ddl: Ddl, dependent: Sequence[Membership], behavior: str) -> None:
-    """End memberships that a member has granted who may not any more; only with CASCADE."""
+    """Remove memberships granted by a member that has lost the ADMIN option; only with CASCADE."""
     if dependent and behavior == "restrict":
         raise DependentObjectsStillExist(
             "dependent privileges exist", hint="Use CASCADE to revoke them too."
@@ -516,8 +517,9 @@ def _remove_granted(ddl: Ddl, dependent: Sequence[Membership], behavior: str) ->
 
 
 def _granted_by(known: Sequence[Membership], role_oid: int, member: int) -> list[Membership]:
-    """Return the memberships in a role that a member has granted, and those that their members
-    have."""
+    """Return the memberships in a role granted by a member, and those granted further by their
+    members.
+    """
     found: list[Membership] = []
     grantors = [member]
     for grantor in grantors:
@@ -536,10 +538,11 @@ def _remove_member(
     options: dict[str, bool],
     behavior: str,
 ) -> None:
-    """End a membership, or one of its options; with CASCADE also what the member has granted.
+    """Remove a membership or one of its options; with CASCADE also the member's own grants.
 
     Raises:
-        DependentObjectsStillExist: it has granted something, without CASCADE (2BP01).
+        DependentObjectsStillExist: the member has granted memberships, and no CASCADE was given
+            (2BP01).
     """
     known = memberships(ddl.catalog)
     own = [m for m in known if (m.role, m.member) == (role.oid, member.oid)]

@@ -1,4 +1,4 @@
-"""Objects that belong to roles, were granted to them, or are about them (pg_shdepend.c)."""
+"""Find objects that roles own, have privileges on, or have policies on (pg_shdepend.c)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RoleDependency:
-    """An object that a role owns, that is granted to it (or was by it), or a policy that is for it.
+    """An object that a role owns, an object with privileges granted to or by the role, or a policy
+    for it.
 
     Attributes:
         class_name: the catalog that the object is in.
-        number: of a column its attnum.
+        number: the attnum of a column.
         database_oid: 0 for an object of the cluster.
     """
 
@@ -58,7 +59,7 @@ _DEFAULT_ACL_WORDS = {"table": "relations"}
 
 
 def role_dependencies(ddl: Ddl, role_oid: int) -> list[RoleDependency]:
-    """Return what depends on a role, in all databases, by OID."""
+    """Return the dependents of a role in all databases, by OID."""
     found = [*_owned_and_granted(ddl, role_oid), *_granted_memberships(ddl, role_oid)]
     found += [
         RoleDependency("policy", "pg_policy", policy.oid, 0, ddl.catalog.database_oid)
@@ -69,8 +70,7 @@ def role_dependencies(ddl: Ddl, role_oid: int) -> list[RoleDependency]:
 
 
 def dependency_lines(ddl: Ddl, role_oid: int) -> list[str]:
-    """Return the lines of the DETAIL of an error that names what depends on a role
-    (checkSharedDependencies)."""
+    """Return the DETAIL lines that name the dependents of a role (checkSharedDependencies)."""
     here = (0, ddl.catalog.database_oid)
     dependencies = role_dependencies(ddl, role_oid)
     words = {"owner": "owner of", "acl": "privileges for", "policy": "target of"}
@@ -109,7 +109,8 @@ def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
 
 
 def _goes_with_another(class_name: str, values: Any) -> bool:
-    """Return whether an object is only a part of one: an index, a row type, a type of arrays."""
+    """Return whether an object is only a part of another one: an index, a row type, an array
+    type."""
     if class_name == "pg_class":
         return values["relkind"] in ("i", "I")
     return class_name == "pg_type" and values["typtype"] not in ("e", "d")

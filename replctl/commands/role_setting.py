@@ -23,7 +23,7 @@ from replctl.types.guc import ROLE_SETTINGS, find_setting
 
 
 def alter_role_set(session: Session, statement: ast.AlterRoleSet) -> str:
-    """Change what sessions of a role, or of all roles, begin with.
+    """Change the initial settings of sessions of a role, or of all roles.
 
     Raises:
         UndefinedObject, InvalidCatalogName: there is no such role, setting or database.
@@ -33,7 +33,7 @@ def alter_role_set(session: Session, statement: ast.AlterRoleSet) -> str:
 
 
 def alter_database_set(session: Session, statement: ast.AlterDatabaseSet) -> str:
-    """Change what sessions in a database begin with.
+    """Change the initial settings of sessions in a database.
 
     Raises:
         PostgresError: as `alter_role_set`.

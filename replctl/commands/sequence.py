@@ -48,10 +48,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SequenceDraft:
-    """The sequence that a column is to have.
+    """The definition of a column's new sequence.
 
     Attributes:
-        type: what it counts in; the column's.
+        type: its data type, that of the column.
         ownership: a(uto) for serial, i(nternal) for identity.
         options: of GENERATED AS IDENTITY.
     """
@@ -72,7 +72,7 @@ def create_sequence(session: Session, statement: ast.CreateSequence) -> str:
 
 
 def alter_sequence(session: Session, statement: ast.AlterSequence) -> str:
-    """Change how a sequence counts, where it continues, and which column it belongs to.
+    """Change a sequence's options, its next value and its owning column.
 
     Raises:
         UndefinedTable, WrongObjectType: it is missing, or something else.
@@ -84,7 +84,7 @@ def alter_sequence(session: Session, statement: ast.AlterSequence) -> str:
 def sequence_of_column(
     ddl: Ddl, table: Relation, column: Column, draft: SequenceDraft
 ) -> ast.RawExpr:
-    """Make the sequence of a serial or identity column; the column's default.
+    """Create the sequence of a serial or identity column, and return the column's default.
 
     Raises:
         PostgresError: what is wrong with its options.
@@ -211,7 +211,7 @@ def with_options(
     *,
     is_identity: bool = False,
 ) -> tuple[Sequence, State]:
-    """Return a sequence with its options, and how far it has come then (init_params).
+    """Return a sequence with its options, and its state (init_params).
 
     Args:
         state: its last value, and whether that was given already; None for a new sequence.
@@ -253,7 +253,7 @@ def with_options(
 def _limits(
     sequence: Sequence, type_: str, given: dict[str, ast.DefElem], *, is_new: bool
 ) -> tuple[int, int]:
-    """Return the least and the greatest value; limits that were those of a former type follow."""
+    """Return the minimum and maximum; limits that were those of the old type follow the new one."""
     old, new, ascends = _LIMITS[sequence.type], _LIMITS[type_], sequence.increment > 0
     changes = not is_new and "as" in given
     resets_maximum = changes and sequence.maximum == old - 1
@@ -309,7 +309,7 @@ def _check_within(word: str, value: int, minimum: int, maximum: int) -> None:
 def change_sequence(
     ddl: Ddl, sequence: Sequence, options: Items[ast.DefElem], *, is_identity: bool = False
 ) -> Sequence:
-    """Give a sequence other options; limits that were its type's follow the type.
+    """Change the options of a sequence; limits that were those of its type follow the new type.
 
     Raises:
         PostgresError: what is wrong with the options.
@@ -324,7 +324,7 @@ def change_sequence(
 def _with_owner(
     ddl: Ddl, sequence: Sequence, option: ast.DefElem, owner: int, schema_oid: int
 ) -> Sequence:
-    """Return a sequence with the owner that OWNED BY names (process_owned_by).
+    """Return a sequence with the owner of OWNED BY (process_owned_by).
 
     Args:
         owner, schema_oid: the role that has the sequence, and its schema.

@@ -93,7 +93,8 @@ _SET_OPTIONS = (
 
 
 def create_subscription(session: Session, statement: ast.CreateSubscription) -> str:
-    """Subscribe to publications: note their tables and, unless told not to, make the slot.
+    """Create a subscription to publications: record their tables and, unless disabled, create the
+    slot.
 
     Raises:
         DuplicateObject: there is a subscription of that name, or a slot.
@@ -158,7 +159,7 @@ def _insert_with_tables(
     warn_of_unpublished(session, subscription, published)
     members = [new_member(subscription, *item, options) for item in tables.items()]
     check_reconciles(session, publisher, subscription, members, tables)
-    if options.two_phase and not options.copy_data and tables:  # else when all are copied
+    if options.two_phase and not options.copy_data and tables:  # otherwise when all are copied
         subscription = replace(subscription, two_phase_state="e")
     if options.create_slot:
         assert slot_name is not None
@@ -177,7 +178,7 @@ def alter_subscription(session: Session, statement: ast.AlterSubscription) -> st
 
     Raises:
         UndefinedObject: there is none of that name.
-        ObjectNotInPrerequisiteState: it is not in a state in which that may be done.
+        ObjectNotInPrerequisiteState: its state does not allow the change.
     """
     with session.read() as catalog:
         subscription = _found(catalog, statement.name)
@@ -217,8 +218,8 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
     """End a subscription, and drop its slot at the publisher.
 
     Raises:
-        UndefinedObject: there is none of that name, and IF EXISTS was not said.
-        ConnectionFailure: the publisher cannot be reached to drop the slot.
+        UndefinedObject: there is none of that name, and no IF EXISTS. ConnectionFailure: the
+        publisher cannot be reached to drop the slot.
     """
     with session.read() as catalog:
         subscription = find_subscription(catalog, statement.name)
@@ -231,7 +232,7 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
         check_subscription_owner(session.privileges(catalog), subscription)
     if subscription.slot_name is not None:
         prevent_in_block(session.block, "DROP SUBSCRIPTION")
-    with session.write() as catalog:  # before anything is done that cannot be repeated
+    with session.write() as catalog:  # before any step that cannot be repeated
         catalog.lock({object_lock(0, subscription.oid, LockMode.CHANGE)})
     with session.cluster.lock(f"subscription-{subscription.oid}"):
         _check_no_batch(session, subscription)
@@ -275,7 +276,7 @@ def _set_options(
 
 
 def _set_failover(session: Session, subscription: Subscription, failover: bool) -> None:
-    """Change the slot that the subscription has had before the statement."""
+    """Change failover of the slot that the subscription had before the statement."""
     slot_name = subscription.slot_name
     if slot_name is None:
         raise ObjectNotInPrerequisiteState(
@@ -322,7 +323,7 @@ def _refresh_publication(
 def _change_publications(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
-    """SET, ADD and DROP PUBLICATION, with a refresh unless told not to."""
+    """Run SET, ADD and DROP PUBLICATION, with a refresh unless disabled."""
     options = parse_options(statement.options, ("copy_data", "refresh", "delete", *_TABLE_OPTIONS))
     options.check_table_options()
     options.check_deletion(is_reconciled=options.copies_by is CopyMethod.RECONCILE)
@@ -405,7 +406,7 @@ def _refresh(
         warn_of_origins(session, publisher, subscription, known_names)
     lsn = publisher.slots.current_lsn()
     start = LogPosition(lsn, publisher.slots.digest_at(lsn))
-    members = [  # what was before is not wanted of those that are not copied
+    members = [  # tables without a copy do not need earlier changes
         new_member(subscription, relid, table, options, start)
         for relid, table in tables.items()
         if relid not in known
@@ -423,7 +424,7 @@ def _refresh(
 
 
 def _skip(session: Session, subscription: Subscription, statement: ast.AlterSubscription) -> None:
-    """SKIP (lsn = ...): the transaction that finished there is not applied."""
+    """Run SKIP (lsn = ...): the transaction that finished there will not be applied."""
     given = options_by_name(statement.options, ("lsn",), "subscription")
     lsn = _skip_lsn(get_string(given["lsn"]))
     with session.read() as catalog:
@@ -482,8 +483,9 @@ def _check_publication_list(names: Sequence[str]) -> None:
 
 
 def _check_no_batch(session: Session, subscription: Subscription) -> None:
-    """Check that a crash has left no batch half written: it is finished first, or the tables would
-    stay so."""
+    """Check that there is no partly written batch: it must be finished first, or the tables would
+    stay partly written.
+    """
     with session.read() as catalog:
         if get_apply_batch(catalog, subscription.oid) is not None:
             raise ObjectNotInPrerequisiteState(

@@ -27,7 +27,7 @@ class SubscriptionOptions:
     """The options of a WITH list; those that are not given have their defaults.
 
     Attributes:
-        copies_by: what `copy_data` says of rows that are there; REPLACE is `replace`'s.
+        copies_by: the treatment of existing rows by `copy_data`; REPLACE stands for `replace`.
         replace, reconcile, delete: replctl's own, of REFRESH.
         create_tables: makes published tables that are missing, with the storage parameters of
             `table_options`.
@@ -64,7 +64,7 @@ class SubscriptionOptions:
         return name in self.given
 
     def check_combinations(self) -> None:
-        """Options that exclude each other.
+        """Check for options that exclude each other.
 
         Raises:
             SqlSyntaxError: some of them were given.
@@ -98,10 +98,10 @@ class SubscriptionOptions:
             )
 
     def check_deletion(self, *, is_reconciled: bool) -> None:
-        """Check that `delete` is said of a reconcile only.
+        """Check that `delete` is only given for a reconcile.
 
         Raises:
-            SqlSyntaxError: it is said, and nothing is reconciled.
+            SqlSyntaxError: it is given without a reconcile.
         """
         if self.delete is None or is_reconciled:
             return
@@ -116,7 +116,7 @@ class SubscriptionOptions:
         )
 
     def applied(self, subscription: Subscription) -> Subscription:
-        """Return a subscription with those of the options that are simply kept in it."""
+        """Return a subscription with the options that are stored in it unchanged."""
         names = (
             "synchronous_commit", "binary", "streaming", "disable_on_error", "password_required",
             "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
@@ -126,7 +126,7 @@ class SubscriptionOptions:
 
 
 def parse_options(options: Sequence[ast.DefElem], known: Sequence[str]) -> SubscriptionOptions:
-    """Return the options of a list, of which only those that are `known` may stand in it.
+    """Return the options of a list, which may only contain `known` ones.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue, InvalidName: an option or its value is wrong.

@@ -1,4 +1,4 @@
-"""Who may make, change and run a subscription (subscriptioncmds.c)."""
+"""Check the permissions to create, change and run a subscription (subscriptioncmds.c)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from replctl.open_node import check_password
 
 
 def check_creation(privileges: Privileges, database: str, subscription: Subscription) -> None:
-    """Check whether a role may make a subscription.
+    """Check that a role may create a subscription.
 
     Raises:
-        InsufficientPrivilege: it may make none, not in this database, or not without a password.
+        InsufficientPrivilege: it may not create subscriptions, not in this database, or not without
+            a password.
         PasswordRequired: the connection string has none (2F003).
     """
     if not privileges.acts_for(CREATE_SUBSCRIPTION):

@@ -1,4 +1,4 @@
-"""Single tables of a subscription: one is synchronized again, or leaves while it is being
+"""Single tables of a subscription: synchronize one again, or remove one that is being
 synchronized."""
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def check_can_be_enabled(subscription: Subscription) -> None:
 def refresh_tables(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
-    """Synchronize tables again (REFRESH TABLE, which PostgreSQL does not have): write where they
-    differ from the published rows; or, with `replace`, all rows; or, without copy_data, let their
-    changes count from now on.  With `enabled` a disabled subscription is enabled, too.
+    """Synchronize tables again (REFRESH TABLE, which PostgreSQL does not have).  By default only
+    rows that differ from the published ones are written; with `replace` all rows; without copy_data
+    none, and changes are applied from now on.  `enabled` also enables a disabled subscription.
 
     Raises:
         UndefinedTable: there is no such table, here or at the publisher.
-        UndefinedObject: it is no part of the subscription (42704).
-        ObjectNotInPrerequisiteState: the subscription is disabled, or the statement has to say
-            which rows are deleted; or, without copy_data, a table is being synchronized.
+        UndefinedObject: it does not belong to the subscription (42704).
+        ObjectNotInPrerequisiteState: the subscription is disabled; or the statement must specify
+        which rows to delete; or, without copy_data, a table is being synchronized.
     """
     options = parse_options(statement.options, ("copy_data", "replace", "delete", "enabled"))
     is_enabling = options.has("enabled") and options.enabled and not subscription.enabled
@@ -132,15 +132,15 @@ def check_reconcile(
     remote: RemoteRelation,
     deletion: Deletion | None,
 ) -> None:
-    """Check that it is known which rows a reconcile of a table may delete.
+    """Check that a reconcile of a table can decide which rows to delete.
 
     Args:
         member: the table in the subscription.
         remote: the published table.
-        deletion: what the statement says.
+        deletion: the rule in the statement.
 
     Raises:
-        ObjectNotInPrerequisiteState: the statement has to say it (55000).
+        ObjectNotInPrerequisiteState: the statement must specify it (55000).
     """
 
     def published_rows() -> Rows:
@@ -164,7 +164,7 @@ def new_member(
     """Return a table that a subscription gains.
 
     Args:
-        start: where its changes start if it is not copied.
+        start: the LSN from which its changes apply if it is not copied.
     """
     if options.copy_data:
         return SubscriptionRelation(
@@ -191,7 +191,7 @@ def check_reconciles(
     members: Sequence[SubscriptionRelation],
     tables: Mapping[int, RemoteRelation],
 ) -> None:
-    """Check that it is known which rows new tables lose that are going to be reconciled."""
+    """Check that the reconciles of new tables can decide which rows to delete."""
     for member in members:
         if member.method is CopyMethod.RECONCILE:
             remote = tables[member.relid]
@@ -210,11 +210,11 @@ def reconcile_changed(
 
     Args:
         tables: the published tables, by the OID of their counterparts.
-        deletion: what the statement says of rows to delete.
+        deletion: the statement's rule for rows to delete.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of them is being synchronized, or the statement has to say
-            which rows are deleted (55000).
+        ObjectNotInPrerequisiteState: one of them is being synchronized, or the statement must
+            specify which rows to delete (55000).
     """
     with session.read() as catalog:
         relations = load_relations(catalog, tables)
@@ -246,7 +246,7 @@ def _member(
 def _published(
     publisher: Publisher, subscription: Subscription, relations: Sequence[Relation]
 ) -> dict[int, RemoteRelation]:
-    """Return what is published of some tables, by their OIDs here."""
+    """Return the published relations of some tables, by their OIDs here."""
     published = {
         subscription.table_map.target((remote.schema, remote.name)): remote
         for remote in publisher.tables.relations(subscription.publications)
@@ -262,7 +262,7 @@ def _published(
 
 
 def _is_begun(member: SubscriptionRelation) -> bool:
-    """Return whether a copy of a table, or its changes after that, may be written in part."""
+    """Return whether a copy of a table, or its later changes, may be partly written."""
     return member.snapshot is not None or member.state in (
         RelState.FINISHEDCOPY,
         RelState.SYNCDONE,
@@ -285,7 +285,7 @@ def _in_progress(member: SubscriptionRelation, relation: Relation) -> ObjectNotI
 def leave_subscription(
     session: Session, publisher: Publisher, subscription: Subscription, relids: Collection[int]
 ) -> None:
-    """Take tables out of a subscription; what their synchronization has left is undone."""
+    """Remove tables from a subscription, and undo their unfinished synchronization."""
     if not relids:
         return
     with session.cluster.lock(f"subscription-{subscription.oid}"):
@@ -311,7 +311,7 @@ def give_up(
 def table_slot_names(
     session: Session, subscription: Subscription, relids: Collection[int] | None = None
 ) -> list[str]:
-    """Return the slots that tables that are being synchronized may have, of all or of some."""
+    """Return the possible slots of all, or some, tables that are being synchronized."""
     identifier = session.cluster.system_identifier
     return [
         subscription.table_slot_name(relation.relid, identifier)
@@ -322,9 +322,9 @@ def table_slot_names(
 def abandon(
     session: Session, subscription: Subscription, relids: Collection[int] | None = None
 ) -> None:
-    """Tables, all or some, are not synchronized any further: what is written in part is undone.
+    """End the synchronization of all or some tables, and undo partly written data.
 
-    Nobody else runs the subscription meanwhile.
+    The caller ensures that no other process runs the subscription meanwhile.
     """
     subscriber = LakeSubscriber(session, subscription)
     unfinished = _unfinished(session, subscription, relids)

@@ -62,8 +62,7 @@ _TAG = "CREATE TABLE"
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """The list between the parentheses: columns in order, constraints, and tables that are
-    copied."""
+    """The list between the parentheses: columns in order, constraints, and LIKE clauses."""
 
     columns: tuple[ColumnDraft, ...]
     constraints: tuple[ast.Constraint, ...]
@@ -71,7 +70,7 @@ class _Elements:
 
 
 def create_own_table(session: Session, statement: ast.CreateTable) -> str:
-    """Make a table whose storage is the cluster's own; as `create_table`."""
+    """Create a table in the cluster's own storage, as `create_table`."""
     _refuse(statement)
     return carry_out(session, lambda ddl: _create_table(ddl, statement))
 
@@ -121,7 +120,7 @@ def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
 
 
 def _check_persistence(place: Schema, parent: Relation, *, is_partition: bool) -> None:
-    """Check whether a table may have a parent that goes, or stays, when it does not."""
+    """Check that a table and its parent are both temporary or both permanent."""
     was, now = parent.persistence == "t", place.is_temporary
     if not is_partition and was and not now:
         raise WrongObjectType(f'cannot inherit from temporary relation "{parent.name}"')
@@ -133,8 +132,8 @@ def _check_persistence(place: Schema, parent: Relation, *, is_partition: bool) -
 
 
 def make_table(ddl: Ddl, statement: ast.CreateTable, columns: Sequence[Column]) -> bool:
-    """Make a table of columns that are not written in the statement; False if it is there, and IF
-    NOT EXISTS says to leave it.
+    """Create a table with columns that are not listed in the statement.  Return False if it exists
+    and IF NOT EXISTS was given.
 
     Raises:
         PostgresError: as CREATE TABLE.
@@ -154,8 +153,7 @@ def make_table(ddl: Ddl, statement: ast.CreateTable, columns: Sequence[Column]) 
 
 
 def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
-    """Return the schema that a table is made in; None if it is there and IF NOT EXISTS says to
-    leave it.
+    """Return the schema of a new table; None if it exists and IF NOT EXISTS was given.
 
     Raises:
         InvalidSchemaName: there is no such schema.
@@ -178,11 +176,10 @@ def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
 
 
 def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
-    """Check whether a name is free for a table and its row type.
+    """Check that a name is free for a table and its row type.
 
     Raises:
-        DuplicateTable, DuplicateObject: it is not.
-    """
+        DuplicateTable, DuplicateObject: it is taken."""
     if find_relation_oid(ddl.catalog, name, place.oid) is not None:
         raise DuplicateTable(f'relation "{name}" already exists')
     type_ = find_type(ddl.catalog, place.oid, name)
@@ -200,7 +197,7 @@ def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
 
 
 def move_array_type(ddl: Ddl, place: Schema, array: Type) -> None:
-    """An array type, which nobody has named, makes room (moveArrayTypeName)."""
+    """Rename an implicitly named array type to free a name (moveArrayTypeName)."""
     name = f"_{array.sql_name}"
     while find_type(ddl.catalog, place.oid, name) is not None:
         name = f"_{name}"
@@ -293,7 +290,7 @@ def define_columns(
     """Return a new relation with the columns that a statement defines, and their constraints.
 
     Raises:
-        PostgresError: what PostgreSQL finds wrong with them.
+        PostgresError: a definition is wrong.
     """
     definitions = [e for e in statement.elements if isinstance(e, ast.ColumnDef)]
     drafts = [column_draft(ddl.environment, item, relation.name) for item in definitions]
@@ -307,7 +304,7 @@ def define_columns(
 
 
 def new_relation(ddl: Ddl, place: Schema, name: str, kind: RelKind) -> Relation:
-    """Return a relation that is not entered yet, but has its OID and its row type."""
+    """Return a relation that has its OID and row type, but is not in the catalog yet."""
     oid = ddl.catalog.new_oid()
     ddl.made.add(oid)
     owner = ddl.session.role_oid
@@ -332,7 +329,7 @@ def _add_own(ddl: Ddl, relation: Relation, drafts: ConstraintDrafts) -> None:
 
 
 def add_indexes_and_references(ddl: Ddl, oid: int, drafts: ConstraintDrafts) -> None:
-    """Add the keys that a statement lists for a table, and its foreign keys behind them."""
+    """Add the keys of a statement to a table, then its foreign keys."""
     for index in drafts.indexes:
         define_index(ddl, ddl.relation(oid), index)
     for constraint in drafts.foreign_keys:

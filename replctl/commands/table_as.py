@@ -16,7 +16,7 @@ from replctl.session import Session
 
 
 def create_table_as(session: Session, statement: ast.CreateTableAs) -> str:
-    """Make a table of what a query returns, in the open block; its tag.
+    """Create a table from the result of a query in the open block, and return the command tag.
 
     Raises:
         SqlSyntaxError: there are more names than columns (42601).
@@ -31,7 +31,7 @@ def create_table_as(session: Session, statement: ast.CreateTableAs) -> str:
 
 
 def _make(ddl: Ddl, statement: ast.CreateTableAs) -> bool:
-    """Make the table; False if it is there, and IF NOT EXISTS says to leave it."""
+    """Create the table.  Return False if it exists and IF NOT EXISTS was given."""
     found = QueryAnalyzer(ddl.environment, ddl.now).query(statement.query).columns
     if len(statement.columns) > len(found):
         raise SqlSyntaxError("too many column names were specified")

@@ -1,4 +1,4 @@
-"""Expressions that a table keeps: DEFAULT, GENERATED, CHECK, the predicates of indexes.
+"""Expressions stored with a table: DEFAULT, GENERATED, CHECK, and the predicates of indexes.
 
 cookDefault() and cookConstraint() in heap.c; CheckPredicate() in indexcmds.c.
 """
@@ -36,12 +36,12 @@ def default_expression(
     raw: ast.RawExpr,
     now: datetime | None,
 ) -> nodes.Expr | None:
-    """Return what DEFAULT or GENERATED AS means for a column; None for DEFAULT NULL, which is no
-    default.
+    """Return the expression of DEFAULT or GENERATED AS; None for DEFAULT NULL, which is no default.
 
     Raises:
-        InvalidObjectDefinition: a generated column depends on one, or on something that changes.
-        PostgresError: the expression is wrong, or not of the column's type.
+        InvalidObjectDefinition: a generated column depends on a generated column, or on something
+            that is not immutable.
+        PostgresError: the expression is wrong, or does not have the column's type.
     """
     context = ExprContext.GENERATED if column.generated else ExprContext.DEFAULT
     analyzer = Analyzer(environment, relation_scope(relation), context, now=now)
@@ -121,18 +121,17 @@ def columns_used(expr: nodes.Expr) -> set[int]:
 
 
 def contains_mutable(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
-    """Return whether anything in an expression is not immutable (contain_mutable_functions)."""
+    """Return whether an expression has a part that is not immutable (contain_mutable_functions)."""
     return any(_volatility(environment, node) != "i" for node in nodes.walk(expr))
 
 
 def contains_volatile(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
-    """Return whether anything in an expression differs from row to row
-    (contain_volatile_functions)."""
+    """Return whether an expression has a volatile part (contain_volatile_functions)."""
     return any(_volatility(environment, node) == "v" for node in nodes.walk(expr))
 
 
 def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> str:
-    """i(mmutable), s(table) or v(olatile), of a node without those below it."""
+    """Return i(mmutable), s(table) or v(olatile) for a node itself, without its children."""
     match node:
         case nodes.SqlValueFunction():
             return "s"
@@ -151,8 +150,9 @@ def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> str:
 
 
 def _is_mutable_conversion(node: nodes.CoerceViaIO) -> bool:
-    """Text forms that depend on settings: those of dates and times, except for intervals as
-    text."""
+    """Return whether a conversion depends on settings: those of dates and times, except intervals
+    to text.
+    """
     mutable = {"date", "timestamp", "timestamptz", "time", "timetz", "interval", "money"}
     return bool(mutable & {node.type, node.arg.type})
 

@@ -1,4 +1,4 @@
-"""LIKE: columns, and on request more, copied from another table (transformTableLikeClause() and
+"""LIKE: copy columns, and optionally more, from another table (transformTableLikeClause() and
 expandTableLikeClause() in parse_utilcmd.c).
 """
 
@@ -27,15 +27,16 @@ _OPTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A table to copy from, and what in addition to its columns: constraints, defaults, generated,
-    identity, indexes, storage, compression."""
+    """A table to copy from, and the parts to copy in addition to its columns: constraints,
+    defaults, generated, identity, indexes, storage, compression.
+    """
 
     source: Relation
     options: frozenset[str]
 
 
 def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
-    """Return what a LIKE clause means.
+    """Return the table and options of a LIKE clause.
 
     Raises:
         UndefinedTable: there is no such table.
@@ -76,8 +77,7 @@ def like_columns(like: Like) -> list[ColumnDraft]:
 
 
 def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return a table's columns with the defaults and generation expressions that they are to
-    have."""
+    """Return a table's columns with the copied defaults and generation expressions."""
     by_name = {column.name: column for column in columns}
     for like in likes:
         for source in like.source.columns:
@@ -92,7 +92,7 @@ def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Col
 
 
 def like_members(ddl: Ddl, oid: int, likes: Sequence[Like]) -> None:
-    """Give a new table the constraints and indexes that it is to have of others."""
+    """Add copied constraints and indexes to a new table."""
     for like in likes:
         if "constraints" in like.options:
             for check in like.source.checks():

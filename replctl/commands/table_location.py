@@ -1,5 +1,6 @@
-"""CREATE TABLE ... USING delta LOCATION: a Delta table that is there as a relation, or one made
-there."""
+"""CREATE TABLE ... USING delta LOCATION: adopt an existing Delta table, or create one at a
+location.
+"""
 
 from __future__ import annotations
 
@@ -47,24 +48,23 @@ _TRUST = (
 
 
 def create_table_at(session: Session, statement: ast.CreateTable) -> str:
-    """Adopt the Delta table at a location, or with column definitions have one made there.
+    """Adopt the Delta table at a location, or, with column definitions, create one there.
 
     Adoption only reads the table.  Its newest version is entered in the commit log, so that
     replication starts there.
 
     Raises:
-        InsufficientPrivilege: the role may not read files of the server, or not write them where
-            something is to be written (42501).
-        UndefinedTable: there is no Delta table, and the statement does not say what columns to
-            make.
-        DuplicateObject: there is one, and the statement says what columns to make; or it is another
-            relation's already.
-        ObjectNotInPrerequisiteState: the directory of a table to make is not empty (55000).
-        InvalidObjectDefinition: the location lies in the directory of another table, or of a
-            cluster (42P17).
+        InsufficientPrivilege: the role may not read files of the server, or may not write them for
+            a new table (42501).
+        UndefinedTable: there is no Delta table, and the statement has no column definitions.
+        DuplicateObject: there is one, and the statement has column definitions; or another relation
+            already uses it.
+        ObjectNotInPrerequisiteState: the directory of a new table is not empty (55000).
+        InvalidObjectDefinition: the location is inside the directory of another table or a cluster
+            (42P17).
         FeatureNotSupported: a column of it has a type without a counterpart, or partition values
             have no time zone.
-        InsufficientPrivilege: a file of it lies elsewhere, without foreign_files (42501).
+        InsufficientPrivilege: it has files outside its directory, without foreign_files (42501).
     """
     assert statement.location is not None
     location = TableFolder.absolute(statement.location)
@@ -127,7 +127,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     insert_relation(ddl.catalog, relation)
     insert_storage(ddl.catalog, relation.oid, location, is_adopted=exists, has_location=True)
     if found is not None:
-        ddl.made.discard(relation.oid)  # it has rows, which its constraints have to hold for
+        ddl.made.discard(relation.oid)  # its rows must satisfy the constraints
         for attnum, known in enumerate(found.columns, start=1):
             insert_storage_column(
                 ddl.catalog, relation.oid, attnum, known.name, 0, known.physical_name

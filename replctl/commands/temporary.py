@@ -1,4 +1,4 @@
-"""Temporary relations: the schema that they are in is their session's, and goes with it
+"""Temporary relations: their schema belongs to the session, and is dropped with it
 (namespace.c)."""
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from replctl.session import Session
 
 
 def is_temporary(ddl: Ddl, statement: ast.CreateTable) -> bool:
-    """Return whether a relation is going to be temporary: CREATE TEMPORARY, or its schema is
-    pg_temp."""
+    """Return whether a new relation is temporary: CREATE TEMPORARY, or its schema is pg_temp."""
     name = statement.relation.schema
     is_named = name is not None and name in ("pg_temp", ddl.session.temporary_schema)
     return statement.persistence == "temporary" or is_named
 
 
 def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
-    """Return the schema that a temporary relation is made in; the first one of a session makes it,
-    and drops what sessions have left whose processes have died (InitTempTableNamespace).
+    """Return the schema for a temporary relation.  The first one of a session creates it, and drops
+    the temporary schemas of dead processes (InitTempTableNamespace).
 
     Raises:
-        InvalidTableDefinition: the name says another schema (42P16).
+        InvalidTableDefinition: the name has another schema (42P16).
         InsufficientPrivilege: the role may not make temporary relations in the database.
     """
     session, catalog = ddl.session, ddl.catalog
@@ -57,7 +56,7 @@ def check_on_commit(on_commit: str | None) -> None:
     """Refuse ON COMMIT options that remove rows or the table.
 
     Raises:
-        FeatureNotSupported: rows, or tables, that go at the end of a transaction.
+        FeatureNotSupported: rows or tables would be removed at the end of a transaction.
     """
     if on_commit is not None and on_commit.upper() != "PRESERVE ROWS":
         raise FeatureNotSupported(f"ON COMMIT {on_commit.upper()} is not supported")
@@ -79,7 +78,7 @@ def _drop_own(session: Session) -> None:
 
 
 def _drop_schema(ddl: Ddl, oid: int) -> None:
-    """Drop a schema with what is in it, and say nothing of it."""
+    """Drop a schema with its objects, without notices."""
     count = len(ddl.notices)
     drop_objects(ddl, [Object("schema", oid)], "cascade")
     del ddl.notices[count:]

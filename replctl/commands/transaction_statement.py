@@ -15,12 +15,12 @@ _HARMLESS = ("deferrable", "not deferrable")
 
 
 def transaction(session: Session, statement: ast.TransactionStmt) -> str:
-    """Carry out a statement about transactions; its tag.
+    """Run a transaction control statement, and return the command tag.
 
     Raises:
-        NoActiveSqlTransaction: it is for use in a block alone (25P01).
+        NoActiveSqlTransaction: it requires a block (25P01).
         InvalidSavepointSpecification: there is no such savepoint (3B001).
-        FeatureNotSupported: it asks for an isolation level that there is not (0A000).
+        FeatureNotSupported: it requests an unsupported isolation level (0A000).
     """
     match statement.kind:
         case "begin" | "start":
@@ -46,7 +46,7 @@ def transaction(session: Session, statement: ast.TransactionStmt) -> str:
 
 
 def set_transaction(session: Session, modes: Sequence[str]) -> None:
-    """Give the open block characteristics.
+    """Set characteristics of the open block.
 
     Raises:
         FeatureNotSupported: an isolation level other than READ COMMITTED, or READ WRITE on a

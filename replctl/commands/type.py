@@ -41,7 +41,7 @@ def create_enum(session: Session, statement: ast.CreateEnum) -> str:
 
     Raises:
         DuplicateObject: a type of that name is there already.
-        InvalidName, UniqueViolation: a label is too long, or stands there twice.
+        InvalidName, UniqueViolation: a label is too long, or occurs twice.
     """
     return carry_out(session, lambda ddl: _create_enum(ddl, statement))
 
@@ -67,7 +67,7 @@ def _create_enum(ddl: Ddl, statement: ast.CreateEnum) -> str:
 
 
 def take_type_name(ddl: Ddl, place: Schema, name: str) -> None:
-    """Make sure that a name is free for a new type.
+    """Free a name for a new type.
 
     Raises:
         DuplicateObject: another type has it.
@@ -98,7 +98,7 @@ def _owned_enum(ddl: Ddl, names: tuple[str, ...]) -> Type:
 
 
 def rename_enum_value(session: Session, statement: ast.RenameEnumValue) -> str:
-    """Give a value of an enum another label (RenameEnumLabel).
+    """Rename a value of an enum (RenameEnumLabel).
 
     Raises:
         DuplicateObject: the enum has the new label already.
@@ -110,12 +110,12 @@ def rename_enum_value(session: Session, statement: ast.RenameEnumValue) -> str:
 
 
 def add_enum_value(session: Session, statement: ast.AddEnumValue) -> str:
-    """Give an enum one more value.
+    """Add a value to an enum.
 
     Raises:
         DuplicateObject: it has the value already.
         InvalidName: the value is too long.
-        InvalidParameterValue: it has not the value next to which that shall be.
+        InvalidParameterValue: the neighbour of the new value does not exist.
         WrongObjectType: the type is no enum.
     """
     return carry_out(session, lambda ddl: _add_enum_value(ddl, statement))
@@ -173,8 +173,7 @@ def _rename_enum_value(ddl: Ddl, statement: ast.RenameEnumValue) -> str:
 
 
 def _renamed(column: Column, is_array: bool, old: str, new: str) -> nodes.Expr:
-    """Return the value of a column, which is stored as text, with a label in the place of
-    another."""
+    """Return the text of a stored value with one label replaced by another."""
     labels = [nodes.Const("text", label, collation="default") for label in (old, new)]
     type_ = "_text" if is_array else "text"
     value = nodes.RelabelType(

@@ -39,7 +39,7 @@ from replctl.transaction_block import prevent_in_block
 from replctl.types.guc import find_setting, read_value
 from replctl.types.quote import quote_identifier
 
-#: Options of PostgreSQL that are switches; most have no meaning over a lake.
+#: Boolean options of PostgreSQL; most have no effect in a lake.
 _SWITCHES = frozenset(
     {
         "full", "freeze", "verbose", "analyze", "disable_page_skipping", "skip_locked",
@@ -54,7 +54,7 @@ _MAX_WORKERS = 1024  # MAX_PARALLEL_WORKER_LIMIT
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The parsed options, as far as it means something here."""
+    """The parsed options that have an effect."""
 
     is_full: bool = False
     is_verbose: bool = False
@@ -62,13 +62,13 @@ class _Options:
 
 
 def vacuum(session: Session, statement: ast.Vacuum) -> str:
-    """Remove what is not needed any more of tables; without names, of all tables of the database,
-    of dropped ones, and of the catalogs.
+    """Remove unneeded files of tables.  Without names, clean all tables of the database, dropped
+    tables, and the catalogs.
 
     Raises:
         ActiveSqlTransaction: it is in a block (25001).
         SqlSyntaxError: there is no such option (42601).
-        UndefinedTable, UndefinedColumn: a name is nothing's.
+        UndefinedTable, UndefinedColumn: a name does not exist.
     """
     options = _read_options(statement)
     prevent_in_block(session.block, "VACUUM")
@@ -94,7 +94,7 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
             _vacuum(session, table, options)
         except (QueryCanceled, ConnectionFailure):
             raise
-        except PostgresError as error:  # of one table: the others are cleaned
+        except PostgresError as error:  # concerns one table: the others are cleaned
             failures.append(_named(session, table, error))
     if not statement.relations:
         vacuum_cluster(session)
@@ -112,12 +112,12 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
 
 
 def analyze(session: Session, statement: ast.Vacuum) -> str:
-    """Check what ANALYZE names.  There is nothing to do: Delta keeps statistics of each file, and
-    Spark looks at them when it plans.
+    """Check the names in ANALYZE, and do nothing: Delta keeps statistics of each file, which Spark
+    reads when planning.
 
     Raises:
         SqlSyntaxError: there is no such option (42601).
-        UndefinedTable, UndefinedColumn: a name is nothing's.
+        UndefinedTable, UndefinedColumn: a name does not exist.
     """
     for option in statement.options:
         if option.name in ("verbose", "skip_locked"):
@@ -160,9 +160,9 @@ def _is_permitted(
 
 
 def _has_writable_files(session: Session, catalog: Catalog, table: Relation) -> bool:
-    """Return whether replctl may remove files of a table; if not, tell the user why."""
+    """Return whether replctl may remove files of a table.  If not, report why."""
     try:
-        if table.storage is not None and table.storage.is_adopted:  # VACUUM leaves it as it is
+        if table.storage is not None and table.storage.is_adopted:  # VACUUM does not change it
             check_files_writable(catalog, table)
         else:
             check_writable(catalog, [table])
@@ -235,7 +235,7 @@ def _parallel_workers(option: ast.DefElem) -> int:
 
 
 def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -> Relation | None:
-    """Return the relation of that name; None for a catalog, which is no table of anybody's."""
+    """Return the relation of that name; None for a catalog."""
     name = item.relation
     environment = session.environment(catalog)
     schema_name = schema_of_relation(environment, name)
@@ -307,8 +307,8 @@ def _tell(session: Session, table: Relation, done: Vacuumed) -> None:
 
 
 def checkpoint(session: Session) -> str:
-    """Invalidate slots that hold back too much, unless a primary does that; else, everything is
-    on disk as soon as it is committed.
+    """Invalidate slots that hold back too much, unless the primary does that.  Nothing else is
+    needed: commits are already on disk.
 
     Raises:
         InsufficientPrivilege: the current role may not.

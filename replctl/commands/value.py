@@ -1,4 +1,4 @@
-"""Values of expressions that a definition needs now."""
+"""Evaluate expressions whose value a definition needs immediately."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
     """Return the value of an expression without columns, in canonical text.
 
     Args:
-        place: where it stands, for the error.
+        place: the place of the expression, for the error.
 
     Raises:
         FeatureNotSupported: Spark would have to compute it.

@@ -25,7 +25,7 @@ from replctl.types.guc import (
 )
 from replctl.types.quote import quote_identifier
 
-#: What a configuration file cannot say (GUC_DISALLOW_IN_AUTO_FILE).
+#: Settings that a configuration file cannot contain (GUC_DISALLOW_IN_AUTO_FILE).
 _NOT_IN_FILE = (
     "allow_alter_system", "config_file", "data_directory", "external_pid_file", "hba_file",
     "ident_file", *TRANSACTION_SETTINGS,
@@ -33,7 +33,7 @@ _NOT_IN_FILE = (
 
 
 def set_variable(session: Session, statement: ast.VariableSet) -> str:
-    """Change a setting of the session, or put it back.
+    """Set or reset a setting of the session.
 
     Raises:
         UndefinedObject: there is no such setting (42704).
@@ -58,10 +58,10 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
 
 
 def joined(setting: Setting, values: tuple[str, ...]) -> str:
-    """Return the values of a list as one; names in quotes where they need them.
+    """Return the values of a list as one text; names are quoted if necessary.
 
     Raises:
-        InvalidParameterValue: there are several for what is no list.
+        InvalidParameterValue: there are several values, but the setting is not a list.
     """
     if len(values) > 1 and not setting.is_list:
         raise InvalidParameterValue(f"SET {setting.name} takes only one argument")
@@ -89,14 +89,14 @@ def _warn_of_no_block(session: Session, what: str) -> None:
 
 
 def alter_system(session: Session, statement: ast.AlterSystem) -> str:
-    """Change what the cluster's configuration says; who connects later has it, others when they
-    call pg_reload_conf().
+    """Change the cluster's configuration.  New sessions use it; existing ones after
+    pg_reload_conf().
 
     Raises:
         FeatureNotSupported: allow_alter_system is off (0A000).
         ActiveSqlTransaction: it is in a block (25001).
         UndefinedObject: there is no such setting (42704).
-        CantChangeRuntimeParam: it is nothing to configure (55P02).
+        CantChangeRuntimeParam: it cannot be changed (55P02).
         InvalidParameterValue: it cannot have that value (22023).
     """
     prevent_in_block(session.block, "ALTER SYSTEM")

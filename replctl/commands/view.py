@@ -44,7 +44,7 @@ from replctl.session import Session
 
 
 def create_view(session: Session, statement: ast.CreateView) -> str:
-    """Make a view, or give one another query.
+    """Create a view, or replace its query.
 
     Raises:
         PostgresError: what PostgreSQL finds wrong with it.
@@ -75,8 +75,7 @@ def _create_view(ddl: Ddl, statement: ast.CreateView) -> str:
 
 
 def _view_place(ddl: Ddl, statement: ast.CreateView, query: Query) -> Schema:
-    """Return the schema that a view is made in; one that reads temporary relations goes with
-    them."""
+    """Return the schema of a new view; a view that reads temporary relations is temporary, too."""
     if statement.persistence == "temporary":
         return temporary_place(ddl, statement.relation)
     read = load_relations(ddl.catalog, used_relations(query))
@@ -91,7 +90,7 @@ def _place(ddl: Ddl, name: ast.RangeVar) -> Schema:
 
 
 def named_columns(ddl: Ddl, found: Sequence[OutputColumn], names: Sequence[str]) -> list[Column]:
-    """Return the columns of a relation that a query gives; the first ones are called as is said."""
+    """Return the columns of a relation from a query; the first ones get the given names."""
     given = [*names, *(column.name for column in found[len(names) :])]
     return [
         typed(ddl.environment, Column(0, name, ""), column.type, column.typmod, column.collation)
@@ -108,7 +107,7 @@ def _make(
     *,
     options: dict[str, str] | None = None,
 ) -> Relation:
-    """Return a relation of a query's columns, which is not entered yet."""
+    """Return a relation with a query's columns, which is not in the catalog yet."""
     check_relation_name(ddl, place, name)
     check_own_columns([ColumnDraft(column) for column in columns])
     for column in columns:
@@ -121,7 +120,7 @@ def _make(
 
 
 def _replace(ddl: Ddl, view: Relation, columns: Sequence[Column], options: dict[str, str]) -> None:
-    """Give a view further columns (checkViewColumns)."""
+    """Replace a view's query, and add its new columns (checkViewColumns)."""
     if view.kind != "v":
         raise WrongObjectType(f'"{view.name}" is not a view')
     ddl.privileges.check_relation_owner(view)
@@ -155,8 +154,8 @@ def _replace(ddl: Ddl, view: Relation, columns: Sequence[Column], options: dict[
 
 
 def create_materialized_view(session: Session, statement: ast.CreateTableAs) -> str:
-    """Make a materialized view, in the open block, and fill it unless WITH NO DATA says not to;
-    its tag.
+    """Create a materialized view in the open block, and fill it unless WITH NO DATA was given.
+    Return the command tag.
 
     Raises:
         PostgresError: as CREATE TABLE AS.
@@ -171,7 +170,7 @@ def create_materialized_view(session: Session, statement: ast.CreateTableAs) -> 
 
 
 def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | None:
-    """Make it without rows; None if it is there, and IF NOT EXISTS says to leave it."""
+    """Create it without rows.  Return None if it exists and IF NOT EXISTS was given."""
     name = statement.relation.name
     place = _place(ddl, statement.relation)
     exists = find_relation_oid(ddl.catalog, name, place.oid) is not None
@@ -195,7 +194,8 @@ def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | N
 
 
 def refresh_materialized_view(session: Session, statement: ast.RefreshMaterializedView) -> str:
-    """Put the rows that the query gives now in the place of a materialized view's; its tag.
+    """Replace the rows of a materialized view by the query's current result, and return the command
+    tag.
 
     Raises:
         WrongObjectType: it is none.
@@ -212,7 +212,7 @@ def refresh_materialized_view(session: Session, statement: ast.RefreshMaterializ
 
 
 def _fill(session: Session, oid: int) -> int:
-    """Run a materialized view's query into it; how many rows there are."""
+    """Run a materialized view's query into it, and return the number of rows."""
 
     def populated(ddl: Ddl) -> None:
         update_relation(ddl.catalog, replace(ddl.relation(oid), is_populated=True))
@@ -242,7 +242,7 @@ def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:
 
 
 def _check_concurrent(view: Relation, with_data: bool) -> None:
-    """CONCURRENTLY changes nothing here, since readers never wait; what it requires stays."""
+    """Check the requirements of CONCURRENTLY, which has no other effect: readers never wait."""
     if not view.is_populated:
         raise FeatureNotSupported(
             "CONCURRENTLY cannot be used when the materialized view is not populated"

@@ -1,5 +1,6 @@
-"""The objects on which queries of views, and conditions of policies, depend (the rows of pg_depend
-that DefineRule() and CreatePolicy() make)."""
+"""Find the objects on which queries of views and conditions of policies depend (the rows of
+pg_depend from DefineRule() and CreatePolicy()).
+"""
 
 from __future__ import annotations
 
@@ -59,8 +60,9 @@ def policies_of_operator(catalog: Catalog, oid: int) -> list[int]:
 
 
 def views_of_types(catalog: Catalog, names: Collection[str | None]) -> list[int]:
-    """Return the OIDs of the views that name a type; columns of a relation that they read are not
-    named."""
+    """Return the OIDs of the views that name a type.  Types of columns that they only read do not
+    count.
+    """
     return _users(_views(catalog), _names_type(names))
 
 
@@ -75,7 +77,7 @@ def used_relations(query: Query) -> list[int]:
 
 
 def use_relations(catalog: Catalog, query: Query) -> None:
-    """Keep others from dropping or changing the relations that a view is going to read.
+    """Lock the relations that a view will read against being dropped or changed.
 
     Raises:
         TransactionInProgress: an open block of another session has done so (55P03).
