@@ -1,1 +1,1 @@
-"""SELECT and the statements that change rows: analysed here, run by SQLite or by Spark."""
+"""SELECT and the statements that change rows: analyse them, and run them in SQLite or Spark."""

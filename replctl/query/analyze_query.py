@@ -73,7 +73,7 @@ class QueryAnalyzer:
 
     Args:
         environment: the database, whose catalogs are read.
-        now: the time that literals like `now` mean.
+        now: the time of literals such as `now`.
     """
 
     def __init__(self, environment: CatalogEnvironment, now: datetime | None = None) -> None:
@@ -95,10 +95,10 @@ class QueryAnalyzer:
 
         Args:
             parent: the analyzer of the query around it.
-            keep_unknown: literals of unknown type stay so, for INSERT to decide.
+            keep_unknown: keep literals of unknown type, so that INSERT decides their type.
 
         Raises:
-            PostgresError: what PostgreSQL finds wrong with it.
+            PostgresError: the query is wrong.
         """
         outer_ctes = self._ctes
         try:
@@ -121,7 +121,7 @@ class QueryAnalyzer:
         parent: Analyzer | None = None,
         windows: dict[str, ast.WindowDef] | None = None,
     ) -> Analyzer:
-        """Return an analyzer of expressions that may hold subqueries."""
+        """Return an analyzer of expressions that may contain subqueries."""
         return Analyzer(
             self.environment,
             scope,
@@ -369,7 +369,7 @@ class QueryAnalyzer:
     # -- FROM
 
     def from_clause(self, items: Sequence[ast.FromItem], analyzer: Analyzer) -> list[FromNode]:
-        """Return the items of FROM or USING; what they offer joins the analyzer's scope."""
+        """Return the items of FROM or USING, and add their columns to the analyzer's scope."""
         result = []
         for item in items:
             node, scope = self._from_item(item, analyzer)
@@ -485,7 +485,7 @@ class QueryAnalyzer:
     def _merged_column(
         self, left: nodes.Expr, right: nodes.Expr, kind: str, analyzer: Analyzer
     ) -> nodes.Expr:
-        """Return the column that stands for both sides of USING."""
+        """Return the merged column of both sides of USING."""
         (a, b), type_, _typmod = analyzer.common_type((left, right), "JOIN/USING")
         if kind == "full":
             return self.finished(nodes.CoalesceExpr(type_, (a, b)))

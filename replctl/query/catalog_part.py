@@ -1,5 +1,6 @@
-"""Queries over tables that ask catalogs, too: what only asks catalogs is answered by SQLite before
-Spark sees the rest."""
+"""Queries over tables and catalogs: SQLite answers subqueries over catalogs before Spark runs the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
     references to catalogs list their used columns.
 
     Raises:
-        CardinalityViolation: a subquery that is one value has several rows (21000).
-        PostgresError: what else such a subquery raises.
+        CardinalityViolation: a scalar subquery has several rows (21000).
+        PostgresError: such a subquery fails.
     """
     asked = _columns_asked(part)
 
@@ -55,15 +56,16 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
 
 
 def _asks_catalogs(query: Query, context: FunctionContext) -> bool:
-    """Return whether a query reads catalogs, and nothing but what they have."""
+    """Return whether a query reads only catalogs."""
     tables = list(tables_of(query))
     is_catalogs = bool(tables) and all(table.is_catalog for table in tables)
     return is_catalogs and is_closed(query) and is_answerable(query, context.environment)
 
 
 def _columns_asked(part: Any) -> defaultdict[int, frozenset[int]]:
-    """Return the numbers of the columns that are used somewhere, by varno: too many where queries
-    within each other have the same one.  Whole rows ask for all, which is None."""
+    """Return the numbers of the used columns, by varno; None for all columns if a whole row is
+    used. There may be too many if nested queries have the same varno.
+    """
     asked: defaultdict[int, Any] = defaultdict(frozenset)
 
     def note(node: Any) -> None:
@@ -112,7 +114,7 @@ def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
 
 
 def query_of_rows(query: Query, rows: list[list[str | None]]) -> Query:
-    """Return a query that has the rows which another one has given."""
+    """Return a query that consists of another query's result rows."""
     columns = query.columns
     if not rows:
         nothing = (

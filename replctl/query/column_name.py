@@ -1,4 +1,4 @@
-"""The name of a result's column that nobody named: FigureColname() in parse_target.c."""
+"""Default names of result columns: FigureColname() in parse_target.c."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def figured_name(raw: ast.RawExpr) -> str | None:
 
 
 def _figure(raw: ast.RawExpr | ast.NamedArg) -> tuple[str | None, int]:
-    """Return a name, and how good it is: 2 is a column or function, 1 a type or a keyword."""
+    """Return a name and its strength: 2 for a column or function, 1 for a type or a keyword."""
     match raw:
         case ast.ColumnRef(fields=fields):
             return (None, 0) if fields[-1] == "*" else (fields[-1], 2)

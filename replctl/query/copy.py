@@ -23,7 +23,7 @@ def copy(session: Session, statement: ast.Copy) -> Result:
     """Carry out COPY.
 
     Raises:
-        PostgresError: what is wrong with the statement, or with a row.
+        PostgresError: the statement or a row is wrong.
     """
     if statement.is_program or statement.file is not None:
         _check_privilege(session, statement)

@@ -1,4 +1,4 @@
-"""COPY FROM: a file's rows, written as those of INSERT are (copyfrom.c)."""
+"""COPY FROM: write a file's rows like those of INSERT (copyfrom.c)."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def copy_from(session: Session, statement: ast.Copy) -> Result:
     """Add a file's rows to a table.
 
     Raises:
-        PostgresError: something is wrong with the statement or the file, or the table does not
-            take a row; nothing is written.
+        PostgresError: the statement or the file is wrong, or the table refuses a row; nothing is
+            written.
     """
     with session.read() as catalog:
         plan = copy_plan(session, catalog, statement)
     with _opened(session, statement) as data:
         _check_kind(plan.relation)
         rows = read_rows(session, plan, data)
-        for _piece in data:  # what follows an end-of-copy marker means nothing
+        for _piece in data:  # data after an end-of-copy marker is ignored
             pass
     if rows.skipped:
         shown = "1 row was" if rows.skipped == 1 else f"{rows.skipped} rows were"
@@ -69,7 +69,7 @@ def _check_kind(relation: Relation) -> None:
 
 @contextmanager
 def _opened(session: Session, statement: ast.Copy) -> Iterator[Iterator[bytes]]:
-    """Yield the file, or what the client sends, in pieces that end with newlines."""
+    """Yield the file, or the client's data, in pieces that end with newlines."""
     if statement.file is None:
         yield session.on_copy_in()
         return
@@ -89,7 +89,7 @@ def _opened(session: Session, statement: ast.Copy) -> Iterator[Iterator[bytes]]:
 
 
 def _may_fail(plan: CopyPlan, rows: CopiedRows) -> bool:
-    """Return whether the table may refuse one of the rows for what is in it."""
+    """Return whether the table may refuse a row because of its values."""
     relation = plan.relation
     if not rows.numbers:
         return False
@@ -107,7 +107,7 @@ def _may_fail(plan: CopyPlan, rows: CopiedRows) -> bool:
 
 
 def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
-    """Write the rows; how many there are behind WHERE."""
+    """Write the rows that satisfy WHERE, and return their number."""
     with session.read() as catalog:
         relation = get_relation(catalog, plan.relation.oid)
         relation = None if relation is None else with_delta_columns(relation)
@@ -130,7 +130,7 @@ def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
 
         def context(problem: Problem) -> str:
             place = CopyPlace(plan.relation.name, rows.numbers[problem.position])
-            if problem.kind not in ("key", "unique"):  # indexes are told of many rows at once
+            if problem.kind not in ("key", "unique"):  # indexes are checked for many rows at once
                 place.line = rows.line(problem.position)
             return place.context
 
@@ -146,7 +146,9 @@ def _definition(relation: Relation) -> Relation:
 
 
 def _source(plan: CopyPlan, dialect: LakeDialect) -> str:
-    """Return SQL of the rows to write: place, w<attnum>; of `{view}`, which has what was read."""
+    """Return SQL of the rows to write: place, w<attnum>.  It reads `{view}`, the view of the file's
+    rows.
+    """
     writer = QueryWriter(dialect)
     values, columns = ["place"], ["place"]
     for item in plan.stored:

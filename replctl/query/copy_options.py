@@ -16,22 +16,23 @@ from replctl.record import dataclass
 from replctl.types.encoding import find_encoding
 
 Header: TypeAlias = Literal["no", "yes", "match"]
-#: Of FORCE_QUOTE and similar options: `*`, or names.
+#: The value of FORCE_QUOTE and similar options: `*`, or names.
 Columns: TypeAlias = Literal["*"] | tuple[str, ...]
 
-#: No delimiters of the text format: they mean something behind a backslash.
+#: Characters that cannot be delimiters of the text format, because they have a meaning after a
+#: backslash.
 _NO_DELIMITERS = "\\.abcdefghijklmnopqrstuvwxyz0123456789"
 _BOOLEANS = {"true": True, "on": True, "false": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
 class CopyFormat:
-    """How rows stand in a file.
+    """The format of rows in a file.
 
     Attributes:
-        default: what stands for a column's default; None: nothing does.
-        force_quote, force_not_null, force_null: the columns concerned.
-        encoding: of the file, as PostgreSQL calls it.
+        default: the text that represents a column's default; None: there is none.
+        force_quote, force_not_null, force_null: the affected columns.
+        encoding: PostgreSQL's name of the file's encoding.
         skips_errors: ON_ERROR ignore.
         tells_skipped: LOG_VERBOSITY verbose.
     """
@@ -52,11 +53,11 @@ class CopyFormat:
 
 
 def copy_format(options: tuple[ast.CopyOption, ...], *, is_from: bool) -> CopyFormat:
-    """Return what the options say.
+    """Return the format described by the options.
 
     Raises:
-        SqlSyntaxError, InvalidParameterValue, FeatureNotSupported: what PostgreSQL finds wrong with
-            them; or the format is binary, or FREEZE is on.
+        SqlSyntaxError, InvalidParameterValue, FeatureNotSupported: an option is wrong, the format
+            is binary, or FREEZE is on.
     """
     given: dict[str, Any] = {}
     for option in options:
@@ -117,7 +118,7 @@ def _text(option: ast.CopyOption, is_from: bool = True) -> str:
 
 
 def _boolean(option: ast.CopyOption, is_from: bool = True) -> bool:
-    """Return its value as a Boolean, which a missing one means as well (defGetBoolean)."""
+    """Return its value as a Boolean; a missing value means true (defGetBoolean)."""
     value = _boolean_or_none(option)
     if value is None:
         raise SqlSyntaxError(f"{option.name} requires a Boolean value")
@@ -206,7 +207,7 @@ _READERS: dict[str, Callable[[ast.CopyOption, bool], object]] = {
 
 
 # ---------------------------------------------------------------------------------------------
-# How they go together
+# Combinations
 
 
 def _check_characters(format_: CopyFormat) -> None:
@@ -225,7 +226,7 @@ def _check_characters(format_: CopyFormat) -> None:
 
 
 def _check_csv(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> None:
-    """Check the options that go with the CSV format alone, and in one direction alone."""
+    """Check the options that require the CSV format, or one direction."""
 
     def check_mode(name: str) -> None:
         if name in given and not format_.is_csv:
@@ -248,7 +249,7 @@ def _check_csv(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> Non
 
 
 def _check_markers(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> None:
-    """Check whether what stands for NULL, and for a default, can be told from data."""
+    """Check that the markers for NULL and for a default differ from data."""
     if format_.delimiter in format_.null:
         raise InvalidParameterValue(
             "COPY delimiter character must not appear in the NULL specification"

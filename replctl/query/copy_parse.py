@@ -1,4 +1,4 @@
-"""A file's lines, and the fields in them (copyfromparse.c)."""
+"""Split a file into lines and fields (copyfromparse.c)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINE_ENDS = {"\n": "newline", "\r": "carriage return"}
 
 
 class Default:
-    """The mark of a field that stands for the default of its column."""
+    """The value of a field that requests the default of its column."""
 
 
 DEFAULT: Final = Default()
@@ -25,13 +25,13 @@ Field: TypeAlias = str | Default | None
 
 
 class LineReader:
-    """The lines of a file, as iteration gives them: those of CSV may have newlines in them.
+    """Iterates over the lines of a file; lines of CSV may contain newlines.
 
     Args:
         data: the file in pieces, each up to a newline.
 
     Attributes:
-        number: of the line that was read last, from 1, as messages count them.
+        number: the number of the last line, from 1, for messages.
     """
 
     def __init__(self, data: Iterable[bytes], format_: CopyFormat) -> None:
@@ -40,13 +40,13 @@ class LineReader:
         self._encoding = format_.encoding
         self._is_csv = format_.is_csv
         self._quote = format_.quote
-        # A quote that escapes itself needs no notice: it leaves the quotes and enters them again.
+        # A doubled quote needs no special treatment: it leaves the quotes and enters them again.
         self._escape = format_.escape if format_.escape != format_.quote else None
         special = "\r\n\\" + (format_.quote + format_.escape if format_.is_csv else "")
         self._special = re.compile(f"[{re.escape(special)}]")
         self._is_plain = re.compile(f"[^{re.escape(special)}]*\n").fullmatch
         self._eol: str | None = None
-        self._rest = ""  # of what was read: what follows the line
+        self._rest = ""  # the rest of the read data after the line
         self._is_done = False
         self.number = 0
 
@@ -59,7 +59,7 @@ class LineReader:
             yield line
 
     def header(self) -> str:
-        """Return the first line, whatever it is, if it is the only one, too."""
+        """Return the first line unchecked, even if it is the only one."""
         self.number += 1
         return self._line()
 
@@ -67,7 +67,7 @@ class LineReader:
         """Return the next line without its end.
 
         Raises:
-            BadCopyFileFormat: it does not end as the others do.
+            BadCopyFileFormat: its line end differs from that of the others.
             CharacterNotInRepertoire: it is not in the encoding.
         """
         text, self._rest = self._rest or self._next(), ""
@@ -114,10 +114,10 @@ class LineReader:
                 self._is_done = True
                 return text[: place - 1]
             if not self._is_csv and place < len(text):
-                place += 1  # what follows a backslash has no meaning of its own
+                place += 1  # a character after a backslash has no special meaning
 
     def _end_of_line(self, text: str, char: str, place: int) -> str:
-        """Return the end of a line, which has to be that of the lines before."""
+        """Return the end of a line, which must be the same for all lines."""
         end = char
         if char == "\r" and self._eol in (None, "\r\n") and text[place : place + 1] == "\n":
             end = "\r\n"
@@ -136,8 +136,9 @@ class LineReader:
         return end
 
     def _is_end_marker(self, text: str, place: int) -> bool:
-        r"""Return whether `\.`, behind which `place` is, ends the data: in CSV only alone on its
-        line."""
+        r"""Return whether `\.` before `place` ends the data: in CSV only if it is alone on its
+        line.
+        """
         end = text[place : place + 2] if self._eol == "\r\n" else text[place : place + 1]
         if self._eol == "\r\n" and end != "\r\n":
             if end[:1] == "\n" and not self._is_csv:
@@ -182,7 +183,7 @@ class FieldReader:
 
         Raises:
             BadCopyFileFormat: a quoted field does not end.
-            CharacterNotInRepertoire: escaped bytes make no character.
+            CharacterNotInRepertoire: escaped bytes are not a valid character.
         """
         format_ = self._format
         if format_.is_csv:
@@ -235,7 +236,7 @@ class FieldReader:
             place = found.end()
 
     def _quoted(self, line: str, place: int) -> tuple[str, int]:
-        """Return what stands between quotes, and where it goes on behind them."""
+        """Return the quoted text, and the position after it."""
         quote, escape = self._format.quote, self._format.escape
         parts = []
         while (found := self._quoted_special.search(line, place)) is not None:

@@ -1,4 +1,4 @@
-"""The plan of a COPY FROM statement: which columns the file has, and what the others have."""
+"""The plan of a COPY FROM statement: the columns in the file, and the values of the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn
 
-COPY_VARNO = 1  # of the table in WHERE
+COPY_VARNO = 1  # varno of the table in WHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class CopiedColumn:
 
     Attributes:
         is_given: the file has it.
-        default: what it has where the file does not say; None: NULL.  A call of nextval() in it is
-            a column of the rows.
+        default: its value if the file has none; None: NULL.  Calls of nextval() in it are columns
+            of the rows.
         sequences: the numbers of these columns, each with the OID of its sequence.
     """
 
@@ -56,8 +56,8 @@ class CopyPlan:
     """The options of a statement.
 
     Attributes:
-        given: the columns that the file has, in its order.
-        stored: those that rows have in the end, except for generated ones.
+        given: the columns of the file, in its order.
+        stored: the columns of the written rows, except generated ones.
     """
 
     relation: Relation
@@ -68,7 +68,7 @@ class CopyPlan:
 
     @property
     def staged(self) -> list[StagedColumn]:
-        """The columns of the rows as they are read: place, values, defaults, sequences."""
+        """The columns of the rows after reading: place, values, defaults, sequences."""
         columns = [StagedColumn("place", "int8")]
         for item in self.given:
             column = item.column
@@ -79,15 +79,15 @@ class CopyPlan:
         return columns + [StagedColumn(f"c{number}", "int8") for number in numbers]
 
     def has_markers(self, item: CopiedColumn) -> bool:
-        """Return whether the file may say that a value is to be the default."""
+        """Return whether the file may contain markers for defaults."""
         return self.format.default is not None and item.default is not None
 
 
 def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPlan:
-    """Return what a COPY FROM statement says of its table and columns.
+    """Return the plan of a COPY FROM statement for its table and columns.
 
     Raises:
-        PostgresError: the statement is wrong, or the user may not do it.
+        PostgresError: the statement is wrong, or the role lacks a privilege.
     """
     context = function_context(session, catalog)
     analyzer = QueryAnalyzer(context.environment, session.transaction_start)
@@ -174,6 +174,6 @@ def _where(analyzer: QueryAnalyzer, relation: Relation, statement: ast.Copy) -> 
 
 
 def not_to_kind(word: str, name: str) -> WrongObjectType:
-    """Return the error of COPY to a relation that takes no rows."""
+    """Return the error of COPY into a relation that cannot have rows."""
     hint = "To enable copying to a view, provide an INSTEAD OF INSERT trigger."
     return WrongObjectType(f'cannot copy to {word} "{name}"', hint=hint if word == "view" else None)

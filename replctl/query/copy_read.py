@@ -1,4 +1,5 @@
-"""Read the rows of a COPY FROM file: lines to values, and where a fault is (copyfromparse.c)."""
+"""Read the rows of a COPY FROM file: convert lines to values, and locate errors
+(copyfromparse.c)."""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ class CopiedRows:
     """Rows that were read.
 
     Attributes:
-        numbers: of their lines.
+        numbers: the numbers of their lines.
         lines: the lines, joined by NUL, one piece for each chunk.
-        count: how many rows there are.
-        has_nulls: attnums of given columns that a row has NULL in.
-        error: what ended the reading early.
-        skipped: how many rows ON_ERROR has left out.
+        count: the number of rows.
+        has_nulls: attnums of given columns in which a row has NULL.
+        error: the error that ended the reading early.
+        skipped: the number of rows skipped by ON_ERROR.
     """
 
     local: LocalRows
@@ -59,7 +60,7 @@ class CopiedRows:
 
 
 def read_rows(session: Session, plan: CopyPlan, data: Iterator[bytes]) -> CopiedRows:
-    """Return all rows of a file, or those up to the first that is wrong."""
+    """Return all rows of a file, or those before the first invalid one."""
     rows = CopiedRows(LocalRows(plan.staged))
     lines, split = LineReader(data, plan.format), FieldReader(plan.format)
     if plan.format.header != "no":
@@ -77,7 +78,7 @@ def read_rows(session: Session, plan: CopyPlan, data: Iterator[bytes]) -> Copied
 def _chunks(
     relation: Relation, lines: LineReader
 ) -> Iterator[tuple[list[tuple[int, str]], PostgresError | None]]:
-    """Lines with their numbers, some at a time; and why there are no more, unless it is the end."""
+    """Yield lines with their numbers in chunks, and the error that ended the reading, if any."""
     chunk: list[tuple[int, str]] = []
     failure = None
     try:
@@ -93,7 +94,7 @@ def _chunks(
 
 
 def _read_header(plan: CopyPlan, lines: LineReader, split: FieldReader) -> None:
-    """Pass over the first line, whose names have to be those of the columns with HEADER MATCH."""
+    """Skip the first line; with HEADER MATCH its names must be those of the columns."""
     place = CopyPlace(plan.relation.name)
     with place.told():
         place.number = 1
@@ -118,7 +119,7 @@ def _read_header(plan: CopyPlan, lines: LineReader, split: FieldReader) -> None:
 
 @dataclass
 class CopyPlace:
-    """Where in a file a fault is (CopyFromErrorCallback)."""
+    """The position of an error in a file (CopyFromErrorCallback)."""
 
     relation: str
     number: int = 0
@@ -135,7 +136,7 @@ class CopyPlace:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Errors tell of the place."""
+        """Add the position to errors inside the `with` block."""
         try:
             yield
         except PostgresError as error:
@@ -159,7 +160,7 @@ def _add(
     chunk: Sequence[tuple[int, str]],
     rows: CopiedRows,
 ) -> None:
-    """Read the values of lines, up to the first line that is wrong."""
+    """Read the values of lines, up to the first invalid line."""
     environment = session.environment(catalog)
     place = CopyPlace(plan.relation.name)
     values = _ValueReader(plan, environment, session.transaction_start, place)
@@ -188,14 +189,14 @@ def _add(
 
 
 class _Skipped(Exception):
-    """A row that ON_ERROR ignore leaves out, and why."""
+    """Raised for a row that ON_ERROR ignore skips, with the reason."""
 
 
 class _ValueReader:
-    """Makes a row of a line's fields.
+    """Converts a line's fields to a row.
 
     Attributes:
-        has_nulls: attnums of columns that a row has NULL in.
+        has_nulls: attnums of columns in which a row has NULL.
     """
 
     def __init__(
@@ -209,10 +210,11 @@ class _ValueReader:
         ]
 
     def row(self, fields: Sequence[Field]) -> list[str | None]:
-        """Canonical texts, and whether each is to be the default where that may be.
+        """Return canonical texts, and for columns that may use it, whether each requests the
+        default.
 
         Raises:
-            _Skipped: the row is to be left out.
+            _Skipped: the row must be skipped.
         """
         plan, place = self._plan, self._place
         for item, field_ in zip(plan.given, fields, strict=False):
@@ -278,7 +280,7 @@ def _input(
 def _take_from_sequences(
     session: Session, catalog: Catalog, plan: CopyPlan, read: list[list[str | None]]
 ) -> None:
-    """Give rows the values of sequences that their defaults need."""
+    """Add the values of sequences for defaults to rows."""
     names = [column.name for column in plan.staged]
     for item in plan.stored:
         for _number, oid in item.sequences:

@@ -1,4 +1,4 @@
-"""The relation and the columns of COPY, and files that cannot be opened (copy.c)."""
+"""Find the relation and the columns of COPY, and report files that cannot be opened (copy.c)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def column_numbers(
     copied: Sequence[int] | None = None,
     option: str = "",
 ) -> list[int]:
-    """Return the columns that are listed, all that are not generated if none are (CopyGetAttnums).
+    """Return the listed columns, or all that are not generated (CopyGetAttnums).
 
     Args:
-        copied: those that COPY copies, if it is an option that lists them.
+        copied: the copied columns, if an option lists the columns.
 
     Raises:
-        UndefinedColumn, DuplicateColumn, InvalidColumnReference: a name is not that of a column
-            that can be copied, or stands there twice.
+        UndefinedColumn, DuplicateColumn, InvalidColumnReference: a name is not a column that can be
+            copied, or is listed twice.
     """
     if not names:
         return [column.attnum for column in relation.columns if not column.generated]
@@ -70,12 +70,12 @@ def column_numbers(
 
 
 def not_referenced(option: str, name: str) -> InvalidColumnReference:
-    """Return the complaint about an option for a column that is not copied."""
+    """Return the error for an option about a column that is not copied."""
     return InvalidColumnReference(f'{option} column "{name}" not referenced by COPY')
 
 
 def file_error(name: str, error: OSError, *, is_from: bool) -> PostgresError:
-    """Return a file that cannot be opened."""
+    """Return the error for a file that cannot be opened."""
     purpose, words = ("reading", "FROM instructs the PostgreSQL server process to read")
     if not is_from:
         purpose, words = ("writing", "TO instructs the PostgreSQL server process to write")

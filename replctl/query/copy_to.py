@@ -1,4 +1,4 @@
-"""COPY TO: the rows of a table or of a query, as a file (copyto.c)."""
+"""COPY TO: write the rows of a table or a query to a file (copyto.c)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def copy_to(session: Session, statement: ast.Copy) -> Result:
     """Write rows to a file, or to the client.
 
     Raises:
-        PostgresError: something is wrong with the statement, or the file cannot be written.
+        PostgresError: the statement is wrong, or the file cannot be written.
     """
     if statement.relation is not None:
         query, format_ = _table_query(session, statement, statement.relation)
@@ -59,7 +59,7 @@ def copy_to(session: Session, statement: ast.Copy) -> Result:
 def _table_query(
     session: Session, statement: ast.Copy, name: ast.RangeVar
 ) -> tuple[ast.SelectStmt, CopyFormat]:
-    """Return the rows of a table alone, without those of tables that inherit from it."""
+    """Return a query of a table's own rows, without those of its children."""
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog), session.transaction_start)
         relation = copied_relation(analyzer, name)
@@ -74,7 +74,7 @@ def _table_query(
             columns = list(statement.columns) or columns
             numbers = []
         if relation.kind in _KIND_WORDS:
-            if isinstance(relation, Relation):  # PostgreSQL looks at the kind last
+            if isinstance(relation, Relation):  # PostgreSQL checks the kind last
                 privileges = analyzer.environment.privileges
                 privileges.check_relation(relation, "r", numbers)
             hint = "Try the COPY (SELECT ...) TO variant."
@@ -161,7 +161,8 @@ def _csv_field(format_: CopyFormat, is_only: bool) -> Callable[[str, bool], str]
     """`a "b", c` becomes `"a ""b"", c"` (CopyAttributeOutCSV).
 
     Args:
-        is_only: the row has no other field, so that `\\.` must be told from the end of the data.
+        is_only: the row has no other field, so that `\\.` must be distinguished from the end of the
+            data.
     """
     quote, escape = format_.quote, format_.escape
     needing = re.compile(f"[\n\r{re.escape(format_.delimiter + quote)}]")

@@ -1,5 +1,6 @@
-"""Query trees as SQL text, as pg_get_viewdef() prints them (get_query_def() and similar functions
-in ruleutils.c)."""
+"""Print query trees as SQL text like pg_get_viewdef() (get_query_def() and similar functions in
+ruleutils.c).
+"""
 
 from __future__ import annotations
 
@@ -82,8 +83,8 @@ def deparse_query(
     """Return a query as SQL.
 
     Args:
-        names: what its columns are called, if not as in the query.
-        is_pretty: parentheses only where they are needed.
+        names: the names of its columns, if they differ from the query's.
+        is_pretty: only print necessary parentheses.
     """
     printer = _QueryPrinter(environment, None, is_pretty, 0)
     printer.query(query, names, names_matter=True)
@@ -93,22 +94,22 @@ def deparse_query(
 def deparse_condition(
     environment: CatalogEnvironment, query: Query, *, is_pretty: bool = False
 ) -> str:
-    """Return the one output of a query of one table, as an expression of its own."""
+    """Return the only output of a query over one table as a separate expression."""
     printer = _QueryPrinter(environment, None, is_pretty, 0)
     return printer.only_output(query)
 
 
 def deparse_part(environment: CatalogEnvironment, query: Query, expr: nodes.Expr) -> str:
-    """Return an expression that stands somewhere in a query, also in one within it.
+    """Return an expression from anywhere in a query or its subqueries.
 
-    Columns have the names of their items of FROM before them.
+    Columns are qualified by their items of FROM.
     """
     printer = _QueryPrinter(environment, None, is_pretty=True, indent=0)
     return printer.part(query, expr)
 
 
 class _QueryPrinter:
-    """Text that grows to the right; `_level` and the indentation are those of the query at hand."""
+    """Builds the text; `_level` and the indentation belong to the current query."""
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class _QueryPrinter:
         self.text = (self.text.rstrip(" ") if text.startswith("\n") else self.text) + text
 
     def _new_line(self, word: str, before: int = 0, after: int = 0, plus: int = 0) -> None:
-        """A keyword on a line of its own (appendContextKeyword)."""
+        """Append a keyword on a new line (appendContextKeyword)."""
         self._indent += before
         amount = max(self._indent, 0)
         if amount >= _INDENT_LIMIT:
@@ -184,8 +185,8 @@ class _QueryPrinter:
         """A query and its clauses.
 
         Args:
-            names: what its columns are to be called.
-            names_matter: whether somebody sees what they are called.
+            names: the names of its columns.
+            names_matter: the names are visible.
         """
         parent = self._level
         self._level = _Level(_sources(query, parent), parent)
@@ -218,7 +219,7 @@ class _QueryPrinter:
         transform(query, note)
         self._level = _Level(sources)
         self._is_qualified = True
-        # A column of a query around belongs to the same list: numbers are unique
+        # Columns of outer queries belong to the same list: numbers are unique
         self._expr(nodes.transform(expr, _without_levels))
         return self.text
 
@@ -302,7 +303,7 @@ class _QueryPrinter:
             self._expr(query.having)
 
     def _values_query(self, query: Query, names: Sequence[str] | None) -> None:
-        """VALUES; a SELECT of it, where its columns have other names."""
+        """Append VALUES, or a SELECT from it if its columns have other names."""
         own = [output.name for output in query.outputs if not output.is_junk]
         if names is None or list(names) == own:
             self._put(self._values(query))
@@ -424,7 +425,9 @@ def _without_levels(node: nodes.Node) -> nodes.Node | None:
 
 
 def _plain_operation(query: Query) -> SetOperation | None:
-    """Return a set operation that is an operand of another without being a query of its own."""
+    """Return a set operation that is an operand of another one and needs no parentheses as a
+    separate query.
+    """
     is_own = query.ctes or query.order_by or query.limit or query.offset
     return None if is_own else query.set_operation
 
@@ -450,8 +453,9 @@ def _leaves(items: Sequence[FromNode]) -> list[FromTable | FromSubquery | FromFu
 
 
 def _sources(query: Query, parent: _Level | None) -> dict[int, _Source]:
-    """Return names for the items of FROM, none of which is one of the queries around
-    (set_rtable_names)."""
+    """Return names for the items of FROM that differ from those of outer queries
+    (set_rtable_names).
+    """
     taken = set() if parent is None else parent.names()
     sources: dict[int, _Source] = {}
     for item in sorted(_leaves(query.from_), key=lambda item: item.varno):

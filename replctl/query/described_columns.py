@@ -1,5 +1,6 @@
-"""The columns that a statement returns, without carrying it out: the answer to a Describe message
-(exec_describe_statement_message in postgres.c)."""
+"""The result columns of a statement without executing it: the answer to a Describe message
+(exec_describe_statement_message in postgres.c).
+"""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from replctl.types.guc import find_setting
 
 
 def describe(session: Session, statement: ast.Statement) -> list[tuple[str, str]]:
-    """Name and type of each column that a statement returns; none, if it returns no rows.
+    """Return name and type of each result column of a statement; empty if it returns no rows.
 
     Raises:
-        PostgresError: what is wrong with a query at analysis.
+        PostgresError: the analysis of a query failed.
     """
     match statement:
         case ast.SelectStmt():

@@ -1,5 +1,6 @@
-"""Calls of functions in SQL that users made: the expression of a simple one takes the place of its
-call (inline_function in clauses.c)."""
+"""Inline calls of user-defined SQL functions: replace the call of a simple one by its expression
+(inline_function in clauses.c).
+"""
 
 from __future__ import annotations
 
@@ -29,15 +30,15 @@ from replctl.types.builtin import FIRST_USER_OID
 def inlined(
     environment: CatalogEnvironment, now: datetime, part: Any, within: tuple[int, ...] = ()
 ) -> Any:
-    """Return a query, or a part of one, without the calls that can be replaced by expressions.
+    """Return a query, or a part of one, with inlined calls.
 
     Args:
         now: the time that literals like `now` mean.
-        within: the functions whose bodies the part is of.
+        within: the functions whose bodies contain the part.
 
     Raises:
         InsufficientPrivilege: the current role may not call a function (42501).
-        PostgresError: what is wrong with a body.
+        PostgresError: a body is wrong.
     """
 
     def replaced(node: Any) -> Any:
@@ -48,8 +49,7 @@ def inlined(
 
 
 def user_call(environment: CatalogEnvironment, node: Any) -> nodes.FuncExpr | None:
-    """Return the call of a function that a user made, by its name or by an operator; None for
-    anything else."""
+    """Return the call of a user-defined function, by name or by operator; None for other nodes."""
     match node:
         case nodes.FuncExpr(function_oid=oid) if oid >= FIRST_USER_OID:
             return node
@@ -68,7 +68,7 @@ def user_call(environment: CatalogEnvironment, node: Any) -> nodes.FuncExpr | No
 
 
 def check_no_calls(environment: CatalogEnvironment, part: Any) -> None:
-    """Refuse calls of functions that users made.
+    """Refuse calls of user-defined functions.
 
     Raises:
         FeatureNotSupported: there is one (0A000).
@@ -116,7 +116,7 @@ def result_as(analyzer: QueryAnalyzer, query: Query, function: UserFunction, typ
 def mismatch(
     analyzer: QueryAnalyzer, function: UserFunction, detail: str
 ) -> InvalidFunctionDefinition:
-    """Return the error of a function whose body does not return what it is declared to."""
+    """Return the error of a function whose body does not return its declared type."""
     declared = analyzer.environment.format_type(function.result)
     return InvalidFunctionDefinition(
         f"return type mismatch in function declared to return {declared}", detail=detail
@@ -144,7 +144,7 @@ class _Inlining:
         self._within = within
 
     def expression(self, call: nodes.FuncExpr) -> nodes.Expr | None:
-        """Return what a call stands for; None if it has to stay."""
+        """Return the expression that replaces a call; None if the call must stay."""
         environment = self._environment
         function = get_function(environment.catalog, call.function_oid)
         if not environment.privileges.has_on_function(function.oid):
@@ -194,8 +194,9 @@ class _Inlining:
         body: nodes.Expr,
         args: Sequence[nodes.Expr],
     ) -> nodes.Expr | None:
-        """Return the body with arguments for parameters; None if one would be computed too
-        often."""
+        """Return the body with its parameters replaced by arguments; None if an argument would be
+        computed too often.
+        """
         uses = Counter(node.number for node in nodes.walk(body) if isinstance(node, nodes.Param))
         tested = [arg for arg in args if function.is_strict and not _is_value(arg)]
         for number, arg in enumerate(args, 1):

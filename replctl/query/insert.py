@@ -1,4 +1,4 @@
-"""INSERT: rows with their defaults, checked, and appended to the tables that take them."""
+"""INSERT: add defaults to rows, check them, and append them to their tables."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _NewRows:
     w<attnum>.
 
     Attributes:
-        supplied: names of the columns that the statement gives values for.
+        supplied: names of the columns with values in the statement.
     """
 
     columns: tuple[Column, ...]
@@ -72,7 +72,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
     """Add rows to a table.
 
     Raises:
-        PostgresError: something is wrong with the statement, or the table does not take a row.
+        PostgresError: the statement is wrong, or the table refuses a row.
     """
     _refuse(statement)
     with session.read() as catalog:
@@ -121,13 +121,13 @@ def _returning(
 
 
 def fill(session: Session, relation: Relation, query: Query, *, reader: int | None = None) -> int:
-    """Add the rows of a query to a table that has its columns; how many there are.
+    """Add the rows of a query to a table with the same columns, and return their number.
 
     Args:
-        reader: OID of the role that the query reads for, if it is not the current one.
+        reader: OID of the role whose privileges the query uses; default: the current role.
 
     Raises:
-        PostgresError: what the query raises.
+        PostgresError: the query fails.
     """
     with session.read() as catalog:
         plan = plan_of(catalog, relation)
@@ -168,7 +168,7 @@ def _new_rows(
     statement: ast.Insert,
     dialect: LakeDialect,
 ) -> _NewRows:
-    """Return the rows of a statement, a value for every column that is not generated."""
+    """Return the rows of a statement, with a value for every column that is not generated."""
     columns = _target_columns(relation, statement.columns)
     environment = dialect.context.environment
     check_change(environment.privileges, relation, "a", [c.attnum for c in columns], None)
@@ -262,8 +262,9 @@ def _listed_rows(
     statement: ast.Insert,
     dialect: LakeDialect,
 ) -> _NewRows | None:
-    """Return the rows of VALUES, or of DEFAULT VALUES; None if a value is a set, so that there are
-    more rows than are listed."""
+    """Return the rows of VALUES or DEFAULT VALUES; None if a value returns a set and produces more
+    rows.
+    """
     stored = tuple(column for column in relation.columns if not column.generated)
     raw_rows = ((),) if statement.query is None else statement.query.values
     for raw_row in raw_rows:
@@ -337,7 +338,7 @@ def _values_row(
     raws: Sequence[ast.RawExpr],
     statement: ast.Insert,
 ) -> list[nodes.Expr]:
-    """Return the values of a VALUES row, each as its column's type."""
+    """Return the values of a VALUES row, each in its column's type."""
     if statement.query is not None:
         _check_width(raws, columns, statement)
     values: list[nodes.Expr] = []
@@ -360,7 +361,7 @@ def _values_row(
 
 
 def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
-    """Return the value given for a column, else its default, else NULL."""
+    """Return the given value of a column, else its default, else NULL."""
     given = values.get(column.attnum)
     if given is not None:
         return given
@@ -370,7 +371,7 @@ def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
 
 
 def _checked(dialect: LakeDialect, value: nodes.Expr) -> nodes.Expr:
-    """Return a value that a constant of a domain is already checked in."""
+    """Return a value in which constants of domains are already checked."""
     plain: nodes.Expr = without_user_types(dialect.context.environment, value)
     return plain if plain is value else simplified(plain)
 
@@ -407,12 +408,12 @@ def _check_widths(
 
 
 def _is_overridden(column: Column, statement: ast.Insert) -> bool:
-    """Return whether what is given for a column counts for nothing: OVERRIDING USER VALUE."""
+    """Return whether a column's given value is ignored: OVERRIDING USER VALUE."""
     return statement.overriding == "user" and bool(column.identity)
 
 
 def _check_given(column: Column, statement: ast.Insert) -> None:
-    """Check whether a statement may give a column a value.
+    """Check that a statement may set a column.
 
     Raises:
         GeneratedAlways: it may not (428C9).

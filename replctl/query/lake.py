@@ -1,4 +1,4 @@
-"""Queries over tables, as Spark SQL."""
+"""Translate queries over tables to Spark SQL."""
 
 from __future__ import annotations
 
@@ -37,17 +37,16 @@ from replctl.spark import (
 )
 from replctl.types.builtin import system_columns
 
-#: The number under which a table's own OID is selected; the system column's is negative.
+#: The column number of a table's own OID in scans; the system column's is negative.
 TABLEOID = 0x7FFF
 _TABLEOID_ATTNUM = system_columns()["tableoid"][0]
 
 
 def spark_sql(query: Query, context: FunctionContext) -> str:
-    """Return SQL of a query, its rows in the order in which they were written if it does not say
-    another.
+    """Return SQL of a query.  Without ORDER BY, rows come in the order in which they were written.
 
     Raises:
-        FeatureNotSupported: something in it has no exact translation.
+        FeatureNotSupported: a part has no exact translation.
     """
     query = with_answers(query, context)
     return QueryWriter(LakeDialect(context)).write(query, is_outermost=True)
@@ -56,21 +55,21 @@ def spark_sql(query: Query, context: FunctionContext) -> str:
 def changing_query(
     context: FunctionContext, query: Query, rows: str, conditions: tuple[nodes.Expr, ...] = ()
 ) -> tuple[Query, LakeDialect]:
-    """Return a query of a statement that changes a table, ready to be written, and its dialect.
+    """Return the prepared query of a statement that changes a table, and its dialect.
 
     Args:
-        rows: SQL that is read in the place of the table, whose number is POLICY_VARNO.
-        conditions: what policies ask of its rows.
+        rows: SQL that replaces the table, whose number is POLICY_VARNO.
+        conditions: the conditions of policies for its rows.
     """
     query = rewritten(context, query, conditions={POLICY_VARNO: conditions})
     return with_answers(query, context), LakeDialect(context, {POLICY_VARNO: rows})
 
 
 class LakeDialect:
-    """Spark's way of writing (query.sql.Dialect).
+    """Spark's dialect (query.sql.Dialect).
 
     Args:
-        tables: SQL for some items of FROM, by varno, in the place of reading their relations.
+        tables: SQL that replaces some items of FROM, by varno.
     """
 
     def __init__(self, context: FunctionContext, tables: Mapping[int, str] | None = None) -> None:
@@ -100,7 +99,7 @@ class LakeDialect:
         return " UNION ALL ".join(parts)
 
     def _catalog(self, item: FromTable) -> str:
-        """Return the rows of a catalog, as literals; what nobody asks for is NULL."""
+        """Return the rows of a catalog as literals; unused columns are NULL."""
         environment = self.context.environment
         types = [
             type_ if item.columns is None or number in item.columns else None
@@ -237,7 +236,7 @@ class LakeDialect:
 
 
 def _listed(types: Sequence[str], rows: Sequence[Sequence[str | None]]) -> str:
-    """Return SQL of rows that are known, as literals."""
+    """Return SQL of known rows, as literals."""
     if not rows:
         nothing = (f"{literal(t, -1, None)} AS c{i}" for i, t in enumerate(types, start=1))
         return f"SELECT {', '.join(nothing)} WHERE FALSE"
@@ -264,8 +263,7 @@ def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
 
 
 def target_rows(target: Target) -> str:
-    """Return SQL of all rows of a table that is to be changed: leaf, row_version, row_id,
-    c<attnum>."""
+    """Return SQL of all rows of a table to change: leaf, row_version, row_id, c<attnum>."""
     return " UNION ALL ".join(
         f"SELECT {number} AS leaf, {leaf.relid}L AS c{TABLEOID}, * FROM"
         f" ({scan(leaf.source, with_row_id=True)})"
