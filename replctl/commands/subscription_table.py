@@ -63,7 +63,7 @@ def refresh_tables(
         UndefinedTable: there is no such table, here or at the publisher.
         UndefinedObject: it does not belong to the subscription (42704).
         ObjectNotInPrerequisiteState: the subscription is disabled; or the statement must specify
-        which rows to delete; or, without copy_data, a table is being synchronized.
+            which rows to delete; or, without copy_data, a table is being synchronized.
     """
     options = parse_options(statement.options, ("copy_data", "replace", "delete", "enabled"))
     is_enabling = options.has("enabled") and options.enabled and not subscription.enabled

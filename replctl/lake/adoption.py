@@ -54,7 +54,7 @@ def newest_version(location: str) -> NewestVersion:
     Raises:
         UndefinedTable: there is no Delta table.
         ObjectNotInPrerequisiteState: one of these commits
-        is missing in the log (55000).
+            is missing in the log (55000).
         FeatureNotSupported: it requires an unknown protocol, or a column's type has no counterpart
             in PostgreSQL.
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.

@@ -216,7 +216,7 @@ def commits_since(
     Args:
         version: only newer ones; None for all.
         reads_files: the files that they name will be read;
-        otherwise the files may be outside the table's directory.
+            otherwise the files may be outside the table's directory.
 
     Returns:
         The commits, oldest first.
@@ -224,7 +224,7 @@ def commits_since(
     Raises:
         UndefinedFile: the storage is missing.
         ObjectNotInPrerequisiteState: some of them are no
-        longer in Delta's log, or one has the mark of a newer copy of this catalog (55000).
+            longer in Delta's log, or one has the mark of a newer copy of this catalog (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
         CannotConnectNow: a standby that was promoted writes the table (57P03).
     """

@@ -222,8 +222,8 @@ def check_can_be_undone(relation: Relation) -> None:
     """Check that the changes of a table by a transaction block can be rolled back.
 
     Raises:
-        ObjectNotInPrerequisiteState: the table does not allow deleting rows (55000). As
-        `delta_rules`.
+        ObjectNotInPrerequisiteState: the table does not allow deleting rows (55000).
+        As `delta_rules`.
     """
     if delta_rules(relation).is_append_only:
         raise ObjectNotInPrerequisiteState(

@@ -19,7 +19,7 @@ def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlVa
 
     Args:
         over: ` OVER (...)` of a window.  It follows every Spark aggregate that the call is
-        translated to.
+            translated to.
 
     Raises:
         FeatureNotSupported: the call has no exact translation.
