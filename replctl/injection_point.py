@@ -21,6 +21,7 @@ POINTS = (
     "write.after-log",
     "rewrite.after-columns",
     "rewrite.after-fill",
+    "columns.after-removal",
     "block.before-commit",
     "block.after-commit",
     "undo.before-restore",

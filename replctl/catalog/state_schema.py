@@ -194,7 +194,8 @@ storage_table = Table(
 #: same), and `renamed_version` the last version that renamed the column, dropped it or put it back.
 #: A column whose type has changed has another column for each type: `attnum` is then the number
 #: that pg_attribute.attfilenode says instead of its own; those before it say whose they were
-#: (`owner`), and which type they have.
+#: (`owner`), and which type they have. A column of a definition that was taken back says whose it
+#: was, too; others below 0 are not replctl's, or are not there yet.
 storage_column = Table(
     "storage_column",
     metadata,
@@ -204,7 +205,7 @@ storage_column = Table(
     integer("since_version", nullable=True),
     text("physical_name", nullable=True),
     integer("renamed_version", nullable=True),
-    boolean("is_dropped"),  # others have dropped it
+    boolean("is_dropped"),  # the table does not have it any more
     integer("owner", nullable=True),
     integer("atttypid", nullable=True),
     integer("atttypmod", nullable=True),

@@ -91,6 +91,8 @@ class Storage:
         has_row_ids: the rows of the newest version that was entered have row ids.
         taken_over: when somebody last went on with, or undid, what a dead process had begun to
             write, in microseconds since 1970.
+        last_renaming: the last version that has changed names of columns or dropped some, those
+            that no column of the relation has any more among them; -1, if none has.
     """
 
     location: str
@@ -104,6 +106,7 @@ class Storage:
     taken_over: int | None = None
     is_read_only: bool = False
     has_row_ids: bool = True
+    last_renaming: int = -1
 
     @property
     def has_own_row_ids(self) -> bool:
@@ -142,11 +145,13 @@ def load_storage(
     current = {(relid, attnum): number for (relid, number), attnum in numbers.items()}
     columns: dict[int, dict[int, StorageColumn]] = defaultdict(dict)
     former: dict[int, list[FormerColumn]] = defaultdict(list)
+    renamed: dict[int, int] = defaultdict(lambda: -1)
     for row in catalog.connection.execute(
         select(column).where(column.c.relid.in_(oids)).order_by(column.c.attnum)
     ):
         relid, number = int(row.relid), int(row.attnum)
         stored = storage_column_of(row)
+        renamed[relid] = max(renamed[relid], row.renamed_version or -1)
         if (relid, number) in numbers:
             columns[relid][numbers[relid, number]] = stored
         elif (relid, number) not in current and 0 < number < FIRST_STORAGE_NUMBER:
@@ -168,6 +173,7 @@ def load_storage(
             row.taken_over,
             bool(row.is_read_only),
             bool(row.has_row_ids),
+            renamed[int(row.relid)],
         )
         for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
     }
@@ -219,6 +225,36 @@ def storage_columns(connection: Connection, relid: int) -> list[StorageColumn]:
     table = state_schema.storage_column
     query = select(table).where(table.c.relid == relid).order_by(table.c.attnum)
     return list(map(storage_column_of, connection.execute(query)))
+
+
+def unused_columns(connection: Connection, relid: int, used: Collection[int]) -> list[str]:
+    """Return the names of the columns that a relation's Delta table has, of those that replctl has
+    made and no column of the relation has any more.
+
+    Args:
+        used: the numbers of those that the relation's columns have.
+    """
+    table = state_schema.storage_column
+    query = select(table.c.name).where(
+        table.c.relid == relid,
+        table.c.attnum.not_in(list(used)),
+        or_(table.c.attnum > 0, table.c.owner.is_not(None)),  # below 0 are others' columns, too
+        table.c.since_version.is_not(None),
+        ~table.c.is_dropped,
+    )
+    return sorted(connection.execute(query).scalars())
+
+
+def note_removal(connection: Connection, relid: int, names: Collection[str], version: int) -> None:
+    """Note that a version of a relation's Delta table does not have columns of these names any
+    more."""
+    table = state_schema.storage_column
+    connection.execute(
+        update(table)
+        .where(table.c.relid == relid, table.c.name.in_(list(names)), ~table.c.is_dropped)
+        .where(table.c.since_version <= version)
+        .values(is_dropped=True, renamed_version=version)
+    )
 
 
 def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> None:
@@ -317,7 +353,8 @@ def relations_with_storage(connection: Connection) -> set[int]:
 def abandon_storage(connection: Connection) -> list[str]:
     """Forget columns and tables whose definitions were taken back.
 
-    A column that is there keeps its name, so that no other one gets it, under a number of its own.
+    A column that is there keeps its name, so that no other one gets it, under a number of its own;
+    `owner` says whose it was.
     A table that replctl has begun to make stays known, as a dropped table does, so that VACUUM
     finds its files.
 
@@ -333,7 +370,12 @@ def abandon_storage(connection: Connection) -> list[str]:
     orphaned = (column.c.attnum > 0, ~is_defined)
     connection.execute(delete(column).where(*orphaned, column.c.since_version.is_(None)))
     connection.execute(
-        update(column).where(*orphaned).values(attnum=-literal_column("storage_column.rowid"))
+        update(column)
+        .where(*orphaned)
+        .values(
+            attnum=-literal_column("storage_column.rowid"),
+            owner=func.coalesce(column.c.owner, column.c.attnum),
+        )
     )
     has_relation = exists().where(relation.c.oid == table.c.relid)
     connection.execute(delete(table).where(~has_relation, table.c.was_empty.is_(None)))

@@ -8,19 +8,21 @@ which are not decoded.  If the process died, the next user of a table undoes its
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from replctl.catalog.intent import delete_intents, intents_of
 from replctl.catalog.lock import release_locks
-from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_replication_slots import commit_with_origin, raise_origin
 from replctl.catalog.pg_wal import take_back
 from replctl.catalog.storage import abandon_storage
 from replctl.catalog.transaction import abort_transaction, insert_lsn
-from replctl.errors import InvalidSavepointSpecification
+from replctl.errors import InvalidSavepointSpecification, PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.delta_log import latest_version
+from replctl.lake.dropped_column import remove_dropped_columns
 from replctl.lake.leftovers import tell_of_files
 from replctl.lake.recovery import undo_or_leave
 from replctl.lake.undo import undo_commits
@@ -48,15 +50,18 @@ def commit(session: Session) -> None:
     """Commit the open block: all its changes take effect at one LSN."""
     block = _open(session)
     top = block.xids.top
+    written: list[Relation] = []
     if top is not None:
         injection_point("block.before-commit")
         with session.cluster.write(session.database_oid, block.xids) as catalog:
             oids = relation_oids(catalog, "r") if block.changes_definitions else block.locked
             relations = load_relations(catalog, oids).values()
             broken = commit_log.enter_readable(catalog, session.cluster, relations, top, ends=True)
-            for intent in intents_of(catalog.connection, top):
+            intents = intents_of(catalog.connection, top)
+            for intent in intents:
                 if intent.relid in broken:
                     raise broken[intent.relid]
+            written = list(load_relations(catalog, [intent.relid for intent in intents]).values())
             delete_intents(catalog.connection, top)
             commit_with_origin(
                 catalog.connection,
@@ -70,6 +75,19 @@ def commit(session: Session) -> None:
     for name, value in block.local_settings.items():
         session.put_setting(name, value)
     _close(session, block)
+    _remove_dropped_columns(session, written)
+
+
+def _remove_dropped_columns(session: Session, written: Sequence[Relation]) -> None:
+    """Take columns that are dropped now out of tables that the block has written."""
+    try:
+        remove_dropped_columns(session, written)
+    except PostgresError as error:  # the block is committed; their next write tries it again
+        session.notice(
+            "dropped columns could not be taken out of the Delta tables yet",
+            severity="WARNING",
+            detail=error.message,
+        )
 
 
 def rollback(session: Session) -> None:

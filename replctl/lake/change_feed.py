@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.column_changes import has_renamings
 from replctl.lake.compared_files import ComparedFiles, compared_files
 from replctl.lake.delta_files import has_feed_files, needs_deletion_vectors
 from replctl.lake.delta_log import DeltaCommit, latest_version, metadata_of
@@ -80,9 +81,10 @@ def chosen_feeds(
     storage = relation.storage
     if storage is None:
         return tuple(versions)
-    # replctl's VACUUM and ALTER TABLE preserve the feeds of tables that nobody else writes
-    is_shared = storage.is_adopted or storage.has_foreign
-    chosen = _readable(storage.location, versions) if is_shared else versions
+    # replctl's VACUUM and ALTER TABLE preserve the feeds of tables that nobody else writes, until a
+    # column is removed: Delta reads feeds by the newest schema
+    may_be_unreadable = storage.is_adopted or storage.has_foreign or has_renamings(storage)
+    chosen = _readable(storage.location, versions) if may_be_unreadable else versions
     if are_joined:
         chosen = joined_versions(storage.location, chosen)
     places, result = TablePaths(storage.location), []

@@ -128,7 +128,8 @@ def follow_columns(
         found: the columns that the table has at that version (delta_log.columns_of).
         notes_dropped: missing columns were dropped; otherwise replctl creates them again.
     """
-    changes = column_changes(storage_columns(catalog.connection, relid), found, version)
+    relation = get_relation(catalog, relid)
+    changes = column_changes(_followed_columns(catalog, relid, relation), found, version)
     for stored in changes.renamed:
         if notes_dropped or not stored.is_dropped:
             note_renaming(catalog.connection, relid, stored)
@@ -140,7 +141,6 @@ def follow_columns(
             reserve_storage_name(catalog.connection, relid, *known)
         else:
             added.append(readable)
-    relation = get_relation(catalog, relid)
     altered = []
     if relation is not None:
         altered = _altered_columns(catalog, relation, changes.known, version)
@@ -158,6 +158,19 @@ def follow_columns(
         insert_column(writer, relid, column)
         insert_storage_column(writer, relid, attnum, new.name, version, new.physical_name)
     commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
+
+
+def _followed_columns(
+    catalog: Catalog, relid: int, relation: Relation | None
+) -> list[StorageColumn]:
+    """Return the columns that others' may be: not those that replctl has taken out of its own
+    table, whose names others may give to columns of theirs."""
+    known = storage_columns(catalog.connection, relid)
+    storage = None if relation is None else relation.storage
+    if relation is None or storage is None or storage.is_adopted:
+        return known
+    used = {storage.columns[column.attnum].number for column in relation.columns}
+    return [column for column in known if column.number in used or not column.is_dropped]
 
 
 def _altered_columns(
@@ -263,13 +276,14 @@ def names_in_log(
 
 
 def has_renamings(storage: Storage) -> bool:
-    """Return whether others have renamed, dropped or restored a column."""
+    """Return whether a column was renamed, dropped or restored in the Delta table."""
     return _last_renaming(storage) >= 0
 
 
 def _last_renaming(storage: Storage) -> int:
     """Return the last version that changed names; -1 if none did."""
-    return max((column.renamed_version or -1 for column in storage.columns.values()), default=-1)
+    known = (column.renamed_version or -1 for column in storage.columns.values())
+    return max(storage.last_renaming, *known, -1)
 
 
 def _names_in(storage: Storage, metadata: TableMetadata) -> dict[int, str | None]:

@@ -38,6 +38,7 @@ from replctl.catalog.storage import (
     accepts_marks,
     note_foreign_commit,
     note_metadata,
+    note_removal,
     set_acceptance,
 )
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
@@ -539,6 +540,8 @@ def _enter(
             removed other rows before is being undone, and these come back.
     """
     assert relation.storage is not None
+    if commit.mark is not None and commit.mark.removes:
+        note_removal(catalog.connection, relation.oid, commit.mark.removes, commit.version)
     action = NONE if is_undone else _action(relation.storage.location, commit)
     if commit.outside is not None and not has_foreign_files(relation):
         action = BREAK  # the files no longer belong to the table, and must not be read

@@ -34,6 +34,7 @@ class CommitMark:
         truncates: it empties the table; the commit log has an entry of its own for that.
         changes_keys: images of its updates must be paired by row id.
         undoes: the versions that it undoes.
+        removes: the names, in storage, of columns that it removes from the table.
         origin: where the changes come from, when they are replicated.
         origin_at: LSN and timestamp at that origin, if they are known.
     """
@@ -47,6 +48,7 @@ class CommitMark:
     truncates: bool = False
     changes_keys: bool = False
     undoes: tuple[int, ...] = ()
+    removes: tuple[str, ...] = ()
     origin: str | None = None
     origin_at: tuple[Any, ...] | None = None
 
@@ -99,7 +101,7 @@ def _mark(body: Mapping[str, Any]) -> CommitMark:
     """Return the mark of a signed body, which `signed_text` has made."""
     known = {field.name for field in fields(CommitMark)}
     said = {name: value for name, value in body.items() if name in known}
-    for name in ("undoes", "origin_at"):
+    for name in ("undoes", "removes", "origin_at"):
         if said.get(name) is not None:
             said[name] = tuple(said[name])
     return CommitMark(**said)

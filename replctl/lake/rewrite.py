@@ -1,9 +1,10 @@
 """Rewrite columns: a column whose type changes gets a new column in storage, filled from the old
 one. So does a column added with a default that is computed for each row.
 
-The commits of a rewrite are not decoded, because no row changes.  The old column stays for changes
-that must still be decoded, and for ROLLBACK.  The new column is not read before the definition that
-names it is committed, so that a dead process only leaves an unused column behind.
+The commits of a rewrite are not decoded, because no row changes.  The old column stays for
+ROLLBACK, until the next write of the table removes it (dropped_column.py).  The new column is not
+read before the definition that names it is committed, so that a dead process only leaves an unused
+column behind.
 """
 
 from __future__ import annotations

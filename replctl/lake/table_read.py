@@ -120,7 +120,9 @@ def written_source(
             names=tuple((number, names[stored.number]) for number, names in known),
         )
         for type_, typmod, stored in [*current, *former]
-        if stored.since_version is not None and stored.since_version <= version
+        if stored.since_version is not None
+        and stored.since_version <= version
+        and not (stored.is_dropped and (stored.renamed_version or 0) <= version)
     )
     return TableSource(storage.location, columns, None, storage.has_own_row_ids)
 

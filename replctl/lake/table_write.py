@@ -91,6 +91,7 @@ class TableWriter:
         silent: bool = False,
         truncates: bool = False,
         changes_keys: bool = False,
+        removes: Sequence[str] = (),
         application: str | None = None,
         step: int | None = None,
         may_be_nothing: bool = False,
@@ -103,6 +104,7 @@ class TableWriter:
             truncates: it empties the table; the log has an entry of its own for that.
             changes_keys: it updates keys, or rows without a key, so that images are paired by row
                 id.
+            removes: the names, in storage, of columns that it removes from the table.
             application, step: the transaction identifier that makes a repetition harmless.
             may_be_nothing: Delta makes no commit if no row changes.
 
@@ -123,6 +125,7 @@ class TableWriter:
             whole=self.is_whole and not silent,
             truncates=truncates,
             changes_keys=changes_keys,
+            removes=tuple(removes),
             origin=origin,
             origin_at=origin_at,
         )

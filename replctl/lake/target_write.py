@@ -15,6 +15,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import SerializationFailure
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_rules import append_only_error, check_uniform
+from replctl.lake.dropped_column import remove_dropped_columns
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.recovery import recover
@@ -65,7 +66,9 @@ class TargetWrite:
         Args:
             is_replaced: as for TargetCheck.enter.
         """
-        relids = sorted(leaves_of_families(families))
+        leaves = leaves_of_families(families)
+        relids = sorted(leaves)
+        when_free(self._session, lambda: remove_dropped_columns(self._session, leaves.values()))
         with ExitStack() as stack:
             when_free(self._session, lambda: lock_relations(self._session, relids, stack))
             recover(self._session, relids)

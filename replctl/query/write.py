@@ -18,6 +18,7 @@ from replctl.functions.session_value import time_value
 from replctl.injection_point import injection_point
 from replctl.lake.conflict_message import not_carried_out, orphan, still_referenced, violation
 from replctl.lake.delta_rules import with_delta_columns
+from replctl.lake.dropped_column import remove_dropped_columns
 from replctl.lake.file_access import check_writable
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.row_description import RowReader
@@ -244,6 +245,7 @@ def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTab
     leaves = {leaf.relid: plan.family[leaf.relid] for plan in plans for leaf in plan.target.leaves}
     guarded = {oid for plan in plans for oid in plan.other_relations}
     is_whole = len(leaves) == 1
+    remove_dropped_columns(session, leaves.values())
     with writing(session, list(leaves.values()), is_whole=is_whole, guarded=guarded) as writer:
         for oid, leaf in leaves.items():
             current = writer.relations.get(oid)

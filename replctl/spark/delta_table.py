@@ -107,6 +107,17 @@ def rewrite_rows(
     overwrite(engine, location, engine.sql(query), note)
 
 
+def drop_columns(engine: Engine, location: str, names: Sequence[str], note: CommitNote) -> None:
+    """Write all rows again, in their order, without some columns, which the schema loses."""
+    rows = table_name(location)
+    with engine.running():
+        has_others = len(engine.session.table(rows).columns) > len(names)
+    kept = f"* EXCEPT ({', '.join(map(quote_name, names))})" if has_others else to_storage(())
+    order = "_metadata.row_commit_version, _metadata.row_id"
+    query = f"SELECT {kept} FROM {rows} ORDER BY {order}"
+    _write(engine, location, engine.sql(query), note, "overwrite", {"overwriteSchema": "true"})
+
+
 def set_properties(engine: Engine, location: str, properties: Mapping[str, str]) -> None:
     """Change properties of a table."""
     shown = ", ".join(f"{quote(name)} = {quote(value)}" for name, value in properties.items())

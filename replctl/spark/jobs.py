@@ -10,6 +10,7 @@ from replctl.spark.decoded_changes import first_action as first_action
 from replctl.spark.decoded_changes import listed_changes as listed_changes
 from replctl.spark.delta_table import add_columns as add_columns
 from replctl.spark.delta_table import create_table as create_table
+from replctl.spark.delta_table import drop_columns as drop_columns
 from replctl.spark.delta_table import fill_columns as fill_columns
 from replctl.spark.delta_table import has_rows as has_rows
 from replctl.spark.delta_table import optimize as optimize

@@ -318,6 +318,22 @@ def test_a_type_is_changed_as_a_whole_or_not_at_all(command: Command) -> None:
     assert command.answers("test_pub") == before
 
 
+@pytest.mark.parametrize("point", [*_points("columns"), *_points("write")])
+def test_a_dropped_column_goes_with_the_next_write(command: Command, point: str) -> None:
+    before = command.answers("test_pub")
+    make = "ALTER TABLE keyed ADD gone text;\nUPDATE keyed SET gone = 'secret';\n"
+    command.run("-d", "test_pub", script=f"{make}ALTER TABLE keyed DROP gone;\n")
+    written = "INSERT INTO keyed VALUES (-1, 'new');\n"
+    code, _ = command.run("-d", "test_pub", script=written, kill_at=point)
+    assert code == -signal.SIGKILL
+    command.run("-d", "test_pub", script="DELETE FROM keyed WHERE id = -1;\n")
+    assert command.answers("test_pub") == before
+    path = "SELECT pg_relation_filepath('keyed')"
+    place = command.run("-d", "test_pub", "-A", "-t", "-c", path)[1].strip()
+    fields = DeltaTable(str(command.home / place)).schema().fields
+    assert [f.name for f in fields if f.name.startswith("gone")] == []
+
+
 def test_a_block_is_done_as_a_whole_or_not_at_all(command: Command) -> None:
     before = command.answers("test_pub")
     block = (

@@ -1,0 +1,125 @@
+"""Remove columns from Delta tables that DDL has dropped, before the next write, so that no other
+program reads them or their values.
+
+A commit of a separate transaction writes the table again without these columns.  It is not decoded.
+Its mark names the columns, and they are noted when its version is entered, so that a crash is
+harmless.  Earlier versions are decoded by comparing rows before and after, under their own schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from replctl import spark
+from replctl.catalog.apply_batch import list_apply_batches
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_subscription import unfinished_copies
+from replctl.catalog.storage import Storage, unused_columns
+from replctl.catalog.transaction import Catalog
+from replctl.errors import SerializationFailure
+from replctl.injection_point import injection_point
+from replctl.lake.delta_log import columns_of
+from replctl.lake.table_metadata import MAPPING_MODE, ROW_TRACKING
+from replctl.lake.table_state import TableState, table_state
+from replctl.lake.table_write import writing
+from replctl.session import Session
+
+#: What writers of a table may have to know, of which writing all rows again changes nothing.
+_FEATURES = frozenset(
+    (
+        "appendOnly",
+        "changeDataFeed",
+        "deletionVectors",
+        "domainMetadata",
+        "inCommitTimestamp",
+        "invariants",
+        "rowTracking",
+        "timestampNtz",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+    )
+)
+
+
+def remove_dropped_columns(session: Session, relations: Collection[Relation]) -> None:
+    """Take columns that DDL has dropped out of Delta tables, before these are written.
+
+    Not in a block, which may still take its DDL back, and does it at its commit; not while a
+    subscription has written changes into a table in part; and not where another program has given
+    the table rules, which may need the columns.
+
+    Raises:
+        PostgresError: a table cannot be written.
+    """
+    if session.block is not None:
+        return
+    with session.read() as catalog:
+        found = [relation for relation in relations if _dropped(catalog, relation)]
+        if not found:
+            return
+        begun = {relid for copy in unfinished_copies(catalog) for relid in copy.targets}
+        begun |= {relid for batch in list_apply_batches(catalog) for relid in batch.targets}
+    for relation in found:
+        if relation.oid in begun:
+            continue
+        try:
+            _remove(session, relation)
+        except SerializationFailure:
+            continue  # others write the table now: the next write does it
+
+
+def _dropped(catalog: Catalog, relation: Relation) -> list[str]:
+    """Return the names of the columns to remove from a relation's Delta table."""
+    storage = relation.storage
+    if storage is None or not storage.is_made or storage.is_adopted or storage.is_read_only:
+        return []
+    used = [storage.columns[c.attnum].number for c in relation.columns]
+    names = unused_columns(catalog.connection, relation.oid, used)
+    if not names or not _may_be_rewritten(storage):
+        return []
+    state = table_state(storage.location)
+    present = {f["name"] for f in columns_of(state.metadata, storage.location, state.version)}
+    return [name for name in names if name in present]
+
+
+def _may_be_rewritten(storage: Storage) -> bool:
+    """Return whether a table has only rules that it keeps when it is written again."""
+    state = table_state(storage.location)
+    properties = state.properties
+    features = {
+        *state.protocol.get("writerFeatures", ()),
+        *state.protocol.get("readerFeatures", ()),
+    }
+    return (
+        features <= _FEATURES
+        and state.is_on(ROW_TRACKING)  # it tells the order of rows
+        and not state.is_on("delta.appendOnly")
+        and properties.get(MAPPING_MODE, "none") == "none"
+        and not state.metadata.get("partitionColumns")
+        and not any(name.startswith("delta.constraints.") for name in properties)
+        and not _has_rules_of_columns(state, storage.location)
+    )
+
+
+def _has_rules_of_columns(state: TableState, location: str) -> bool:
+    fields = columns_of(state.metadata, location, state.version)
+    return any(
+        not field.get("nullable", True)
+        or any(note.startswith(("delta.", "CURRENT_DEFAULT")) for note in field.get("metadata", ()))
+        for field in fields
+    )
+
+
+def _remove(session: Session, relation: Relation) -> None:
+    with writing(session, [relation], is_whole=False) as writer:
+        current = writer.relations.get(relation.oid)
+        if current is None or current.storage is None:
+            return
+        with session.read() as catalog:
+            names = _dropped(catalog, current)
+        if not names:
+            return
+        engine = session.engine()
+        with writer.commit_to(relation.oid, silent=True, removes=names) as note:
+            spark.jobs.drop_columns(engine, current.storage.location, names, note)
+        injection_point("columns.after-removal")

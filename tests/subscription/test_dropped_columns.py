@@ -1,0 +1,212 @@
+"""DROP COLUMN and ALTER TYPE: the next write takes the old columns out of the Delta table, and
+nothing is lost, for readers of any kind and for subscribers that are behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+from fix_replication import Database
+
+from replctl.errors import InternalError
+from replctl.spark import delta_table
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_TABLE = "CREATE TABLE t (id int PRIMARY KEY, secret text, v text)"
+_ROWS = "INSERT INTO t VALUES (1, 's1', 'a'), (2, 's2', 'b'), (3, 's3', 'c')"
+_QUERY = "SELECT * FROM t ORDER BY 1"
+
+
+def _location(database: Database, table: str = "t") -> str:
+    ((location,),) = database.rows(f"SELECT pg_relation_filepath('{table}')")
+    assert location is not None
+    return f"{database.session.cluster.path}/{location}" if location[0] != "/" else location
+
+
+def _columns(database: Database, engine: Engine, table: str = "t") -> list[str]:
+    """Return the columns that plain readers see: delta-rs and Spark agree on them."""
+    location = _location(database, table)
+    columns = [field.name for field in DeltaTable(location).schema().fields]
+    assert engine.session.table(f"delta.`{location}`").columns == columns
+    return columns
+
+
+def _plain_rows(database: Database, engine: Engine, table: str = "t") -> list[tuple[object, ...]]:
+    rows = engine.rows(f"SELECT * FROM delta.`{_location(database, table)}`")
+    return sorted(tuple(row) for row in rows)
+
+
+def _features(database: Database) -> set[str]:
+    protocol = DeltaTable(_location(database)).protocol()
+    return {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
+
+
+def test_the_next_write_removes_them(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    features = _features(publisher)
+    publisher.run("ALTER TABLE t DROP COLUMN secret")
+    assert _columns(publisher, engine) == ["id", "secret", "v"]
+    publisher.run("INSERT INTO t VALUES (4, 'd')")
+    assert _columns(publisher, engine) == ["id", "v"]
+    assert _plain_rows(publisher, engine) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+    assert publisher.rows("SELECT * FROM t") == [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d")]
+    assert _features(publisher) == features
+    table = DeltaTable(_location(publisher))
+    written = len(table.history())
+    assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
+
+    publisher.run("UPDATE t SET v = 'A' WHERE id = 1; ALTER TABLE t ADD COLUMN secret int")
+    publisher.run("UPDATE t SET secret = id")
+    assert publisher.rows("SELECT v, secret FROM t WHERE id = 1") == [("A", "1")]
+    # once: one commit for each statement, and one for the column
+    assert len(DeltaTable(_location(publisher)).history()) == written + 3
+
+
+def test_a_column_of_another_type_leaves_no_column_of_nulls(
+    publisher: Database, engine: Engine
+) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}; ALTER TABLE t ALTER COLUMN id TYPE bigint")
+    publisher.run("DELETE FROM t WHERE id = 2")
+    assert sorted(_columns(publisher, engine)) == ["id_1", "secret", "v"]
+    assert publisher.rows(_QUERY) == [("1", "s1", "a"), ("3", "s3", "c")]
+    publisher.run("ALTER TABLE t DROP COLUMN id")
+    publisher.run("INSERT INTO t VALUES ('s4', 'd')")
+    assert _columns(publisher, engine) == ["secret", "v"]
+    publisher.run("ALTER TABLE t DROP COLUMN secret, DROP COLUMN v, ADD COLUMN w int")
+    publisher.run("UPDATE t SET w = 7")
+    assert publisher.rows("SELECT * FROM t") == [("7",)] * 3
+    assert _columns(publisher, engine) == ["_", "w"]  # Delta has no table without columns
+
+
+def test_a_block_removes_them_when_it_is_committed(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    change = "ALTER TABLE t DROP COLUMN secret; INSERT INTO t VALUES (4, 'd');"
+    publisher.run(f"BEGIN; {change} ROLLBACK")
+    assert publisher.rows(_QUERY) == [("1", "s1", "a"), ("2", "s2", "b"), ("3", "s3", "c")]
+    publisher.run("INSERT INTO t VALUES (5, 's5', 'e')")
+    assert _columns(publisher, engine) == ["id", "secret", "v"]
+    publisher.run(f"BEGIN; {change} DELETE FROM t WHERE id < 4")
+    assert _columns(publisher, engine) == ["id", "secret", "v"]
+    publisher.run("COMMIT")
+    assert _plain_rows(publisher, engine) == [(4, "d"), (5, "e")]
+
+
+def test_a_column_whose_definition_was_taken_back_goes(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE} WITH (deletion_vectors = off); {_ROWS}")
+    publisher.run("BEGIN; ALTER TABLE t ADD COLUMN w int; UPDATE t SET w = 1; ROLLBACK")
+    publisher.run("INSERT INTO t VALUES (4, 's4', 'd')")
+    assert _columns(publisher, engine) == ["id", "secret", "v"]
+    assert len(publisher.rows(_QUERY)) == 4
+    publisher.run("DELETE FROM t")
+    publisher.run("ALTER TABLE t DROP COLUMN v")
+    publisher.run("INSERT INTO t VALUES (5, 's5')")
+    assert _plain_rows(publisher, engine) == [(5, "s5")]
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["with a key", "without one"])
+def test_a_subscriber_behind_gets_what_was_before(
+    publisher: Database, subscriber: Database, engine: Engine, key: str
+) -> None:
+    table = f"CREATE TABLE t (id int {key}, secret text, v text);"
+    if not key:
+        table += "ALTER TABLE t REPLICA IDENTITY FULL;"
+    publisher.run(f"{table} {_ROWS}; CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(table)
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+
+    for statement in (
+        "UPDATE t SET secret = 'S1' WHERE id = 1",
+        "UPDATE t SET id = 20 WHERE id = 2",
+        "ALTER TABLE t ALTER COLUMN id TYPE bigint",
+        "INSERT INTO t VALUES (4, 's4', 'd')",
+        "DELETE FROM t WHERE id = 3",
+        "ALTER TABLE t DROP COLUMN secret",
+        "INSERT INTO t VALUES (5, 'e')",
+    ):
+        publisher.run(statement)
+    assert sorted(_columns(publisher, engine)) == ["id_1", "v"]
+    assert subscriber.sync() == []
+    before = [("1", "S1", "a"), ("4", "s4", "d"), ("20", "s2", "b")]
+    assert subscriber.rows(_QUERY) == [*before[:2], ("5", None, "e"), before[2]]
+
+
+def test_a_target_loses_them(publisher: Database, subscriber: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}; CREATE PUBLICATION p FOR TABLE t (id, v)")
+    subscriber.run(_TABLE)
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    subscriber.run("UPDATE t SET secret = 'own'; ALTER TABLE t DROP COLUMN secret")
+    publisher.run("UPDATE t SET v = 'B' WHERE id = 2; DELETE FROM t WHERE id = 1")
+    assert subscriber.sync() == []
+    assert _columns(subscriber, engine) == ["id", "v"]
+    assert _plain_rows(subscriber, engine) == [(2, "B"), (3, "c")]
+
+
+def test_a_crash_after_the_removal_is_harmless(
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}; CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(_TABLE)
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    publisher.run("DELETE FROM t WHERE id = 3")
+    publisher.run("ALTER TABLE t DROP COLUMN secret")
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "columns.after-removal:error")
+    with pytest.raises(InternalError):
+        publisher.run("UPDATE t SET v = 'A' WHERE id = 1")
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    assert _columns(publisher, engine) == ["id", "v"]
+    assert publisher.rows(_QUERY) == [("1", "a"), ("2", "b")]
+    publisher.run("UPDATE t SET v = 'A' WHERE id = 1")
+    assert subscriber.sync() == []
+    assert subscriber.rows(_QUERY) == [("1", "s1", "A"), ("2", "s2", "b")]
+
+
+def test_a_column_of_others_with_the_name_is_theirs(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run("ALTER TABLE t DROP COLUMN secret")
+    publisher.run("DELETE FROM t WHERE id = 1")
+    table = f"delta.`{_location(publisher)}`"
+    engine.run(f"ALTER TABLE {table} ADD COLUMNS (secret STRING)")
+    engine.run(f"UPDATE {table} SET secret = 'theirs' WHERE id = 2")
+    publisher.run("UPDATE t SET v = 'C' WHERE id = 3")
+    assert publisher.rows(_QUERY) == [("2", "b", "theirs"), ("3", "C", None)]
+    assert _columns(publisher, engine) == ["id", "v", "secret"]
+
+
+def test_rows_that_others_add_meanwhile_stay(
+    publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run("ALTER TABLE t DROP COLUMN secret")
+    write = delta_table._write
+
+    def after_another(engine: Engine, location: str, *rest: Any) -> None:
+        monkeypatch.setattr(delta_table, "_write", write)
+        engine.run(f"INSERT INTO delta.`{location}` VALUES (9, 's9', 'theirs')")
+        write(engine, location, *rest)
+
+    monkeypatch.setattr(delta_table, "_write", after_another)
+    publisher.run("INSERT INTO t VALUES (4, 'd')")
+    rows = [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d"), ("9", "theirs")]
+    assert publisher.rows(_QUERY) == rows
+    assert _columns(publisher, engine) == ["id", "v"]
+
+
+def test_rules_of_others_keep_them(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    table = f"delta.`{_location(publisher)}`"
+    engine.run(f"ALTER TABLE {table} ADD CONSTRAINT c CHECK (v <> '')")
+    publisher.run("ALTER TABLE t DROP COLUMN secret")
+    publisher.run("INSERT INTO t VALUES (4, 'd')")
+    assert _columns(publisher, engine) == ["id", "secret", "v"]
+    assert len(publisher.rows(_QUERY)) == 4
