@@ -1,5 +1,6 @@
-"""table_map of a subscription: its value, the targets that follow from it, and what a change of it
-does to tables that are not synchronized yet."""
+"""The table_map of a subscription: its value, the resulting targets, and the effect of a change on
+tables that are not synchronized yet.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +37,12 @@ from replctl.transaction_block import prevent_in_block
 
 
 def given_map(session: Session, text: str) -> TableMap:
-    """Return the map that a value of table_map describes.  A target without a schema is looked up
-    as the tables of other statements are.
+    """Return the map that a value of table_map describes.  replctl looks up a target without a
+    schema like other statements do.
 
     Raises:
         UndefinedTable: there is no such target.
-        InvalidParameterValue, SqlSyntaxError, DuplicateObject: as parse_table_map.
+        InvalidParameterValue, SqlSyntaxError, DuplicateObject: see parse_table_map.
     """
 
     def schema_of(name: str) -> str:
@@ -58,12 +59,12 @@ def given_map(session: Session, text: str) -> TableMap:
 def published_by_target(
     session: Session, subscription: Subscription, published: Sequence[RemoteRelation]
 ) -> dict[int, RemoteRelation]:
-    """Return published tables by the OIDs of the tables that they are written into.
+    """Return published tables by the OIDs of their targets.
 
     Raises:
-        UndefinedTable: there is none (42P01).
-        WrongObjectType: it is not a table (42809).
-        InvalidParameterValue: two of them have the same one (22023).
+        UndefinedTable: a target does not exist (42P01).
+        WrongObjectType: a target is not a table (42809).
+        InvalidParameterValue: two published tables have the same target (22023).
     """
     map_ = subscription.table_map
     map_.check_targets((item.schema, item.name) for item in published)
@@ -76,7 +77,7 @@ def published_by_target(
 def warn_of_unpublished(
     session: Session, subscription: Subscription, published: Sequence[RemoteRelation]
 ) -> None:
-    """Tell of pairs of a map whose published table is none, at least not yet."""
+    """Warn of pairs of a map whose source is not published, at least not yet."""
     known = {(item.schema, item.name) for item in published}
     for name, _target in subscription.table_map.pairs:
         if name not in known:
@@ -88,11 +89,11 @@ def warn_of_unpublished(
 
 
 def change_map(session: Session, subscription: Subscription, changed: Subscription) -> None:
-    """Change a subscription, its map among others: tables that are not synchronized yet are copied
-    into their new targets, and what is written in part into the former ones is undone.
+    """Change a subscription and its map.  Tables that are not synchronized yet are copied into
+    their new targets, and partial copies in the former targets are undone.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of them is synchronized already (55000).
+        ObjectNotInPrerequisiteState: such a table is synchronized already (55000).
         UndefinedTable: a new target does not exist.
     """
     prevent_in_block(session.block, "ALTER SUBSCRIPTION ... SET (table_map)")
@@ -107,7 +108,7 @@ def change_map(session: Session, subscription: Subscription, changed: Subscripti
         open_publisher(session, subscription) as publisher,
         session.cluster.lock(f"subscription-{subscription.oid}"),
     ):
-        with session.read() as catalog:  # they may have gone on until now
+        with session.read() as catalog:  # they may have progressed until now
             moves = list(_moves(catalog, subscription, changed))
         give_up(session, publisher, subscription, [move.member.relid for move in moves])
         with changing_definitions(session) as catalog:
@@ -120,16 +121,16 @@ def change_map(session: Session, subscription: Subscription, changed: Subscripti
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A table of a subscription whose rows go to another target, or come from another published
-    table."""
+    """A table of a subscription that gets another target or another published table."""
 
     member: SubscriptionRelation
     target_oid: int
 
     @property
     def entering(self) -> SubscriptionRelation:
-        """Return the table as it begins; one that was to be synchronized again by itself is so by
-        a statement now."""
+        """Return the table in its initial state.  A table that waited for an automatic
+        resynchronization is now synchronized as by a statement.
+        """
         method = self.member.method
         return SubscriptionRelation(
             self.member.subscription_oid,
@@ -141,7 +142,7 @@ class _Move:
 
 
 def _moves(catalog: Catalog, subscription: Subscription, changed: Subscription) -> Iterator[_Move]:
-    """Yield the tables that a change of the map concerns."""
+    """Yield the tables that a change of the map affects."""
     members = subscription_relations(catalog, subscription.oid)
     names = relation_names(catalog, [member.relid for member in members])
     old, new = subscription.table_map, changed.table_map

@@ -1,4 +1,4 @@
-"""Slots, workers and warnings of statements about subscriptions, at the publisher."""
+"""Manage slots and workers at the publisher for statements about subscriptions, and warn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from replctl.session import Session
 
 
 def warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str]) -> None:
-    """Warn of publications that do not exist; they may be made later (check_publications)."""
+    """Warn of publications that do not exist, since they may be created later
+    (check_publications).
+    """
     missing = publisher.tables.missing_publications(names)
     if not missing:
         return
@@ -36,7 +38,7 @@ def warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str]
 
 
 def stop_workers(session: Session, subscription: Subscription) -> None:
-    """Make the processes that stand by for a subscription leave it."""
+    """Make the processes that wait for changes of a subscription release it."""
     dismiss_workers(session.cluster, subscription.oid)
     if subscription.slot_name is None:
         return
@@ -44,7 +46,7 @@ def stop_workers(session: Session, subscription: Subscription) -> None:
     with (
         suppress(
             ConnectionFailure, FeatureNotSupported, PasswordRequired
-        ),  # then nobody is at its slot either
+        ),  # then no process uses its slot either
         open_publisher(session, subscription) as publisher,
     ):
         publisher.slots.dismiss(subscription.slot_name, client)
@@ -56,7 +58,7 @@ def warn_of_origins(
     subscription: Subscription,
     known: Collection[tuple[str, str]],
 ) -> None:
-    """Warn of tables whose copy may bring rows that others have sent to the publisher
+    """Warn of tables whose copy may include rows that the publisher received from elsewhere
     (check_publications_origin).
 
     Args:
@@ -98,8 +100,7 @@ def create_slot(publisher: Publisher, subscription: Subscription, slot_name: str
 
 
 def drop_slots(session: Session, subscription: Subscription) -> None:
-    """Drop the subscription's slot at the publisher, and those of tables that are being
-    synchronized."""
+    """Drop the subscription's slot at the publisher, and the slots of tables in synchronization."""
     slot_name = subscription.slot_name
     table_slots = table_slot_names(session, subscription)
     if slot_name is None and not table_slots:
@@ -108,7 +109,7 @@ def drop_slots(session: Session, subscription: Subscription) -> None:
         try:
             publisher = stack.enter_context(open_publisher(session, subscription))
         except (ConnectionFailure, PasswordRequired) as error:
-            if slot_name is None:  # its new owner also removes the slots of tables
+            if slot_name is None:  # the subscription's new owner also removes the slots of tables
                 return
             if isinstance(error, PasswordRequired):
                 raise

@@ -1,8 +1,8 @@
-"""The output that a plugin makes of a slot's changes: pg_logical_slot_get_changes() and similar
-functions (logicalfuncs.c).
+"""Decode a slot's changes with a plugin: pg_logical_slot_get_changes() and similar functions
+(logicalfuncs.c).
 
-They read tables, which takes long: a call is carried out before the query that it stands in, and so
-has to be one of constants.
+Decoding reads tables, which takes long.  So replctl runs such a call before its query, and the
+arguments must be constants.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from replctl.session import Session
 from replctl.types import text
 from replctl.types.session_form import CANONICAL
 
-#: The output plugins that there are: how each is started with options.
+#: The available output plugins, and how each is started with options.
 _PLUGINS: dict[str, Callable[[Sequence[tuple[str, str]]], OutputPlugin]] = {
     "pgoutput": PgOutput.started,
     "test_decoding": TestDecoding.started,
@@ -59,7 +59,7 @@ class SlotCall:
 
     @property
     def confirms(self) -> bool:
-        """Return whether what it returns is not returned again."""
+        """Return whether the call consumes the changes that it returns."""
         return "_get_" in self.expr.name
 
     @property
@@ -69,7 +69,7 @@ class SlotCall:
 
 
 def slot_calls(query: Query, context: FunctionContext) -> list[SlotCall]:
-    """Return the calls in a query that have to be carried out before it.
+    """Return the calls in a query that run before it.
 
     Raises:
         FeatureNotSupported: an argument uses columns.
@@ -95,14 +95,15 @@ def slot_calls(query: Query, context: FunctionContext) -> list[SlotCall]:
 
 
 def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
-    """Return the rows of a call, as texts: LSN, xid, data.
+    """Return the rows of a call as texts: LSN, xid, data.
 
     Raises:
         NullValueNotAllowed, InvalidParameterValue: an argument is wrong.
         UndefinedObject: there is no slot of that name (42704).
-        ObjectNotInPrerequisiteState: it is another database's, or was invalidated (55000).
-        FeatureNotSupported: options are no list of pairs; the plugin's output is binary, and the
-            function's is text.
+        ObjectNotInPrerequisiteState: the slot belongs to another database, or is invalidated
+            (55000).
+        FeatureNotSupported: the options are not a list of pairs; or the plugin's output is binary,
+            and the function returns text.
     """
     from replctl.lake.logical_decoding import decode
     from replctl.lake.publisher import LakePublisher
@@ -121,14 +122,14 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
     rows: list[list[str | None]] = []
     transactions = size = 0
     reached = slot.confirmed_flush_lsn
-    end = reached if wanted < 0 else end  # no rows are more than that
+    end = reached if wanted < 0 else end  # the limit on rows is met
     for decoded in decode(session, slot.name, reached, end, plugin.publications, wanted):
         for lsn, xid, data in plugin.output(decoded):
             rows.append([format_lsn(lsn), str(xid), _shown(data, call)])
             size += len(data)
         reached = decoded.end_lsn
         transactions += isinstance(decoded, DecodedTransaction)
-        if wanted and len(rows) >= wanted:  # before what nobody wants is read
+        if wanted and len(rows) >= wanted:  # stop before reading unwanted changes
             end = reached
             break
     with session.cluster.begin(write=True, in_recovery=True) as connection:

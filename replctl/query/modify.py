@@ -43,9 +43,10 @@ _TARGET = POLICY_VARNO  # varno of the table that is changed
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The effect of a statement on the rows of one table: which, and for an UPDATE the new values
-    by attnum; what policies say about the rows before and after; whether the values may differ for
-    equal rows; and the columns of RETURNING."""
+    """The effect of a statement on the rows of one table: the affected rows; for an UPDATE the new
+    values by attnum; the policies' conditions for the rows before and after; whether equal rows may
+    get different values; and the columns of RETURNING.
+    """
 
     plan: Plan
     from_: tuple[FromNode, ...]
@@ -58,17 +59,17 @@ class _Change:
 
 
 def update(session: Session, statement: ast.Update) -> Result:
-    """Change rows of a table, and of those that inherit from it.
+    """Change rows of a table, and of its children.
 
     Raises:
-        PostgresError: something is wrong with the statement, a row does not fit, or the table
-            cannot be updated because of its publications and replica identity.
+        PostgresError: the statement is wrong, the table refuses a row, or the table cannot be
+            updated because of its publications and replica identity.
     """
     return _modify(session, statement, "UPDATE")
 
 
 def delete(session: Session, statement: ast.Delete) -> Result:
-    """Remove rows of a table, and of those that inherit from it.
+    """Remove rows of a table, and of its children.
 
     Raises:
         PostgresError: as `update`.
@@ -118,11 +119,11 @@ def _modify(session: Session, statement: ast.Update | ast.Delete, word: str) -> 
 def _check_permitted(
     session: Session, catalog: Catalog, relation: Relation, change: _Change, command: str
 ) -> None:
-    """Check whether the current role may do that: to what the statement names, not to its
+    """Check the current role's privileges on the table that the statement names, not on its
     partitions.
 
     Raises:
-        InsufficientPrivilege: it may not.
+        InsufficientPrivilege: a privilege is missing.
     """
     environment = session.environment(catalog)
     query = _read_by(change)
@@ -136,7 +137,7 @@ def _check_permitted(
 
 
 def _read_by(change: _Change) -> Query:
-    """Return a query that reads what a change reads."""
+    """Return a query that reads the same columns as a change."""
     values = (Output("", expr) for expr in change.values.values())
     return Query((*values, *change.returning), change.from_, change.where)
 
@@ -144,8 +145,9 @@ def _read_by(change: _Change) -> Query:
 def _with_policies(
     session: Session, catalog: Catalog, named: Relation, changes: Sequence[_Change], command: str
 ) -> list[_Change]:
-    """Return the changes with what policies say: those of the table that the statement names, also
-    about the tables that inherit from it."""
+    """Return the changes with the conditions of policies.  The policies of the named table also
+    apply to its children.
+    """
     environment = session.environment(catalog)
     result = []
     for change in changes:
@@ -170,8 +172,9 @@ def _with_policies(
 
 
 def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
-    """Return the tables that a statement changes, those aside that its condition leaves out from
-    the beginning; the first, if it leaves out all (CheckValidResultRel of the plan's relations)."""
+    """Return the tables that a statement changes, except those that its condition excludes; the
+    first one if it excludes all (CheckValidResultRel of the plan's relations).
+    """
     left = [
         change for change in changes if change.where is None or not _is_never_true(change.where)
     ]
@@ -181,16 +184,18 @@ def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
 
 
 def _is_never_true(condition: nodes.Expr) -> bool:
-    """Return whether a condition is false or NULL whatever the row is: `false`, `a = 1 AND 1 > 2`,
-    `a = NULL`."""
+    """Return whether a condition is false or NULL for every row: `false`, `a = 1 AND 1 > 2`, `a =
+    NULL`.
+    """
     known = simplified(condition)
     parts = known.args if isinstance(known, nodes.BoolExpr) and known.op == "and" else (known,)
     return any(isinstance(part, nodes.Const) and part.value != "t" for part in parts)
 
 
 def _members(catalog: Catalog, relation: Relation, inherit: bool) -> list[Relation]:
-    """Return the tables that a statement concerns: one with its partitions, or each of an
-    inheritance tree."""
+    """Return the tables that a statement changes: one with its partitions, or each of an
+    inheritance tree.
+    """
     if relation.is_partitioned or not inherit:
         return [] if relation.is_partitioned and not inherit else [relation]
     family = load_relations(catalog, descendants_of(catalog, relation.oid))
@@ -204,7 +209,7 @@ def _change(
     named: Relation,
     statement: ast.Update | ast.Delete,
 ) -> _Change:
-    """Return the statement as it concerns one table: its columns are found by name."""
+    """Return the statement's change of one table; columns are found by name."""
     member = with_delta_columns(member)
     alias = statement.relation.alias or ast.Alias(named.name)
     entry = relation_entry(analyzer.environment, member, _TARGET, alias, statement.relation.pos)
@@ -268,7 +273,7 @@ def _assignments(
 
 
 def _pairs(assignment: ast.Assignment) -> list[tuple[ast.ResTarget, ast.RawExpr]]:
-    """`(a, b) = (1, 2)` as `a = 1`, `b = 2`."""
+    """Return single assignments: `(a, b) = (1, 2)` becomes `a = 1`, `b = 2`."""
     if len(assignment.targets) == 1:
         return [(assignment.targets[0], assignment.value)]
     value = assignment.value
@@ -300,13 +305,13 @@ def _assigned_column(relation: Relation, target: ast.ResTarget) -> Column:
 
 
 # ---------------------------------------------------------------------------------------------
-# Carrying out
+# Execution
 
 
 def _carry_out(
     session: Session, table: WrittenTable, change: _Change, *, is_update: bool
 ) -> tuple[int, list[list[str | None]]]:
-    """Change the rows of one table; how many there were, and what RETURNING shows of them."""
+    """Change the rows of one table; return their number, and the rows of RETURNING."""
     rows = _rows_sql(session, change, table.target, is_update)
     key = table.target.key
     changed = _changed_columns(table.target, change.values)
@@ -337,7 +342,7 @@ def _carry_out(
 
 
 def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
-    """Return the columns that are assigned, and those that are generated from them."""
+    """Return the assigned columns, and the columns generated from them."""
     changed = set(assigned)
     for column in target.columns:
         generated = column.generated
@@ -347,8 +352,9 @@ def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
 
 
 def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool) -> str:
-    """Return SQL of the rows concerned: leaf, row_version, row_id, c<attnum> before, w<attnum>
-    after."""
+    """Return SQL of the affected rows: leaf, row_version, row_id, c<attnum> before, w<attnum>
+    after.
+    """
     with session.read() as catalog:
         context = function_context(session, catalog)
         table = FromTable(_TARGET, change.plan.relation)
@@ -369,7 +375,7 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
             rows = with_call_columns(session, context, calls, rows, order)
             source = f" FROM ({rows}) r{_TARGET}"
         text = f"SELECT {', '.join(columns)}{source}"
-    if change.from_:  # a row that several others join is changed once
+    if change.from_:  # change a row once, even if several rows join it
         place = (
             "row_number() OVER (PARTITION BY leaf, row_version, row_id ORDER BY 1) AS occurrence"
         )
@@ -378,7 +384,7 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
 
 
 def _new(target: Target, is_update: bool) -> list[TargetColumn]:
-    """Return the columns whose new values the query of the rows has to give."""
+    """Return the columns whose new values the query of the rows must compute."""
     return [column for column in target.columns if is_update and column.generated is None]
 
 

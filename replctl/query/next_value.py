@@ -1,5 +1,6 @@
-"""nextval() and currval() in the rows that INSERT and UPDATE make: sequences count outside the
-engine, so that their values are taken before it runs."""
+"""nextval() and currval() in the rows of INSERT and UPDATE.  replctl takes the values from
+sequences before the engine runs, because sequences live outside of the engine.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ from replctl.session import Session
 #: pg_proc's OIDs of nextval(regclass), currval(regclass), lastval() -> functions.sql_functions
 _FUNCTIONS = {1574: "nextval_oid", 1575: "currval_oid", 2559: "lastval"}
 
-#: What does not compute all that is below it for every row.
+#: Nodes that do not compute all their operands for every row.
 _CONDITIONAL = (nodes.CaseExpr, nodes.CoalesceExpr, nodes.BoolExpr)
 
 
 def check_defaults(privileges: Privileges, columns: Iterable[Column]) -> None:
-    """Check that a role may take values from the sequences of columns' defaults; INSERT suffices
-    for identity columns.
+    """Check that a role may use the sequences of columns' defaults; for identity columns the INSERT
+    privilege suffices.
 
     Raises:
         InsufficientPrivilege: it may not.
@@ -39,11 +40,11 @@ def check_defaults(privileges: Privileges, columns: Iterable[Column]) -> None:
 
 
 def with_sequence_values(context: FunctionContext, column: Column, expr: nodes.Expr) -> nodes.Expr:
-    """Return a column's value in one row, with values in the place of its calls of nextval(),
-    currval() and lastval().
+    """Return a column's value in one row, with its calls of nextval(), currval() and lastval()
+    replaced by values.
 
     Raises:
-        PostgresError: a sequence has no value to give, or the role may not take it.
+        PostgresError: a sequence is exhausted, or the role may not use it.
     """
     default = column.default
     is_identity = column.identity and default is not None and expr == simplified(default)
@@ -64,7 +65,7 @@ def with_sequence_values(context: FunctionContext, column: Column, expr: nodes.E
 
 
 def check_values(privileges: Privileges, values: Iterable[tuple[Column, nodes.Expr]]) -> None:
-    """Check that a role may take what new values of columns take from sequences.
+    """Check that a role may use the sequences in new values of columns.
 
     Raises:
         InsufficientPrivilege: it may not.
@@ -77,10 +78,10 @@ def check_values(privileges: Privileges, values: Iterable[tuple[Column, nodes.Ex
 
 
 def check_unconditional(expr: nodes.Expr) -> None:
-    """Refuse calls of nextval() that are not carried out for every row.
+    """Refuse calls of nextval() that do not run for every row.
 
     Raises:
-        FeatureNotSupported: there is one.
+        FeatureNotSupported: there is such a call.
     """
     for node in nodes.walk(expr):
         if isinstance(node, _CONDITIONAL) and sequences_of(node):
@@ -90,11 +91,11 @@ def check_unconditional(expr: nodes.Expr) -> None:
 def with_call_columns(
     session: Session, context: FunctionContext, calls: NumberedCalls, rows: str, order: str
 ) -> str:
-    """Return a query of rows with the columns of calls: each takes a value for each row.
+    """Return a query of rows with the columns of calls; each call takes one value for each row.
 
     Args:
-        rows: a query, which is carried out to count its rows.
-        order: SQL of what the rows are counted by.
+        rows: a query; it runs here, to count its rows.
+        order: SQL of the order in which rows take values.
     """
     if not calls.sequences:
         return rows

@@ -1,4 +1,4 @@
-"""ON CONFLICT DO NOTHING: rows whose value of a unique index is there already are left out."""
+"""ON CONFLICT DO NOTHING: skip rows whose value of a unique index exists already."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def arbiters(
     privileges: Privileges, relation: Relation, clause: ast.OnConflict | None
 ) -> tuple[Index, ...]:
-    """Return the unique indexes of which a row's value may be there already
-    (infer_arbiter_indexes): at most one, since others would have to be looked at row by row.
+    """Return the unique indexes in which a row's value may exist already (infer_arbiter_indexes):
+    at most one, since several would have to be checked row by row.
 
     Raises:
         InvalidColumnReference: no unique index is over the columns (42P10).
@@ -81,7 +81,7 @@ def _index_of_constraint(relation: Relation, name: str) -> Index:
 
 
 def _inferred(relation: Relation, clause: ast.OnConflict) -> list[Index]:
-    """Return the first index over the columns that are named."""
+    """Return the first index over the named columns."""
     attnums = set()
     for target in clause.targets:
         if not isinstance(target, ast.ColumnRef) or len(target.fields) != 1:
@@ -106,12 +106,14 @@ def _inferred(relation: Relation, clause: ast.OnConflict) -> list[Index]:
 def without_conflicts(
     session: Session, table: WrittenTable, proposed: Outcome, indexes: Sequence[Index]
 ) -> Iterator[Outcome]:
-    """Yield the outcome of an INSERT without the rows whose value is there, or earlier in it.
+    """Yield the outcome of an INSERT without rows whose value exists in the table or in an earlier
+    row.
 
-    All rows are checked, apart from their keys, as PostgreSQL does before it looks for conflicts.
+    All rows are checked first, except for their keys, as PostgreSQL does before it looks for
+    conflicts.
 
     Args:
-        indexes: as of `arbiters`.
+        indexes: the result of `arbiters`.
     """
     names = {index.name for index in indexes}
     keys = [k for k in proposed.target.unique if k.leaf is None and k.name in names]

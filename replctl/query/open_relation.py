@@ -1,5 +1,6 @@
-"""Find the relation that a query names, or say that it does not exist (parserOpenTable in
-parse_relation.c)."""
+"""Find the relation that a query names, or report that it does not exist (parserOpenTable in
+parse_relation.c).
+"""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from replctl.types import builtin
 def open_relation(
     environment: CatalogEnvironment, name: ast.RangeVar, *, or_sequence: bool = False
 ) -> Relation | builtin.SystemRelation:
-    """Return the table or catalog that a name means.
+    """Return the named table or catalog.
 
     Args:
-        or_sequence: the caller knows what to do with a sequence.
+        or_sequence: allow sequences, which the caller handles.
 
     Raises:
         UndefinedTable: there is none.

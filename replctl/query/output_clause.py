@@ -1,4 +1,4 @@
-"""ORDER BY, GROUP BY and DISTINCT, which may name output columns of a query; and LIMIT.
+"""Analyse LIMIT, and ORDER BY, GROUP BY and DISTINCT, which may name output columns of a query.
 
 PostgreSQL's parse_clause.c.
 """
@@ -30,13 +30,13 @@ def _index_of(expr: nodes.Expr, outputs: Sequence[Output]) -> int | None:
 def _output_by_name_or_number(
     raw: ast.RawExpr, outputs: Sequence[Output], clause: str, analyzer: Analyzer
 ) -> int | None:
-    """Return the output column that an item names or counts (findTargetlistEntrySQL92), None for
-    expressions.
+    """Return the output column that an item refers to by name or number (findTargetlistEntrySQL92);
+    None for expressions.
 
     Raises:
         AmbiguousColumn: several different columns have the name.
-        InvalidColumnReference: there is no column of that number.
-        SqlSyntaxError: it is another constant.
+        InvalidColumnReference: the number is not that of a column.
+        SqlSyntaxError: the item is another constant.
     """
     if isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1 and not raw.is_star:
         name = raw.fields[0]
@@ -57,8 +57,9 @@ def _output_by_name_or_number(
 
 
 def with_tail(query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Query:
-    """ORDER BY and LIMIT of a VALUES list or a set operation, which know only output
-    columns."""
+    """Add ORDER BY and LIMIT to a VALUES list or a set operation; they may only use output
+    columns.
+    """
     items = []
     for raw in statement.order_by:
         index = _output_by_name_or_number(raw.expr, query.outputs, "ORDER BY", analyzer)
@@ -84,7 +85,7 @@ def with_tail(query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Qu
 def order_by_clause(
     statement: ast.SelectStmt, outputs: list[Output], analyzer: Analyzer
 ) -> tuple[list[Output], list[tuple[int, nodes.SortKey]]]:
-    """Return each item as an output column, which may be one that only sorts."""
+    """Return output columns and sort keys, adding hidden columns that are only sorted by."""
     result: list[tuple[int, nodes.SortKey]] = []
     outputs = list(outputs)
     for raw in statement.order_by:
@@ -117,7 +118,7 @@ def group_by_clause(
 
 
 def _group_item(raw: ast.RawExpr, outputs: Sequence[Output], analyzer: Analyzer) -> nodes.Expr:
-    """A column of FROM goes before an output column of that name."""
+    """Return an expression of GROUP BY; a column of FROM precedes an output column of that name."""
     is_name = isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1
     with analyzer.in_context(ExprContext.GROUP_BY):
         if is_name and isinstance(raw, ast.ColumnRef):
@@ -136,7 +137,7 @@ def distinct_clause(
     order_by: Sequence[tuple[int, nodes.SortKey]],
     analyzer: Analyzer,
 ) -> tuple[int, ...] | None:
-    """Return the places of the columns of DISTINCT ON: none for DISTINCT, None for neither."""
+    """Return the indexes of the columns of DISTINCT ON: empty for DISTINCT, None without either."""
     if statement.distinct is None:
         return None
     if not statement.distinct:
@@ -173,7 +174,7 @@ def distinct_clause(
 def limit_clause(
     raw: ast.RawExpr | None, analyzer: Analyzer, context: ExprContext
 ) -> nodes.Expr | None:
-    """Return the expression of LIMIT or OFFSET, None where it is left out or NULL."""
+    """Return the expression of LIMIT or OFFSET; None if it is missing or NULL."""
     if raw is None or (isinstance(raw, ast.Constant) and raw.kind == "null"):
         return None
     name = context.title

@@ -1,5 +1,6 @@
-"""The privileges that a role needs to read and change what a statement names
-(ExecCheckPermissions)."""
+"""Check the privileges that a role needs to read and change the relations of a statement
+(ExecCheckPermissions).
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from replctl.types.builtin import SystemRelation
 
 
 def check_query(environment: CatalogEnvironment, query: Query, reader: int | None = None) -> None:
-    """Check that a role may read what a query reads: of a view the view, and the view's owner what
-    is behind it.
+    """Check that a role may read the relations of a query.  The role needs privileges on a view;
+    the view's owner needs them on the relations of the view.
 
     Args:
         reader: OID of the role; None for the current one.
@@ -38,7 +39,7 @@ def check_query(environment: CatalogEnvironment, query: Query, reader: int | Non
 
 
 def check_conditions(environment: CatalogEnvironment, conditions: Iterable[nodes.Expr]) -> None:
-    """Check that the current role may read what the conditions of policies read.
+    """Check that the current role may read the relations in the conditions of policies.
 
     Raises:
         InsufficientPrivilege: it may not.
@@ -48,13 +49,13 @@ def check_conditions(environment: CatalogEnvironment, conditions: Iterable[nodes
 
 
 class _Check:
-    """Checks what a role's query reads, through views and policies."""
+    """Checks the privileges for a role's query, through views and policies."""
 
     def __init__(self, environment: CatalogEnvironment, current: Privileges) -> None:
         """Create a check of privileges.
 
         Args:
-            current: the role that reads views with security_invoker, also within another role's
+            current: the role that reads views with security_invoker, even inside another role's
                 view.
         """
         self._environment = environment
@@ -66,8 +67,8 @@ class _Check:
         """Check the privileges for all relations that a query reads.
 
         Args:
-            privileges: of the role that reads the query's relations.
-            within: the tables whose policies the query is a part of.
+            privileges: the privileges of the role that reads the query's relations.
+            within: the tables whose policies contain the query.
         """
         used = used_columns(query)
         for table in tables_of(query):
@@ -108,7 +109,7 @@ def _check_catalog(
     relation: SystemRelation,
     attnums: Collection[int],
 ) -> None:
-    """Passwords, connection strings and the server's files are not for everybody.
+    """Check access to catalogs that hold passwords, connection strings and files of the server.
 
     Args:
         current: the role that calls the functions of a view.
@@ -135,7 +136,7 @@ def _check_functions(privileges: Privileges, query: Query) -> None:
 
 
 def used_columns(query: Any) -> dict[int, set[int]]:
-    """Return the columns that a query, or a part of one, uses of each item in FROM."""
+    """Return the columns of each item in FROM that a query, or a part of one, uses."""
     used: dict[int, set[int]] = defaultdict(set)
 
     def note(part: Any) -> None:
@@ -153,12 +154,12 @@ def check_change(
     written: Collection[int] | None,
     read: Collection[int] | None,
 ) -> None:
-    """Check whether a role may change rows of a table.
+    """Check that a role may change rows of a table.
 
     Args:
-        letter: of the privilege: a, w or d.
+        letter: the privilege: a, w or d.
         written: the columns that get values; None for DELETE.
-        read: the columns whose values decide; None if none is looked at.
+        read: the columns whose values are read; None if there are none.
 
     Raises:
         InsufficientPrivilege: it may not.

@@ -14,8 +14,9 @@ from replctl.query.row_policy import condition_query, policy_condition
 
 
 def pg_get_expr(context: FunctionContext, tree: str, relid: int, pretty: int = 0) -> str | None:
-    """Return what the function gives; what is stored may hold query trees, which catalog's does not
-    know."""
+    """Return the function's result.  Stored expressions may contain query trees, which the catalog
+    package does not know.
+    """
     relation = get_relation(context.catalog, relid)
     if relation is None:
         return None
@@ -35,8 +36,7 @@ def pg_get_expr(context: FunctionContext, tree: str, relid: int, pretty: int = 0
 def condition_text(
     environment: CatalogEnvironment, relation: Relation, text: str, *, is_pretty: bool = False
 ) -> str:
-    """Return a stored condition over a relation, a policy's for example, as pg_get_expr() prints
-    it."""
+    """Return a stored condition over a relation, such as a policy's, as pg_get_expr() prints it."""
     condition = policy_condition(environment.catalog, text)
     if not any(isinstance(node, nodes.SubLink) for node in nodes.walk(condition)):
         return get_expr(environment, relation, condition, is_pretty=is_pretty)

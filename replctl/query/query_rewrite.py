@@ -1,5 +1,6 @@
-"""Views and policies in queries: each reference to a view becomes the query that it stands for, and
-tables have the conditions of their policies (rewriteHandler.c)."""
+"""Views and policies in queries: replace each reference to a view by the view's query, and add the
+conditions of policies to tables (rewriteHandler.c).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def view_query(catalog: Catalog, view: Relation) -> Query:
 
 
 def is_invoker(view: Relation) -> bool:
-    """Return whether a view reads with the privileges of who reads it, not of its owner."""
+    """Return whether a view reads with the privileges of its reader, not of its owner."""
     return view.options.get("security_invoker", "false").lower() in _TRUE
 
 
@@ -56,20 +57,20 @@ def rewritten(
     conditions: Mapping[int, tuple[nodes.Expr, ...]] | None = None,
     keeps_calls: bool = False,
 ) -> Query:
-    """Return a query that reads no views, but what they read, of which each role sees what policies
-    let it see.  Functions of users are their expressions.
+    """Return a query with views replaced by their queries, the conditions of policies added, and
+    functions of users inlined.
 
     Args:
-        privileges: of the role that reads, if it is not the current one.
-        conditions: those of tables, by number, that are not read as by SELECT.
-        keeps_calls: those of functions that are no expressions stay; else they are refused.
+        privileges: the privileges of the reading role; default: the current role.
+        conditions: the conditions of tables, by number, that are not read as by SELECT.
+        keeps_calls: keep calls of functions that cannot be inlined; else refuse them.
 
     Raises:
         ObjectNotInPrerequisiteState: a materialized view has no rows yet.
-        InvalidObjectDefinition: a view, or a policy, reads itself.
-        InsufficientPrivilege: a policy counts, and row_security is off; or the current role may not
+        InvalidObjectDefinition: a view or a policy reads itself.
+        InsufficientPrivilege: a policy applies and row_security is off; or the current role may not
             call a function.
-        FeatureNotSupported: a call of a function cannot be carried out (0A000).
+        FeatureNotSupported: a call of a function is not supported (0A000).
     """
     reader = privileges or context.environment.privileges
     result: Query = _Rewriter(context, query, conditions or {}, reader).rewritten(query, (), reader)
@@ -89,8 +90,9 @@ def rewritten(
 
 
 class _Rewriter:
-    """Numbers of items in FROM stay unique: those of a view's query, or of a policy's condition,
-    follow on the others."""
+    """Rewrites a query.  Numbers of items in FROM stay unique: items of a view's query or a
+    policy's condition get the next free numbers.
+    """
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class _Rewriter:
 
         Args:
             part: a query, or an expression.
-            within: the views, and the tables with policies, that it is a part of.
+            within: the views, and the tables with policies, that contain the part.
         """
 
         def replaced(part: Any) -> Any:
@@ -193,7 +195,7 @@ def _has_subquery(expr: nodes.Expr) -> bool:
 
 
 def _varnos(query: Query) -> set[int]:
-    """Return the numbers of all items in FROM, those of subqueries included."""
+    """Return the numbers of all items in FROM, including those of subqueries."""
     found: set[int] = set()
 
     def note(part: Any) -> None:

@@ -1,4 +1,4 @@
-"""FROM: which relations a query reads, and the names that they bring into scope.
+"""FROM: the relations that a query reads, and the names that they bring into scope.
 
 PostgreSQL's parse_relation.c and transformFromClause() in parse_clause.c.
 """
@@ -29,7 +29,7 @@ from replctl.record import dataclass
 from replctl.types import builtin
 from replctl.types.builtin import SystemRelation, system_columns
 
-#: Name and expression of a column that FROM offers.
+#: Name and expression of a column of FROM.
 NamedColumn = tuple[str, nodes.Expr]
 
 
@@ -42,7 +42,7 @@ class RangeTableEntry:
     columns: tuple[NamedColumn, ...]
     row_type: str = "record"
     relation: Relation | SystemRelation | None = None
-    schema: str | None = None  # None where an alias hides it
+    schema: str | None = None  # None if an alias hides it
 
     @property
     def column_names(self) -> Sequence[str]:
@@ -67,7 +67,7 @@ class RangeTableEntry:
         return tuple((name, _at(expr, pos)) for name, expr in self.columns)
 
     def outer(self) -> RangeTableEntry:
-        """Return the entry as an inner query sees it."""
+        """Return the entry for use in a subquery, one level further in."""
         columns = tuple((name, _one_level_out(expr)) for name, expr in self.columns)
         return _OuterEntry(
             self.name, self.varno, columns, self.row_type, self.relation, self.schema
@@ -83,13 +83,13 @@ class _OuterEntry(RangeTableEntry):
 
 @dataclass(frozen=True)
 class FromScope:
-    """The tables that FROM offers to the expressions of a query, and behind it the queries around
+    """The tables in FROM that a query's expressions may use, followed by those of outer queries
     (expr.scope.Scope).
 
     Args:
         entries: all names, in the order of FROM.
-        columns: what an unqualified name may mean: columns merged by USING first.
-        parent: the scope of the query around this one.
+        columns: the columns that unqualified names may mean; those merged by USING come first.
+        parent: the scope of the outer query.
     """
 
     entries: tuple[RangeTableEntry, ...] = ()
@@ -176,7 +176,8 @@ def merged_scope(
     left: FromScope, right: FromScope, kind: str, merged: Sequence[tuple[str, nodes.Expr]]
 ) -> FromScope:
     """Return the scope of a join with USING: the merged columns first, then the others of each
-    side."""
+    side.
+    """
     names = {name for name, _expr in merged}
     both = left.joined_with(right)
     rest = tuple((name, expr) for name, expr in left.columns + right.columns if name not in names)
@@ -184,10 +185,10 @@ def merged_scope(
 
 
 def using_column(scope: FromScope, name: str, side: str, pos: int) -> nodes.Expr:
-    """Return the column that USING means on one side of a join.
+    """Return the column of USING on one side of a join.
 
     Raises:
-        UndefinedColumn, AmbiguousColumn: there is none, or more than one.
+        UndefinedColumn, AmbiguousColumn: there is no such column, or more than one.
     """
     found = [expr for column, expr in scope.columns if column == name]
     if len(found) == 1:
@@ -206,7 +207,7 @@ def using_column(scope: FromScope, name: str, side: str, pos: int) -> nodes.Expr
 def renamed(
     columns: Sequence[NamedColumn], names: Sequence[str], what: str, pos: int
 ) -> tuple[NamedColumn, ...]:
-    """Return columns under the names of an alias: the first ones get those that are given.
+    """Return columns renamed by an alias, which names the first ones or all.
 
     Raises:
         InvalidColumnReference: there are more names than columns.
@@ -223,7 +224,7 @@ def renamed(
 
 
 def _one_level_out(expr: nodes.Expr) -> nodes.Expr:
-    """Return an expression of a query as one of its subqueries sees it."""
+    """Return an expression of a query for use in one of its subqueries."""
 
     def shift(node: Any) -> Any:
         if isinstance(node, nodes.Var):
@@ -272,7 +273,7 @@ def scope_of_columns(
     name: str,
     analyzer: Analyzer,
 ) -> FromScope:
-    """Return what an item of FROM brings into scope: its columns, under its alias or `name`."""
+    """Return the scope of an item of FROM: its columns, under its alias or `name`."""
     if alias is not None:
         columns = renamed(columns, alias.columns, alias.name, alias.pos)
     entry = RangeTableEntry(name if alias is None else alias.name, varno, columns)

@@ -1,4 +1,4 @@
-"""RETURNING of INSERT, UPDATE and DELETE: columns over the rows that a statement changes."""
+"""RETURNING of INSERT, UPDATE and DELETE: compute columns from the changed rows."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def returning_outputs(
     """Return the columns of a RETURNING list (transformReturningList).
 
     Args:
-        inner: knows the table that is changed, by the number POLICY_VARNO.
+        inner: an analyzer that knows the changed table by the number POLICY_VARNO.
 
     Raises:
-        FeatureNotSupported: one uses columns of other tables, or calls a function of sequences.
+        FeatureNotSupported: a column uses other tables, or calls a function of sequences.
     """
     with inner.in_context(ExprContext.RETURNING):
         found = analyzer.targets(items, inner)
@@ -74,7 +74,7 @@ def returning_outputs(
 
 
 def of_member(outputs: Sequence[Output], named: Relation, member: Relation) -> tuple[Output, ...]:
-    """Return the columns for the rows of a table that inherits from the one that is named."""
+    """Return the columns for the rows of a child of the named table."""
     if member.oid == named.oid:
         return tuple(outputs)
     return tuple(replace(o, expr=numbered_as(o.expr, named, member)) for o in outputs)
@@ -83,10 +83,10 @@ def of_member(outputs: Sequence[Output], named: Relation, member: Relation) -> t
 def returned_rows(
     session: Session, relation: Relation, outcome: Outcome, outputs: Sequence[Output]
 ) -> list[list[str | None]]:
-    """Return the columns over the rows of an outcome that is not written yet: what is wrong with a
-    value then stops the statement.
+    """Return the columns for the rows of an outcome.  This happens before the write, so that an
+    error in a value stops the statement.
 
-    A row that is deleted has its values before, any other one those after.
+    A deleted row shows its values before the statement, any other row those after.
     """
     if not outputs:
         return []
@@ -125,7 +125,7 @@ def _changed_rows(outcome: Outcome) -> str:
 
 
 def returned(tag: str, outputs: Sequence[Output], rows: list[list[str | None]]) -> Result:
-    """Return the result of a statement with RETURNING; without, it has no columns."""
+    """Return the result of a statement; without RETURNING it has no columns."""
     if not outputs:
         return Result(tag)
     return Result(tag, tuple(ResultColumn(o.name, o.expr.type) for o in outputs), rows)

@@ -1,4 +1,4 @@
-"""Row-level security in queries: the conditions that policies put on rows (rowsecurity.c)."""
+"""Row-level security in queries: find the conditions of policies for rows (rowsecurity.c)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replctl.query import stored
 from replctl.query.tree import FromTable, Output, Query, transform
 from replctl.record import dataclass
 
-#: The number of the policy's table in a stored condition, and of the one that a statement changes.
+#: The number of the policy's table in a stored condition, and of a statement's changed table.
 POLICY_VARNO = 0x7FFF
 
 _FALSE = nodes.Const("bool", "f")
@@ -23,7 +23,7 @@ _FALSE = nodes.Const("bool", "f")
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """A condition that a new row has to satisfy; `policy` is its name, if it is one alone."""
+    """A condition that a new row must satisfy; `policy` is its name if it comes from one policy."""
 
     policy: str | None
     condition: nodes.Expr
@@ -42,15 +42,15 @@ def policy_condition(catalog: Catalog, text: str) -> nodes.Expr:
 def changed_rows(
     privileges: Privileges, relation: Relation, command: str, row_security: str, *, reads: bool
 ) -> tuple[tuple[nodes.Expr, ...], tuple[RowCheck, ...]]:
-    """Return the conditions for the rows that a command (a, w, d) changes, and what its new rows
-    have to satisfy; nothing where no policy counts.
+    """Return the conditions for the rows that a command (a, w, d) changes, and the checks of its
+    new rows; nothing if no policy applies.
 
     Args:
-        row_security: the setting of that name.
-        reads: as `visible_rows`.
+        row_security: the setting row_security.
+        reads: see `visible_rows`.
 
     Raises:
-        InsufficientPrivilege: policies count, and row_security is off (42501).
+        InsufficientPrivilege: policies apply, and row_security is off (42501).
     """
     if not is_row_security_active(privileges, relation, row_security):
         return (), ()
@@ -62,11 +62,11 @@ def changed_rows(
 def visible_rows(
     privileges: Privileges, relation: Relation, command: str, *, reads: bool
 ) -> tuple[nodes.Expr, ...]:
-    """Return the conditions for a row to be there for a command (get_row_security_policies).
+    """Return the conditions for a row to be visible to a command (get_row_security_policies).
 
     Args:
         command: r, w or d.
-        reads: the command looks at values of the row, so that policies for SELECT count.
+        reads: the command reads values of the row, so that policies for SELECT apply.
     """
     catalog = privileges.catalog
     found = _conditions(catalog, _concerned(privileges, relation, command))
@@ -78,11 +78,11 @@ def visible_rows(
 def row_checks(
     privileges: Privileges, relation: Relation, command: str, *, reads: bool
 ) -> tuple[RowCheck, ...]:
-    """Return what new rows of a command have to satisfy (add_with_check_options).
+    """Return the checks that new rows of a command must pass (add_with_check_options).
 
     Args:
         command: a or w.
-        reads: as `visible_rows`.
+        reads: see `visible_rows`.
     """
     catalog = privileges.catalog
     found = _checks(catalog, _concerned(privileges, relation, command), uses_check=True)
@@ -92,8 +92,7 @@ def row_checks(
 
 
 def numbered_as(expr: nodes.Expr, parent: Relation, child: Relation) -> nodes.Expr:
-    """Return a condition over a table as one over a table that inherits from it: columns have their
-    names in common."""
+    """Return a condition over a table as one over a child table; columns are matched by name."""
     numbers = {
         column.attnum: found.attnum
         for column in parent.columns
@@ -115,8 +114,9 @@ def _concerned(privileges: Privileges, relation: Relation, command: str) -> list
 
 
 def _conditions(catalog: Catalog, policies: Sequence[Policy]) -> list[nodes.Expr]:
-    """Return all that restrictive policies ask for, and what one of the permissive ones does;
-    nothing without any of these (add_security_quals)."""
+    """Return the conditions of all restrictive policies and of any permissive one; `false` without
+    permissive ones (add_security_quals).
+    """
     permissive = [p.using for p in policies if p.is_permissive and p.using is not None]
     if not permissive:
         return [_FALSE]

@@ -1,4 +1,4 @@
-"""SELECT, VALUES and TABLE: by SQLite where only catalogs are read, else by Spark."""
+"""SELECT, VALUES and TABLE: run them in SQLite if they only read catalogs, else in Spark."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def select(
     """Run a query.
 
     Args:
-        runner: what carries out the statements of functions; without it they are refused.
-        finish: what the query becomes after its analysis.
+        runner: runs the statements of functions; without it they are refused.
+        finish: changes the query after its analysis.
 
     Raises:
-        PostgresError: what is wrong with it, at analysis or for a row.
+        PostgresError: the query is wrong, or fails for a row.
     """
     with session.read() as catalog:
         context = function_context(session, catalog)
@@ -83,27 +83,28 @@ def select(
 
 @dataclass(frozen=True, slots=True)
 class _SparkPart:
-    """The part of a query that Spark carries out: its SQL, and the rest of the query, if any."""
+    """The part of a query that Spark runs: its SQL, and the rest of the query, if any."""
 
     text: str
     divided: DividedQuery | None
 
 
 def _answer(query: Query, context: FunctionContext) -> list[list[str | None]] | _SparkPart:
-    """Return the rows of a query of catalogs; of another one its SQL for Spark."""
+    """Return the rows of a query over catalogs; else the query's SQL for Spark."""
     parts = divided(query, context.environment)
     if is_of_catalogs(query, context):
         if parts is None or not query.from_:
             return run_query(query, context)
         return parts.answer(context, run_query(parts.rows, context, form=canonical_form))
-    from replctl.query.lake import spark_sql  # not for a query of the catalogs
+    from replctl.query.lake import spark_sql  # queries over catalogs do not need this import
 
     return _SparkPart(spark_sql(query if parts is None else parts.rows, context), parts)
 
 
 def _fetched(session: Session, query: Query, part: _SparkPart) -> list[list[str | None]]:
-    """Return the rows of a query from Spark, which may take long: outside of the catalog's
-    transaction."""
+    """Return the rows of a query from Spark.  Call this outside of the catalog's transaction, since
+    it may take long.
+    """
     from replctl.spark import StagedColumn
 
     parts = part.divided
@@ -121,7 +122,7 @@ def _fetched(session: Session, query: Query, part: _SparkPart) -> list[list[str 
 def with_object_names(
     session: Session, query: Query, rows: list[list[str | None]]
 ) -> list[list[str | None]]:
-    """Return OIDs of objects as their names: regclass, regtype, ..."""
+    """Return rows with the OIDs of regclass, regtype, ... replaced by names."""
     types = [column.type.removeprefix("_") for column in query.columns]
     if not any(type_ in object_identifier.TYPES for type_ in types):
         return rows
@@ -138,7 +139,9 @@ def with_object_names(
 
 
 def _reads_slots(query: Query) -> bool:
-    """Return whether a query asks how slots are, of which the owners of adopted tables decide."""
+    """Return whether a query reads the state of slots, which depends on owners of adopted
+    tables.
+    """
     return any(
         table.is_catalog and table.relation.name == "pg_replication_slots"
         for table in tables_of(query)
@@ -146,6 +149,8 @@ def _reads_slots(query: Query) -> bool:
 
 
 def is_of_catalogs(query: Query, context: FunctionContext) -> bool:
-    """Return whether SQLite runs a query: it reads catalogs alone, and its functions are known."""
+    """Return whether SQLite can run a query: it only reads catalogs, and its functions are
+    known.
+    """
     is_plain = all(table.is_catalog for table in tables_of(query))
     return is_plain and is_answerable(query, context.environment)

@@ -1,8 +1,8 @@
 """Queries whose SELECT list calls functions of the session: nextval(), setval(), set_config(), ...
 
 Spark has no such functions, and SQLite calls them before it sorts.  So an engine computes the rows
-without the calls; these are carried out afterwards, row by row.  PostgreSQL does so after ORDER BY
-and LIMIT, but before DISTINCT and before a sort by what a call returns (make_sort_input_target in
+without the calls, and replctl then makes the calls row by row.  PostgreSQL makes them after ORDER
+BY and LIMIT, but before DISTINCT and before a sort by a call's result (make_sort_input_target in
 planner.c).
 """
 
@@ -38,9 +38,9 @@ class DividedQuery:
     """A query whose SELECT list calls functions of the session.
 
     Attributes:
-        rows: what an engine computes first.
-        rest: the query of these rows that makes the calls, without FROM; columns have varno 0.
-        skipped: as many rows at the beginning are left out after the calls (OFFSET).
+        rows: the query that an engine runs first.
+        rest: the query that makes the calls for these rows, without FROM; columns have varno 0.
+        skipped: the number of first rows to omit after the calls (OFFSET).
     """
 
     rows: Query
@@ -50,14 +50,14 @@ class DividedQuery:
     def answer(
         self, context: FunctionContext, rows: list[list[str | None]]
     ) -> list[list[str | None]]:
-        """Return the rows of the whole query, as texts.
+        """Return the rows of the whole query as texts.
 
         Args:
-            rows: those of `rows`, as texts.
+            rows: the rows of `rows` as texts.
 
         Raises:
-            FeatureNotSupported: the SELECT list has a function that only Spark has.
-            PostgresError: what a call raises.
+            FeatureNotSupported: the SELECT list calls a function that only Spark has.
+            PostgresError: a call fails.
         """
         source = FromSubquery(_VARNO, query_of_rows(self.rows, rows))
         query = replace(self.rest, from_=(source,))
@@ -69,10 +69,10 @@ class DividedQuery:
 
     @property
     def exprs(self) -> list[nodes.Expr]:
-        """Return the SELECT list, of the columns of `rows`.
+        """Return the SELECT list as expressions over the columns of `rows`.
 
         Raises:
-            FeatureNotSupported: PostgreSQL does more with the rows after the calls.
+            FeatureNotSupported: the query needs further steps after the calls.
         """
         if self.skipped or self.rest != Query(self.rest.outputs):
             raise FeatureNotSupported(
@@ -92,10 +92,10 @@ def is_session_call(environment: Environment, node: Any) -> bool:
 
 
 def divided(query: Query, environment: Environment) -> DividedQuery | None:
-    """Return a query in two parts; None if its SELECT list makes no calls for rows.
+    """Return a query in two parts; None if its SELECT list makes no such calls.
 
     Raises:
-        FeatureNotSupported: some calls are to be made before a sort, and some after it.
+        FeatureNotSupported: some calls come before a sort, and some after it.
     """
     with_calls = [i for i, o in enumerate(query.outputs) if _has_calls(environment, o.expr)]
     if not with_calls:
@@ -137,7 +137,7 @@ class _Columns:
         self._exprs: list[nodes.Expr] = []
 
     def of(self, query: Query) -> Query:
-        """Return a query with these columns; with one that nobody asks for, if there are none."""
+        """Return a query with these columns, or with one unused column if there are none."""
         exprs = self._exprs or [nodes.Const("int4", "1")]
         return replace(query, outputs=tuple(Output("", expr) for expr in exprs))
 
@@ -149,7 +149,7 @@ class _Columns:
         return self._exprs.index(expr)
 
     def found(self, expr: nodes.Expr) -> nodes.Expr:
-        """Return an expression that finds in columns what the engine computes of it."""
+        """Return an expression in which the parts that the engine computes are columns."""
         if not _has_calls(self._environment, expr):
             return self._column(expr)
         result: nodes.Expr = nodes.transform(expr, self._replaced)
@@ -168,7 +168,7 @@ class _Columns:
         return nodes.Var(number, expr.type, nodes.typmod(expr), nodes.collation(expr), varno=0)
 
     def _asks_session(self, link: nodes.SubLink) -> bool:
-        """Return whether a subquery has calls and asks no table: it is computed once."""
+        """Return whether a subquery has calls and reads no table, so that it is computed once."""
         has_calls = _has_calls(self._environment, link)
         return has_calls and is_closed(link.query) and not any(tables_of(link.query))
 
@@ -185,8 +185,9 @@ def _has_calls(environment: Environment, part: Any) -> bool:
 
 
 def _limit(query: Query) -> tuple[nodes.Expr | None, int]:
-    """Return the LIMIT of the rows for which PostgreSQL makes the calls, those of OFFSET included,
-    and how many these are."""
+    """Return the LIMIT of the rows for which PostgreSQL makes the calls, including those of OFFSET,
+    and the number of rows of OFFSET.
+    """
     if query.offset is None:
         return query.limit, 0
     offset = simplified(query.offset)
@@ -200,10 +201,10 @@ def _limit(query: Query) -> tuple[nodes.Expr | None, int]:
 
 
 def check_no_calls(environment: Environment, node: Any) -> None:
-    """Refuse a call that is to be carried out in the middle of a query over tables.
+    """Refuse a call of a session's function inside a query over tables.
 
     Raises:
-        FeatureNotSupported: the node is one.
+        FeatureNotSupported: the node is such a call.
     """
     if is_session_call(environment, node):
         raise FeatureNotSupported(

@@ -1,8 +1,8 @@
 """Queries that compute with the session's TimeZone, DateStyle and other settings of that kind.
 
-The engines know UTC and the canonical forms alone.  So the zone becomes an argument: `t::date` of a
-timestamptz becomes the date of `t AT TIME ZONE 'Australia/Sydney'`.  What has no such form is
-refused.
+The engines only know UTC and the canonical forms.  So the zone becomes an argument: `t::date` of a
+timestamptz becomes the date of `t AT TIME ZONE 'Australia/Sydney'`.  Queries without such a form
+are refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _READ_BY_SETTINGS = frozenset(
     """.split()
 )
 _ZONED = frozenset(("timestamptz", "timetz", "tstzrange", "tstzmultirange"))
-#: Functions that make text of values of any type, or read text.
+#: Functions that convert values of any type to text, or read text.
 _TEXT_FUNCTIONS = frozenset(
     """
     concat concat_ws format quote_literal quote_nullable array_to_string textanycat anytextcat
@@ -41,7 +41,7 @@ _TEXT_FUNCTIONS = frozenset(
     jsonb_object_agg_unique query_to_xml
     """.split()
 )
-#: What implements functions that read text, or make text of times, by the settings.
+#: Sources of functions that read text, or convert times to text, according to the settings.
 _TEXT_SOURCES = frozenset(
     """
     jsonb_path_exists_tz jsonb_path_match_tz jsonb_path_query_tz jsonb_path_query_array_tz
@@ -50,16 +50,16 @@ _TEXT_SOURCES = frozenset(
     jsonb_populate_recordset to_timestamp to_date
     """.split()
 )
-#: Stable functions of these types that no zone changes.
+#: Stable functions of these types that do not depend on the zone.
 _WITHOUT_ZONE = frozenset(("timetz_zone", "timetz_izone"))
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "cmp")
 
 
 def shown_result(session: Session, result: Result) -> Result:
-    """Return rows as the session shows them.
+    """Return rows in the output format of the session.
 
     Raises:
-        FeatureNotSupported: values of a column cannot be shown so (0A000).
+        FeatureNotSupported: a column has no such format (0A000).
     """
     form = session.form
     if form == CANONICAL or result.columns is None:
@@ -80,10 +80,11 @@ def shown_result(session: Session, result: Result) -> Result:
 
 
 def in_form(session: Session, part: Any) -> Any:
-    """Return a query, or a part of one, that computes in UTC what a session's settings ask for.
+    """Return a query, or a part of one, that computes in UTC the same as with the session's
+    settings.
 
     Raises:
-        FeatureNotSupported: it depends on a setting in a way that is not supported (0A000).
+        FeatureNotSupported: it depends on a setting in an unsupported way (0A000).
     """
     form = session.form
     return part if form == CANONICAL else transform(part, _Rewriter(session, form).replaced)
@@ -96,7 +97,7 @@ class _Rewriter:
         self._zone = nodes.Const("text", form.zone, collation="default")
 
     def replaced(self, node: Any) -> Any:
-        """Return what a node becomes; None if it stays, and what is in it is visited."""
+        """Return the replacement of a node; None to keep it and visit its parts."""
         match node:
             case nodes.SqlValueFunction():
                 value = time_value(self._session, node)
@@ -191,19 +192,19 @@ def _made(source: str, *args: nodes.Expr, types: tuple[str, ...] | None = None) 
 
 
 def _local(zone: nodes.Expr, value: nodes.Expr) -> nodes.FuncExpr:
-    """Return what the zone's clock shows at a timestamptz."""
+    """Return the local time of a timestamptz in a zone."""
     return _made("timestamptz_zone", zone, value, types=("text", "timestamptz"))
 
 
 def _moment(zone: nodes.Expr, value: nodes.Expr) -> nodes.FuncExpr:
-    """Return the timestamptz at which the zone's clock shows a timestamp, or a date begins."""
+    """Return the timestamptz of a local timestamp, or of the beginning of a date, in a zone."""
     if value.type == "date":
         value = _made("date_timestamp", value)
     return _made("timestamp_zone", zone, value, types=("text", "timestamp"))
 
 
 def _field(zoned: str, plain: str) -> Callable[..., nodes.Expr | None]:
-    """Return how extract() is computed: by the zone's clock, except for the seconds since 1970."""
+    """Return a maker of extract(): it uses the zone's local time, except for epoch."""
 
     def make(zone: nodes.Expr, field: nodes.Expr, value: nodes.Expr) -> nodes.Expr | None:
         name = field.value if isinstance(field, nodes.Const) else None
@@ -217,12 +218,12 @@ def _field(zoned: str, plain: str) -> Callable[..., nodes.Expr | None]:
 
 
 def _in_zone(source: str, *types: str) -> Callable[..., nodes.Expr]:
-    """Return the call of a function that takes the zone as its last argument."""
+    """Return a maker of the call of a function whose last argument is the zone."""
     return lambda zone, *args: _made(source, *args, zone, types=types)
 
 
 def _compared(name: str) -> Callable[..., nodes.Expr]:
-    """Return the comparison of two values that are made timestamptz."""
+    """Return a maker of a comparison whose operands are converted to timestamptz."""
 
     def make(zone: nodes.Expr, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
         sides = (
@@ -268,7 +269,7 @@ _ZONE_ARGUMENT: dict[str, Callable[..., nodes.Expr | None]] = {
     },
 }
 
-#: Functions that are written in SQL, by their OIDs.
+#: Makers for functions that PostgreSQL defines in SQL, by their OIDs.
 _ZONE_ARGUMENT_BY_OID: dict[int, Callable[..., nodes.Expr | None]] = {
     2549: lambda zone, interval, value: _ZONE_ARGUMENT["timestamptz_pl_interval"](
         zone, value, interval

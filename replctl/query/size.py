@@ -1,4 +1,4 @@
-"""Sizes of relations and databases (dbsize.c): of the files that a Delta table consists of now."""
+"""Sizes of relations and databases (dbsize.c): of the current files of Delta tables."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _FORKS = ("main", "fsm", "vm", "init")
 
 
 def relation_size(relation: Relation) -> int | None:
-    """Return bytes that the rows of a relation take up; None if its log cannot be read."""
-    from replctl.lake.delta_files import table_size  # other queries of catalogs need no tables
+    """Return the size of a relation's rows in bytes; None if its log cannot be read."""
+    from replctl.lake.delta_files import table_size  # most queries do not need tables
 
     if relation.storage is None:
         return 0
@@ -34,10 +34,10 @@ def relation_size(relation: Relation) -> int | None:
 
 
 def database_size(catalog: Catalog, oid: int) -> int:
-    """Return bytes of all tables of a database that can be read.
+    """Return the size in bytes of all readable tables of a database.
 
     Args:
-        catalog: of any database of the cluster.
+        catalog: the catalog of any database of the cluster.
     """
     other = Catalog(catalog.connection, oid)
     tables = load_relations(other, relation_oids(other, "rm")).values()
@@ -75,14 +75,16 @@ def _of_named_database(context: FunctionContext, name: str) -> int:
 
 
 def _permitted_size(context: FunctionContext, oid: int, name: str) -> int:
-    """Return the size of a database for roles that may connect to it."""
+    """Return the size of a database; the role must have the CONNECT privilege or read
+    statistics.
+    """
     privileges = context.session.privileges(context.catalog)
     if not privileges.acts_for(READ_ALL_STATS) and not privileges.has_on_database("c", oid):
         raise InsufficientPrivilege(f"permission denied for database {name}")
     return database_size(context.catalog, oid)
 
 
-#: prosrc, or the name of a function that has none -> function, as functions.sql_functions has them.
+#: prosrc, or the function's name if it has none -> function, like functions.sql_functions.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_relation_size": _of_relation,
     "pg_table_size": _of_relation,

@@ -1,5 +1,5 @@
-"""Query trees as SQL text, for SQLite or for Spark: the clauses are the same, expressions are the
-dialect's.
+"""Print query trees as SQL text for SQLite or Spark: the clauses are the same, expressions depend
+on the dialect.
 
 Every relation in FROM is named r<varno>, every column c1, c2, ...
 """
@@ -30,58 +30,62 @@ WriteQuery: TypeAlias = Callable[[Query], str]
 
 
 class Dialect(Protocol):
-    """How an engine writes what engines write differently."""
+    """The parts of SQL that engines write differently."""
 
     def table(self, item: FromTable, *, is_ordered: bool) -> str:
         """Return a query of a relation's rows, columns named after attnums.
 
         Args:
-            is_ordered: with the columns that `row_order` sorts by.
+            is_ordered: include the columns that `row_order` sorts by.
         """
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
-        """Return a query of the rows that a function in FROM gives, columns c1, c2, ..."""
+        """Return a query of the rows of a function in FROM, columns c1, c2, ..."""
 
     def lateral(self, item: FromSubquery, query: str) -> str:
         """Return a query in FROM that uses columns of the items before it."""
 
     def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
         """Return an expression as an output column or a value of VALUES, in the stored form of its
-        type."""
+        type.
+        """
 
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
         """Return a boolean expression."""
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return what is equal where values of an expression are: to group by."""
+        """Return a key to group by, which is equal for equal values of an expression."""
 
     def recursive_side(self, query: Query, text: str) -> str:
-        """Return the first side of a recursive UNION, of the text of its query."""
+        """Return the first side of a recursive UNION, given the text of its query."""
 
     def is_computed_once(self, query: Query) -> bool:
-        """Return whether the engine computes each column of a subquery once for each of its rows,
-        however often it is used."""
+        """Return whether the engine computes each column of a subquery once per row, even if it is
+        used several times.
+        """
 
     @property
     def has_all(self) -> bool:
         """Return whether the engine has INTERSECT ALL and EXCEPT ALL."""
 
     def is_shown_by_key(self, expr: nodes.Expr) -> bool:
-        """Return whether the engine shows a group as its values are stored if the group is made by
-        the expression itself."""
+        """Return whether the engine shows values as stored when it groups by the expression
+        itself.
+        """
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
         """Return an ORDER BY item, with its direction."""
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        """Return what rows are sorted by after the items of their ORDER BY: columns to select, and
-        items of ORDER BY."""
+        """Return the sort order of rows after their ORDER BY items: columns to select, and items of
+        ORDER BY.
+        """
 
     def limit(self, limit: str | None, offset: str | None) -> str:
-        """LIMIT and OFFSET."""
+        """Return LIMIT and OFFSET."""
 
     def constants(self, rows: Sequence[Sequence[str]]) -> str:
-        """Return a query of rows that are known, columns c1, c2, ..."""
+        """Return a query of known rows, columns c1, c2, ..."""
 
 
 def column(var: nodes.Var) -> str:
@@ -99,7 +103,7 @@ class QueryWriter:
         """Return SQL of a query, its visible columns named c1, c2, ...
 
         Args:
-            is_outermost: its rows are seen, so that they come in the order in which they were
+            is_outermost: a client sees its rows, so return them in the order in which they were
                 written.
         """
         text = self._body(query, is_outermost)
@@ -118,7 +122,7 @@ class QueryWriter:
         return f"WITH {recursive}{', '.join(shown)} "
 
     def _recursive(self, query: Query) -> str:
-        """Return a UNION whose right side reads the table that it makes, outside of subqueries."""
+        """Return a UNION whose right side reads the table that it builds, outside of subqueries."""
         operation = query.set_operation
         is_plain = not (query.order_by or query.limit or query.offset or query.ctes)
         if operation is None or operation.op != "union" or not is_plain:
@@ -157,8 +161,8 @@ class QueryWriter:
         return text
 
     def _with_shown_groups(self, query: Query) -> Query:
-        """Return a query that groups by the keys of values, and shows a value of each group: of
-        SELECT a FROM t GROUP BY a, SELECT any_value(a) FROM t GROUP BY a.
+        """Return a query that groups by the keys of values, and shows a value of each group:
+        `SELECT a FROM t GROUP BY a` becomes `SELECT any_value(a) FROM t GROUP BY a`.
         """
         keys = [expr for expr in query.group_by if not self._dialect.is_shown_by_key(expr)]
         if not keys:
@@ -176,17 +180,18 @@ class QueryWriter:
         return replace(query, outputs=outputs, having=having)
 
     def _is_plain(self, query: Query) -> bool:
-        """Return whether the engine tells rows of a query apart, and shows them, as they are
-        stored."""
+        """Return whether the engine distinguishes and shows rows of a query by their stored
+        values.
+        """
         return all(self._dialect.is_shown_by_key(var) for var in _output_vars(query))
 
     def _distinct(self, query: Query) -> str:
-        """DISTINCT of values that are equal, although they are stored differently."""
+        """Return DISTINCT of values that may be equal although they are stored differently."""
         rows = self.write(replace(query, distinct=None, order_by=(), limit=None, offset=None))
         return f"{self._one_of_equals(query, rows)}{self._tail(query, ())}"
 
     def _one_of_equals(self, query: Query, rows: str) -> str:
-        """Return a row of those that are equal.
+        """Return one row of each group of equal rows.
 
         Args:
             rows: SQL of rows with the columns of the query.
@@ -199,8 +204,9 @@ class QueryWriter:
         return [self._dialect.group_key(var, self.write) for var in _output_vars(query)]
 
     def _set_operation(self, query: Query, operation: SetOperation) -> str:
-        """Return a set operation; where equal values are stored differently, as a filter of the
-        rows of both sides."""
+        """Return a set operation; if equal values may be stored differently, write it as a filter
+        of the rows of both sides.
+        """
         left, right = self._operand(operation.left), self._operand(operation.right)
         has_operation = self._dialect.has_all or not operation.all
         if (operation.op == "union" and operation.all) or (has_operation and self._is_plain(query)):
@@ -219,10 +225,10 @@ class QueryWriter:
         return f"SELECT {', '.join(names)} FROM ({numbered}) AS q WHERE side = 0 AND {stays}"
 
     def source(self, query: Query, *, is_ordered: bool = False) -> str:
-        """FROM, WHERE, GROUP BY, HAVING.
+        """Return FROM, WHERE, GROUP BY and HAVING.
 
         Args:
-            is_ordered: the one table is read with what `row_order` sorts by.
+            is_ordered: read the only table with the columns that `row_order` sorts by.
         """
         dialect, text = self._dialect, ""
         if query.from_:
@@ -258,7 +264,7 @@ class QueryWriter:
         return " UNION ALL ".join(rows)
 
     def _distinct_on(self, query: Query) -> str:
-        """DISTINCT ON: the first row, in the order asked for, of those that are equal."""
+        """Return DISTINCT ON: the first of equal rows in the order of ORDER BY."""
         dialect = self._dialect
         outputs = ", ".join(
             f"{dialect.expr(output.expr, self.write)} AS c{i}"
@@ -277,7 +283,7 @@ class QueryWriter:
         return f"SELECT {names} FROM ({numbered}) AS q WHERE occurrence = 1{self._tail(query, ())}"
 
     def _operand(self, query: Query) -> str:
-        """Return a side of a set operation, with its visible columns alone."""
+        """Return a side of a set operation with only its visible columns."""
         return f"SELECT * FROM ({self.write(query)}) AS q"
 
     def _tail(self, query: Query, row_order: Sequence[str]) -> str:
@@ -289,7 +295,7 @@ class QueryWriter:
         return order + dialect.limit(limit, offset)
 
     def _order_item(self, query: Query, item: OrderItem) -> str:
-        """Return an output column, by its name."""
+        """Return an item of ORDER BY that refers to an output column by name."""
         expr = query.outputs[item.output].expr
         var = nodes.Var(
             item.output + 1, expr.type, nodes.typmod(expr), nodes.collation(expr), varno=0
@@ -325,7 +331,7 @@ class QueryWriter:
         assert_never(item)
 
 
-#: Which copy of a row of the left side stays, of those that are equal, with `others` on the right.
+#: Conditions for the copies of a left row that stay, if the right side has `others` equal rows.
 _STAYS = {
     ("intersect", False): "copy = 1 AND others > 0",
     ("intersect", True): "copy <= others",
@@ -335,7 +341,7 @@ _STAYS = {
 
 
 def _output_vars(query: Query) -> list[nodes.Var]:
-    """Return the visible columns of a query as columns of what it gives."""
+    """Return the visible columns of a query as columns of its result."""
     return [
         nodes.Var(i, column.type, column.typmod, column.collation, varno=0)
         for i, column in enumerate(query.columns, start=1)
@@ -343,8 +349,9 @@ def _output_vars(query: Query) -> list[nodes.Var]:
 
 
 def _kept_apart(subquery: str) -> str:
-    """Return a subquery that SQLite computes row by row, but does not flatten (restriction 19 of
-    flattenSubquery in select.c), and of which it leaves no column out (it is a CTE)."""
+    """Return a subquery that SQLite computes row by row.  SQLite does not flatten it (restriction
+    19 of flattenSubquery in select.c), and omits none of its columns, because it is a CTE.
+    """
     return f"(WITH kept AS (SELECT * FROM {subquery} AS q LIMIT -1) SELECT * FROM kept WHERE 1)"
 
 
@@ -357,5 +364,5 @@ def _any_value(expr: Any) -> nodes.Aggref:
 
 
 def _cte_name(name: str) -> str:
-    """Return a name that both engines take, whatever the query's was."""
+    """Return a name that both engines accept for any name in the query."""
     return "w_" + name.encode().hex()

@@ -1,8 +1,8 @@
-"""Functions in SQL whose bodies are carried out, statement by statement, as a part of the statement
-that calls them (functions.c).
+"""Run the bodies of SQL functions, statement by statement, as a part of the calling statement
+(functions.c).
 
-Their statements change tables and the catalog, which takes transactions of its own: a call is
-carried out before the query in which it stands, and has to be one of its columns.
+Their statements change tables and the catalog, which need transactions of their own.  So replctl
+runs a call before its query, and the call must be one of the query's columns.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _MAX_DEPTH = 20
 NULL = nodes.Const("unknown", None)
 _QUERIES = (ast.SelectStmt, ast.Insert, ast.Update, ast.Delete)
 
-#: What a query becomes after its analysis.
+#: A change of a query after its analysis.
 Finish = Callable[[QueryAnalyzer, Query], Query]
 
 
 @dataclass(frozen=True, slots=True)
 class StatementRunner:
-    """How the statements of functions are carried out.
+    """Runs the statements of functions.
 
     Attributes:
-        run: carries out a statement.
-        select: carries out a query that becomes another one after its analysis.
-        command_name: a statement's own words: CREATE TABLE.
+        run: runs a statement.
+        select: runs a query that is changed after its analysis.
+        command_name: returns a statement's command, such as CREATE TABLE.
     """
 
     run: Callable[[ast.Statement], Result]
@@ -63,8 +63,9 @@ class FunctionCall:
 
 
 def function_calls(query: Query, context: FunctionContext) -> list[FunctionCall]:
-    """Return the calls that have to be carried out before a query; none, if they stand where that
-    is not the same."""
+    """Return the calls that run before a query; none if the query does more than call functions
+    once.
+    """
     environment = context.environment
     plain = Query(query.outputs)
     exprs = [output.expr for output in query.outputs]
@@ -105,7 +106,7 @@ def _routine(
 def _constant(
     environment: CatalogEnvironment, type_: str, shown: str | None, collation: str | None
 ) -> nodes.Const:
-    """Return a value that a query has given, as a constant."""
+    """Return a query's value as a constant."""
     value = (
         None
         if shown is None
@@ -115,7 +116,7 @@ def _constant(
 
 
 def with_results(query: Query, results: dict[int, nodes.Const]) -> Query:
-    """Return a query with results in the place of its columns that are calls."""
+    """Return a query in which results replace the columns that are calls."""
     outputs = tuple(
         replace(output, expr=results.get(i, output.expr)) for i, output in enumerate(query.outputs)
     )
@@ -123,10 +124,10 @@ def with_results(query: Query, results: dict[int, nodes.Const]) -> Query:
 
 
 def carry_out(session: Session, call: FunctionCall, runner: StatementRunner) -> nodes.Const:
-    """Call a function: its statements take effect with the statement that calls it; its result.
+    """Call a function within the calling statement's transaction, and return its result.
 
     Raises:
-        PostgresError: what a statement of it raises, with CONTEXT.
+        PostgresError: a statement of the function fails; the error has a CONTEXT.
     """
     function = call.function
     null = nodes.Const(call.expr.type, None, -1, call.expr.collation)
@@ -172,7 +173,7 @@ def _last(
 
 @contextmanager
 def _inside(session: Session) -> Iterator[None]:
-    """Statements inside are those of a function."""
+    """Run the statements inside the `with` block as those of a function."""
     outer = session.routine
     session.function_depth += 1
     try:
@@ -188,11 +189,11 @@ def _check(
     statements: Sequence[ast.Statement],
     runner: StatementRunner,
 ) -> None:
-    """Facts that are found out before the first statement is carried out (init_execution_state).
+    """Check a function before its first statement runs (init_execution_state).
 
     Raises:
-        FeatureNotSupported: a statement cannot be in a function (0A000).
-        InvalidFunctionDefinition: the result is not what the function is declared to return.
+        FeatureNotSupported: a statement is not allowed in a function (0A000).
+        InvalidFunctionDefinition: the result does not have the declared type.
         PostgresError: a query is wrong.
     """
     function = call.function

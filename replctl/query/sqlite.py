@@ -1,4 +1,4 @@
-"""Queries over catalogs, run by SQLite next to the catalog itself; Spark is not needed for them."""
+"""Run queries over catalogs in SQLite, in the catalog's own database, without Spark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from replctl.types.quote import quote_record, quote_string
 
 
 def is_answerable(query: Query, environment: Environment) -> bool:
-    """Return whether SQLite can run a query: are all its functions known here?"""
+    """Return whether SQLite can run a query, because all its functions are known here."""
     return all(_is_known(call, environment) for call in functions_of(query))
 
 
@@ -59,7 +59,7 @@ def _is_known(call: nodes.FuncExpr | nodes.SqlValueFunction, environment: Enviro
     return is_known or implementation_of(function) is not None or is_evaluated(call)
 
 
-#: How values of SQLite of a type become texts.
+#: Returns the conversion of a type's SQLite values to text.
 _Form: TypeAlias = Callable[[Environment, str], Callable[[Any], str]]
 
 
@@ -69,12 +69,12 @@ def run_query(
     """Return the rows of a query, as texts.
 
     Args:
-        form: shown_form, the text form of the types; or canonical_form, in which objects are
-            their OIDs.
+        form: shown_form, the text form of the types; or canonical_form, which shows objects as
+            OIDs.
 
     Raises:
-        FeatureNotSupported: it uses what is not known here.
-        PostgresError: what a function of it raises.
+        FeatureNotSupported: it uses an unsupported feature.
+        PostgresError: a function in it fails.
     """
     connection = context.catalog.connection
     driver: Any = connection.connection.driver_connection
@@ -91,7 +91,7 @@ def run_query(
 
 
 def evaluated_rows(context: FunctionContext, item: FromFunction) -> list[list[str | None]]:
-    """Return the rows, as texts, of a call in FROM that was carried out before the query."""
+    """Return the rows, as texts, of a call in FROM that ran before the query."""
     assert isinstance(item.function, nodes.FuncExpr)
     rows = context.evaluated[item.function]
     is_record = item.columns[0].type == "record"  # in the SELECT list
@@ -99,7 +99,7 @@ def evaluated_rows(context: FunctionContext, item: FromFunction) -> list[list[st
 
 
 class _Dialect:
-    """SQLite's way of writing (query.sql.Dialect)."""
+    """SQLite's dialect (query.sql.Dialect)."""
 
     def __init__(
         self, context: FunctionContext, driver: sqlite3.Connection, calls: PythonCalls, query: Query
@@ -134,7 +134,7 @@ class _Dialect:
         return f"SELECT * FROM temp.{table}"
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
-        """Return a set as JSON: json_each() may use columns of the relations before it.
+        """Return a set as JSON: json_each() may use columns of preceding relations.
 
         A series of constants is computed row by row, since it may be long.
         """
@@ -167,12 +167,13 @@ class _Dialect:
         return f"json_each({name}({args}))"
 
     def _value(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return one value as a set."""
+        """Return one value as a set of one row."""
         return f"json_each(json_array(json_array({self._json(self.expr(expr, write), expr.type)})))"
 
     def lateral(self, item: FromSubquery, query: str) -> str:
-        """Return the rows as JSON, as a function's are: a subquery in FROM may not use what is next
-        to it."""
+        """Return the rows as JSON, like those of a function, because a subquery in FROM cannot use
+        its neighbours in SQLite.
+        """
         columns = ", ".join(
             self._json(f"c{i}", column.type) for i, column in enumerate(item.query.columns, start=1)
         )
@@ -188,7 +189,7 @@ class _Dialect:
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
         if not is_exact(expr.type):
-            self._calls.define_any_value()  # what shows such groups
+            self._calls.define_any_value()  # the function that shows such groups
         return self._expressions.group_key(expr, write)
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
@@ -216,7 +217,7 @@ class _Dialect:
         return (), ()
 
     def limit(self, limit: str | None, offset: str | None) -> str:
-        """Return the clause; of NULL there is no limit."""
+        """Return the clauses; NULL means no limit."""
         if limit is None and offset is None:
             return ""
         tail = " LIMIT -1" if limit is None else f" LIMIT {self._count('limit', limit, -1)}"
@@ -250,7 +251,7 @@ class _Dialect:
 
 
 def _constant_series(environment: Environment, item: FromFunction) -> range | None:
-    """Return the values of a call of generate_series() whose arguments are known."""
+    """Return the values of generate_series() with constant arguments; None for other calls."""
     call = item.function
     if not isinstance(call, nodes.FuncExpr) or item.with_ordinality or len(item.columns) != 1:
         return None
@@ -265,7 +266,7 @@ def _constant_series(environment: Environment, item: FromFunction) -> range | No
 
 
 def _counted(values: range) -> str:
-    """Return a query that counts."""
+    """Return a query that counts through a range."""
     return (
         f"(WITH RECURSIVE series(c1) AS (SELECT {values[0]} UNION ALL SELECT c1 + {values.step}"
         f" FROM series WHERE c1 <> {values[-1]}) SELECT c1 FROM series)"
@@ -273,9 +274,9 @@ def _counted(values: range) -> str:
 
 
 def _items(array_type: str, type_: str) -> Callable[..., Sequence[Sequence[Any]]]:
-    """Return unnest() of arrays of any number of dimensions."""
+    """Return a function like unnest() for arrays of any number of dimensions."""
     load, store = loader(array_type), storer(type_)
-    if load is None:  # of a user's type: their values are their texts
+    if load is None:  # values of user-defined types are texts
         return SET_FUNCTIONS["array_unnest"]
 
     def items(context: FunctionContext, array: str) -> list[list[Any]]:
@@ -288,7 +289,7 @@ def _items(array_type: str, type_: str) -> Callable[..., Sequence[Sequence[Any]]
 
 
 def _from_json(value: str | float) -> float | str:
-    """Return a float of its text; NaN is one here, too."""
+    """Return the float of a text; NaN stays a text."""
     return value if value == NAN else float(value)
 
 

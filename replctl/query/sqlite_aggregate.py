@@ -1,5 +1,6 @@
-"""Aggregates in queries over catalogs: SQLite's own where they are PostgreSQL's, else the rows of
-the group are collected and the evaluator's functions compute the result."""
+"""Aggregates in queries over catalogs: use SQLite's own if they equal PostgreSQL's, else collect
+the rows of the group and compute the result with the evaluator's functions.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from replctl.query.sqlite_value import (
 from replctl.record import dataclass
 from replctl.types import builtin
 
-#: What is computed of the arguments of a group's rows, at least one, in their order.
+#: Computes a result from the arguments of a group's rows, at least one, in their order.
 Build: TypeAlias = Callable[[Sequence[tuple[Any, ...]]], Any]
 
 _INTEGERS = ("int2", "int4", "int8")
@@ -39,12 +40,13 @@ _ADD = {
     "interval": "interval_pl",
 }
 _DIVIDE = {"numeric": "numeric_div", "interval": "interval_div"}
-#: Type -> how its functions of the larger and the smaller value begin, where that is not its name.
+#: Type -> prefix of its functions for the larger and the smaller value, if it is not the type's
+#: name.
 _EXTREMES = {"inet": "network_", "cidr": "network_", "float4": "float4", "float8": "float8"}
 
 
 def native_aggregate(expr: nodes.Aggref) -> str | None:
-    """Return the aggregate of SQLite that is PostgreSQL's; None if there is none."""
+    """Return SQLite's equivalent of an aggregate; None if there is none."""
     if expr.within_group or (expr.order_by and expr.name in ("array_agg", "string_agg")):
         return None
     type_ = expr.args[0].type if expr.args else ""
@@ -64,7 +66,7 @@ def native_aggregate(expr: nodes.Aggref) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SortBy:
-    """How rows are sorted by one of the arguments of `step`."""
+    """Sort order by one of the arguments of `step`."""
 
     place: int
     key: Callable[[Any], Any]
@@ -80,8 +82,9 @@ class SortBy:
 
 
 def collected_aggregate(expr: nodes.Aggref) -> Build | None:
-    """Return what computes an aggregate of the rows of a group, as SQLite has them: its arguments,
-    then what it sorts by.  None if nothing does."""
+    """Return a function that computes an aggregate from the rows of a group in SQLite's form: its
+    arguments, then its sort keys.  None if it is not supported.
+    """
     build = _build(expr)
     if build is None:
         return None
@@ -118,7 +121,7 @@ def collected_aggregate(expr: nodes.Aggref) -> Build | None:
 def _distinct(
     rows: Sequence[tuple[Any, ...]], keys: Sequence[Callable[[Any], Any]]
 ) -> list[tuple[Any, ...]]:
-    """Return the first of rows with equal arguments, which stand next to each other."""
+    """Return the first of each run of rows with equal arguments."""
     found: list[tuple[Any, ...]] = []
     last: list[Any] | None = None
     for row in rows:
@@ -170,8 +173,9 @@ def _extreme(type_: str, word: str) -> Callable[[Any, Any], Any] | None:
 
 
 def _sum_or_average(name: str, type_: str) -> Build | None:
-    """Return the sum, or the sum by the number of values: a quotient of numerics has the digits
-    that numeric division gives it, and that of floats is one of float8."""
+    """Return the function for sum or avg.  A quotient of numerics has the digits of numeric
+    division; a quotient of floats is float8.
+    """
     if type_ in _INTEGERS:
         return _sum_of_integers if name == "sum" else _average_of_integers
     if type_ not in _ADD:
@@ -186,8 +190,9 @@ def _sum_or_average(name: str, type_: str) -> Build | None:
 
 
 def _average_of_floats(rows: Sequence[tuple[Any, ...]]) -> float:
-    """Return the average; PostgreSQL computes the sum of squares with it (float8_accum), which may
-    overflow."""
+    """Return the average, and raise an error if the sum of squares overflows, which PostgreSQL also
+    computes (float8_accum).
+    """
     total = squares = 0.0
     for count, (value, *_) in enumerate(rows, start=1):
         total += value
@@ -204,7 +209,7 @@ def _average_of_floats(rows: Sequence[tuple[Any, ...]]) -> float:
 
 
 def _array_of_arrays(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Return an array of one more dimension (accumArrayResultArr() in arrayfuncs.c)."""
+    """Return an array with one more dimension (accumArrayResultArr() in arrayfuncs.c)."""
     sizes = [None if array is None else arrayfuncs.dimensions(array) for array, *_ in rows]
     for size in sizes:
         if size is None:
@@ -225,7 +230,7 @@ def _average_of_integers(rows: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def _joined(rows: Sequence[tuple[Any, ...]]) -> str:
-    """(value, the separator before it), ..."""
+    """Return the joined text of rows: (value, the separator before it), ..."""
     result: str = rows[0][0]
     for value, separator in rows[1:]:
         result += f"{separator or ''}{value}"

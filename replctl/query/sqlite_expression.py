@@ -1,6 +1,7 @@
-"""Expressions as SQL of SQLite: columns, AND, OR, CASE, subqueries, and the comparisons that it
-makes as PostgreSQL does.  Every other operator, function and cast is the evaluator's
-(adt/interpret.py), which SQLite calls."""
+"""Print expressions as SQL of SQLite: columns, AND, OR, CASE, subqueries, and comparisons that
+agree with PostgreSQL's.  SQLite calls the evaluator (adt/interpret.py) for all other operators,
+functions and casts.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +42,12 @@ from replctl.query.sqlite_value import (
 from replctl.query.tree import Query
 from replctl.types import builtin, text
 
-#: Those that SQLite has under the same name.
+#: Window functions with the same name in SQLite.
 _WINDOW_FUNCTIONS = frozenset(
     """row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value
     nth_value""".split()
 )
-#: Operands of AND or OR that SQLite gets in a row.
+#: Longest chain of AND or OR operands for SQLite.
 _CHAIN = 30
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
@@ -55,7 +56,7 @@ class ExpressionWriter:
     """Writes expressions.
 
     Args:
-        column: the SQL of a column.
+        column: returns the SQL of a column.
     """
 
     def __init__(
@@ -69,34 +70,35 @@ class ExpressionWriter:
         self._subqueries = _SubqueryWriter(self, calls)
 
     def simplified(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return an expression without what is known before the first row."""
+        """Return an expression after folding its constants."""
         return self.expr(fold.simplified(expr), write)
 
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return a simplified expression where SQLite jumps: ON, WHERE, HAVING."""
+        """Return a simplified expression for ON, WHERE and HAVING, where SQLite short-circuits."""
         return self._condition(fold.simplified(expr), write)
 
     def compared(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return an expression that SQLite sorts by, or groups by, as PostgreSQL does.
+        """Return an expression by which SQLite sorts or groups like PostgreSQL.
 
         Raises:
-            FeatureNotSupported: values of its type are not compared.
+            FeatureNotSupported: values of its type have no order.
         """
         simple = fold.simplified(expr)
         if isinstance(simple, nodes.Const):
-            return "NULL"  # SQLite takes a number for the place of an output column
+            return "NULL"  # SQLite takes a number as the position of an output column
         return self.expr(simple, write) + self.collate(expr.type)
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return the value as `compared`, or unchanged if its type has no order: it may depend on a
-        key."""
+        """Return `compared`, or the unchanged value if its type has no order; it may depend on a
+        key.
+        """
         try:
             return self.compared(expr, write)
         except FeatureNotSupported:
             return self.simplified(expr, write)
 
     def collate(self, type_: str) -> str:
-        """` COLLATE ...` of a type that SQLite orders otherwise."""
+        """Return ` COLLATE ...` for a type that SQLite orders differently, else an empty text."""
         return "" if is_ordered(type_) else f" COLLATE {self._calls.collation(type_)}"
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
@@ -106,7 +108,7 @@ class ExpressionWriter:
         return f"{self.compared(key.expr, write)} {direction} NULLS {nulls}"
 
     def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return an expression that is simplified already."""
+        """Return SQL of a simplified expression."""
         native = self._native(expr, write)
         if native is not None:
             return native
@@ -121,7 +123,9 @@ class ExpressionWriter:
         return f"{self._programs[program.tree]}({args})"
 
     def _native(self, expr: nodes.Expr, write: WriteQuery) -> str | None:
-        """Return what is SQLite's matter, None of what is the evaluator's."""
+        """Return SQL of an expression that SQLite computes; None if the evaluator must
+        compute it.
+        """
         match expr:
             case nodes.Var():
                 if expr.attnum <= 0:
@@ -163,7 +167,7 @@ class ExpressionWriter:
         return self._logic(expr, write)
 
     def _logic(self, expr: nodes.Expr, write: WriteQuery) -> str | None:
-        """Return what decides which of its parts are computed."""
+        """Return SQL of an expression that decides which of its parts are computed."""
         match expr:
             case nodes.BoolExpr(op="not", args=(arg,)):
                 return f"(NOT {self.expr(arg, write)})"
@@ -183,8 +187,9 @@ class ExpressionWriter:
         return None
 
     def _and_or(self, expr: nodes.BoolExpr, write: WriteQuery) -> str | None:
-        """AND and OR as a value, where SQLite computes all operands, unlike in a condition: that is
-        no matter if none can fail."""
+        """Return AND or OR as a value.  SQLite computes all operands there, unlike in a condition,
+        which is harmless if none can fail.
+        """
         if all(map(_is_safe, expr.args)):
             return self._condition(expr, write)
         if not is_leaf(self._context.environment, expr):
@@ -207,7 +212,7 @@ class ExpressionWriter:
         return f"({self.expr(left, write)} {expr.name} {self.expr(right, write)})"
 
     def _function(self, expr: nodes.FuncExpr, write: WriteQuery) -> str | None:
-        """Return a call of what asks the catalog or the session."""
+        """Return a call of a function that uses the catalog or the session."""
         function = self._context.environment.function(expr.function_oid)
         if function.source == "pg_typeof":
             return str(self._context.environment.type(expr.args[0].type).oid)
@@ -225,8 +230,9 @@ class ExpressionWriter:
         return f"{name}({', '.join(args)})"
 
     def _any_or_all(self, expr: nodes.ScalarArrayOpExpr, write: WriteQuery) -> str | None:
-        """`x = ANY (ARRAY[...])` as IN, if SQLite compares the items as PostgreSQL does; it does
-        not compute all of them."""
+        """Return `x = ANY (ARRAY[...])` as IN if SQLite compares the items like PostgreSQL; it does
+        not compute all of them.
+        """
         left, right = expr.args
         if (expr.name, expr.use_or) not in (("=", True), ("<>", False)):
             return None
@@ -244,15 +250,16 @@ class ExpressionWriter:
         return f"({self.expr(left, write)} {'IN' if expr.use_or else 'NOT IN'} ({listed}))"
 
     def _membership(self, left: nodes.Expr, right: nodes.Expr, write: WriteQuery) -> str | None:
-        """`x = ANY (array)` of a user's type, whose values are their texts."""
+        """Return `x = ANY (array)` of a user-defined type, whose values are texts."""
         if has_text_form(right.type) and has_text_form(left.type):
             return None
         name = self._calls.function("is_member", _is_member)
         return f"{name}({self._text_of(left, write)}, {self.expr(right, write)})"
 
     def _case(self, expr: nodes.CaseExpr, write: WriteQuery) -> str | None:
-        """Return a CASE; its operand is written for each WHEN, so that one that takes long, or has
-        another value each time, is the evaluator's if it can be."""
+        """Return a CASE.  Its operand is repeated for each WHEN.  So the evaluator computes a CASE
+        with an expensive or volatile operand, if it can.
+        """
         is_cheap = expr.arg is None or isinstance(expr.arg, nodes.Var | nodes.Const)
         if not is_cheap and not is_leaf(self._context.environment, expr):
             return None
@@ -298,7 +305,7 @@ class ExpressionWriter:
     # -- groups and windows
 
     def aggregate(self, expr: nodes.Aggref, write: WriteQuery) -> str:
-        """Return a call of an aggregate, whose arguments are simplified."""
+        """Return a call of an aggregate with simplified arguments."""
         condition = ""
         if expr.filter is not None:
             condition = f" FILTER (WHERE {self._condition(expr.filter, write)})"
@@ -339,7 +346,7 @@ class ExpressionWriter:
         return f"{expr.name}({args}){over}"
 
     def _field(self, expr: nodes.FieldSelect, write: WriteQuery) -> str:
-        """`(f(x)).name`, f being a function that returns a row."""
+        """Return `(f(x)).name` for a function that returns a row."""
         if isinstance(expr.arg, nodes.Const) and expr.arg.value is None:
             return "NULL"
         if not isinstance(expr.arg, nodes.FuncExpr):
@@ -388,7 +395,7 @@ class _SubqueryWriter:
                 return f"(SELECT coalesce({array}, '{{}}') FROM ({query}) AS a)"
 
     def _single(self, value: str, query: Query, written: str) -> str:
-        """Return a value of the only row of a query; several are an error."""
+        """Return the value of a query's only row; several rows are an error."""
         limit = query.limit
         is_one = isinstance(limit, nodes.Const) and limit.value in ("0", "1")
         is_one |= query.is_aggregated and not query.group_by
@@ -401,7 +408,7 @@ class _SubqueryWriter:
         )
 
     def _each(self, expr: nodes.SubLink, query: str, write: WriteQuery) -> str:
-        """`x op ANY (query)`: OR of what the comparison gives for each row, or AND."""
+        """Return `x op ANY (query)` or ALL: the OR or AND of the comparisons with each row."""
         test, is_any = expr.test, expr.kind == "any"
         assert test is not None
         if isinstance(test, nodes.OpExpr) and test.name == ("=" if is_any else "<>"):
@@ -418,7 +425,7 @@ class _SubqueryWriter:
 
 
 def constant(const: nodes.Const) -> str:
-    """Return a constant as SQLite writes it."""
+    """Return a constant in SQLite's syntax."""
     if const.value is None:
         return "NULL"
     value = stored(const.type, const.value)
@@ -428,17 +435,17 @@ def constant(const: nodes.Const) -> str:
 
 
 def unsupported(expr: nodes.Expr) -> FeatureNotSupported:
-    """Return the error of what neither SQLite nor the evaluator has."""
+    """Return the error for an expression that neither SQLite nor the evaluator supports."""
     return FeatureNotSupported(f"{sql_name(expr)} is not supported in a query of catalogs")
 
 
 def _is_native_comparison(expr: nodes.OpExpr) -> bool:
-    """Return whether an operator is a comparison that SQLite makes as PostgreSQL does."""
+    """Return whether SQLite makes a comparison like PostgreSQL."""
     return expr.name in _COMPARISONS and is_native(expr.name, *(arg.type for arg in expr.args))
 
 
 def _is_safe(expr: nodes.Expr) -> bool:
-    """Return whether an expression is SQLite's alone, so that it cannot fail."""
+    """Return whether SQLite alone computes an expression, so that it cannot fail."""
     match expr:
         case nodes.Var() | nodes.Const():
             return True
@@ -454,7 +461,7 @@ def _is_safe(expr: nodes.Expr) -> bool:
 
 
 def _items(array: nodes.Const) -> list[nodes.Expr]:
-    """Return the items of an array of one dimension as constants."""
+    """Return the items of a one-dimensional array as constants."""
     element = builtin.types()[array.type].element or "text"
     parsed: Any = text.parse(evaluated_type(array.type), array.value or "")
     if any(isinstance(item, list) for item in parsed):
@@ -466,7 +473,7 @@ def _items(array: nodes.Const) -> list[nodes.Expr]:
 
 
 def _with_operand(condition: Any, operand: nodes.Expr | None) -> Any:
-    """Return a condition of WHEN with the operand of its own CASE for Param(0)."""
+    """Return a condition of WHEN with Param(0) replaced by the operand of its CASE."""
     if operand is None:
         return condition
 
@@ -476,7 +483,7 @@ def _with_operand(condition: Any, operand: nodes.Expr | None) -> Any:
                 return operand
             case nodes.CaseExpr(arg=arg) if (
                 arg is not None
-            ):  # its conditions are of its own operand
+            ):  # its conditions refer to its own operand
                 whens = tuple(
                     dataclasses.replace(when, result=_with_operand(when.result, operand))
                     for when in node.whens
@@ -491,7 +498,7 @@ def _with_operand(condition: Any, operand: nodes.Expr | None) -> Any:
 
 
 def _of_columns(test: nodes.Expr) -> nodes.Expr:
-    """Return a comparison with the columns of a subquery, c1, c2, ..."""
+    """Return a comparison with the columns of a subquery, c1, c2, ..., as its parameters."""
 
     def column(node: Any) -> nodes.Var | None:
         if not isinstance(node, nodes.Param) or not node.number:
@@ -507,7 +514,7 @@ def _several() -> None:
 
 
 def _is_member(value: str, array: str) -> int | None:
-    """`value = ANY (array)` by text; NULL if only a NULL stands in the way."""
+    """Return `value = ANY (array)` by text; NULL if it is not found but the array has a NULL."""
     items: Any = text.parse("_text", array)
     if value in items:
         return 1
@@ -515,7 +522,7 @@ def _is_member(value: str, array: str) -> int | None:
 
 
 def _chain(word: str, operands: list[str]) -> str:
-    """Join operands of AND or OR, many of them in groups: SQLite limits how deep a chain is."""
+    """Join operands of AND or OR; long chains are grouped because SQLite limits their depth."""
     while len(operands) > _CHAIN:
         groups = [operands[i : i + _CHAIN] for i in range(0, len(operands), _CHAIN)]
         operands = [f"({f' {word} '.join(group)})" for group in groups]

@@ -1,4 +1,4 @@
-"""The functions, aggregates and collations of Python that SQLite calls."""
+"""The Python functions, aggregates and collations that SQLite calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from replctl.types.quote import quote_record
 
 
 def implementation_of(function: Function) -> Callable[..., Any] | None:
-    """Return the Python of a function that asks the catalog or the session, None if it does not."""
+    """Return the Python code of a function that uses the catalog or the session; else None."""
     source = function.source
     if source:
         for known in (FUNCTIONS, VIEW_FUNCTIONS, SIZE_FUNCTIONS):
@@ -31,14 +31,14 @@ def implementation_of(function: Function) -> Callable[..., Any] | None:
     return FUNCTIONS_BY_NAME.get(function.name) or SIZE_FUNCTIONS.get(function.name)
 
 
-#: Instructions of SQLite's machine, some milliseconds.
+#: Instructions of SQLite's machine between two checks for signals: some milliseconds.
 _SIGNAL_INTERVAL = 100_000
-#: Values whose sort keys are remembered.
+#: Size of the cache of sort keys.
 _KEYS = 10_000
 
 
 class PythonCalls:
-    """Functions of Python that SQLite calls; their errors are kept: SQLite would lose them."""
+    """Python functions that SQLite calls; it keeps their errors, which SQLite would lose."""
 
     def __init__(self, context: FunctionContext, driver: Any) -> None:
         self._context = context
@@ -50,7 +50,7 @@ class PythonCalls:
     def raising(self) -> Iterator[None]:
         """Run a query and raise the errors of the functions that it calls.
 
-        SQLite keeps the functions, which keep no error: its traceback has the query's memory.
+        The error is removed afterwards: SQLite keeps the functions, and a traceback holds memory.
         """
         try:
             with self._ended_by_ctrl_c():
@@ -65,8 +65,8 @@ class PythonCalls:
 
     @contextmanager
     def _ended_by_ctrl_c(self) -> Iterator[None]:
-        """Run a query so that Ctrl-C ends it, not only a function that it calls."""
-        self._driver.set_progress_handler(lambda: 0, _SIGNAL_INTERVAL)  # signals are seen in Python
+        """Run a query so that Ctrl-C ends it even between calls of functions."""
+        self._driver.set_progress_handler(lambda: 0, _SIGNAL_INTERVAL)  # Python sees signals here
         try:
             with on_ctrl_c(self._cancel):
                 yield
@@ -78,8 +78,7 @@ class PythonCalls:
         self._driver.interrupt()
 
     def function(self, name: str, function: Callable[..., Any], *, is_strict: bool = True) -> str:
-        """Return the name under which SQLite finds a function of values; it is registered if it is
-        not yet."""
+        """Return the SQL name of a function of values, and register it with SQLite on first use."""
         sql_name = "pg__" + re.sub(r"\W", "_", name)
         if self._is_new(sql_name):
             self._driver.create_function(sql_name, -1, self._guarded(function, is_strict))
@@ -88,11 +87,11 @@ class PythonCalls:
     def catalog_function(
         self, name: str, function: Callable[..., Any], *, is_strict: bool = True
     ) -> str:
-        """Return the name of a function as `function`; it gets the context as first argument."""
+        """Return the name of a function like `function`; its first argument is the context."""
         return self.function(name, partial(function, self._context), is_strict=is_strict)
 
     def aggregate(self, name: str, compute: Callable[[Sequence[tuple[Any, ...]]], Any]) -> str:
-        """Return the name of an aggregate that computes its result of all its arguments."""
+        """Return the name of an aggregate that computes its result from all its arguments."""
         sql_name = f"pg__agg_{name}"
         if self._is_new(sql_name):
             guarded = self._guarded(compute, is_strict=False)
@@ -111,7 +110,7 @@ class PythonCalls:
         return sql_name
 
     def define_any_value(self) -> None:
-        """Give SQLite any_value(): the first value that is not NULL."""
+        """Define any_value() in SQLite: the first value that is not NULL."""
         if self._is_new("any_value"):
             self._driver.create_aggregate("any_value", 1, _AnyValue)
 
@@ -119,7 +118,7 @@ class PythonCalls:
         """Return the name of a collation that orders the texts of a type's values.
 
         Raises:
-            FeatureNotSupported: values of the type are not compared.
+            FeatureNotSupported: values of the type have no order.
         """
         sql_name = "pg__order_" + re.sub(r"\W", "_", type_)
         if self._is_new(sql_name):
@@ -129,7 +128,7 @@ class PythonCalls:
                 try:
                     first, second = key(a), key(b)
                     return int(first > second) - int(first < second)
-                except Exception as error:  # SQLite knows no error here
+                except Exception as error:  # SQLite takes no error here
                     self.error = error
                     return 0
 
@@ -156,7 +155,7 @@ class PythonCalls:
 
 
 class _AnyValue:
-    """An aggregate as sqlite3 wants it."""
+    """An aggregate in the interface of sqlite3."""
 
     def __init__(self) -> None:
         self.value: Any = None
@@ -170,7 +169,7 @@ class _AnyValue:
 
 
 def with_lsns(function: Function, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes and gives LSNs as SQLite has them; others as they are."""
+    """Return a function that takes and returns LSNs in SQLite's form; others are unchanged."""
     lsns = [type_ == "pg_lsn" for type_ in function.argument_types]
     store = storer("pg_lsn") if function.result == "pg_lsn" and not function.returns_set else None
     if not any(lsns) and store is None:
@@ -190,7 +189,7 @@ def with_lsns(function: Function, call: Callable[..., Any]) -> Callable[..., Any
 def as_records(
     function: Function, rows: Callable[..., Sequence[Sequence[Any]]]
 ) -> Callable[..., list[list[str]]]:
-    """Return the rows of a function, each as a record's text."""
+    """Return a function of the same rows, each as a record's text."""
     types = [type_ for _name, type_ in function.columns]
 
     def record(context: FunctionContext, row: Sequence[Any]) -> str:
@@ -201,12 +200,14 @@ def as_records(
 
 
 def first_of(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., Any]:
-    """Return a function that gives the first value of the first row."""
+    """Return a function that returns the first value of the first row."""
     return lambda context, *args: rows(context, *args)[0][0]
 
 
 def as_json(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., str]:
-    """Return a function that gives the rows as JSON, for json_each(), which would cut floats."""
+    """Return a function that returns the rows as JSON for json_each(); floats are texts, since
+    json_each() would cut them.
+    """
 
     def written(context: FunctionContext, *args: Any) -> str:
         found = rows(context, *args)

@@ -1,5 +1,6 @@
 """Parts of expressions that the evaluator computes (adt/interpret.py), as functions that SQLite
-calls with what is below them."""
+calls with their operands.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +18,18 @@ from replctl.query.sqlite_function import implementation_of
 from replctl.query.sqlite_value import evaluated_type, has_text_form, loader, storer
 from replctl.types import builtin, text
 
-#: What computes some of its parts only if others want it.
+#: Nodes that compute some of their parts only if needed.
 _LAZY = (nodes.BoolExpr, nodes.CaseExpr, nodes.CoalesceExpr)
 
 
 class Program:
-    """An expression of Param(1), Param(2), ..., which stand for operands.
+    """An expression over Param(1), Param(2), ..., which represent operands.
 
     Attributes:
-        operands: what SQLite gives the function.
+        operands: the arguments that SQLite passes to the function.
 
     Raises:
-        FeatureNotSupported, KeyError: the evaluator has nothing for a part of it.
+        FeatureNotSupported, KeyError: the evaluator does not support a part of it.
     """
 
     def __init__(self, tree: nodes.Expr, operands: Sequence[nodes.Expr]) -> None:
@@ -38,7 +39,7 @@ class Program:
 
     @classmethod
     def of(cls, environment: Environment, expr: nodes.Expr) -> Program | None:
-        """Return the program of an expression; None if the evaluator has none."""
+        """Return the program of an expression; None if the evaluator does not support it."""
         operands: list[nodes.Expr] = []
 
         def replaced(node: Any) -> Any:
@@ -61,7 +62,7 @@ class Program:
             return None
 
     def function(self) -> Callable[..., Any]:
-        """Return it as a function of SQLite's values."""
+        """Return the program as a function of SQLite's values."""
         compute, store = self._compute, storer(self.tree.type)
         loads = [loader(operand.type) for operand in self.operands]
         if not any(loads):
@@ -87,7 +88,7 @@ class Program:
 
 
 def is_evaluated(call: nodes.FuncExpr) -> bool:
-    """Return whether the evaluator has a function."""
+    """Return whether the evaluator supports a function."""
 
     def param(number: int, arg: nodes.Expr) -> nodes.Expr:
         if isinstance(arg, nodes.NamedArgExpr):
@@ -103,7 +104,7 @@ def is_evaluated(call: nodes.FuncExpr) -> bool:
 
 
 def is_leaf(environment: Environment, node: Any) -> bool:
-    """Return whether the value of an expression is SQLite's matter."""
+    """Return whether SQLite computes an expression, so that it is an operand of a program."""
     match node:
         case nodes.FuncExpr(function_oid=oid):
             function = environment.function(oid)
@@ -125,8 +126,9 @@ def is_leaf(environment: Environment, node: Any) -> bool:
 
 
 def operand_as_text(expr: nodes.Expr) -> nodes.Expr:
-    """Return the text of an expression of a type whose texts only the catalog knows; an array as
-    one of texts."""
+    """Return an expression as text if only the catalog knows the texts of its type; arrays become
+    arrays of texts.
+    """
     if text.is_supported(expr.type):
         return expr
     shown = nodes.CoerceViaIO(expr, "text")

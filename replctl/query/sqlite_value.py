@@ -1,11 +1,12 @@
-"""Values of PostgreSQL's types as SQLite holds them, their texts, and what SQLite compares.
+"""Values of PostgreSQL's types in SQLite, their texts, and the types that SQLite compares.
 
-A boolean is 0 or 1; an integer, an OID of any kind, an LSN and a timestamp (microseconds since
-1970) an int; a float a float; everything else its canonical text.  An LSN or xid8 that SQLite has
-no int for is a text of 20 digits, which is greater than all ints and ordered as they are.
+A boolean is 0 or 1.  An integer, an OID of any kind, an LSN and a timestamp (microseconds since
+1970) are ints, and a float is a float.  All other values are their canonical texts.  An LSN or xid8
+that is too large for SQLite's int is a text of 20 digits: such texts are greater than all ints and
+sort correctly.
 
-The evaluator (adt/interpret.py) has the values of types/text.py: `loader` and `storer` lead there
-and back.
+The evaluator (adt/interpret.py) uses the values of types/text.py: `loader` and `storer` convert
+between both forms.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from replctl.types import builtin, text
 _NUMBERS = (
     frozenset(["int2", "int4", "int8", "oid", "xid", "xid8", "cid"]) | object_identifier.TYPES
 )
-#: Types of ints that need 64 bits, without a sign.
+#: Unsigned types of 64 bits.
 WIDE = frozenset({"pg_lsn", "xid8"})
 _MICROS = frozenset({"timestamptz", "timestamp"})
 FLOATS = frozenset({"float4", "float8"})
 
-#: SQLite has no such number; this text equals itself and is greater than all numbers, as NaN is.
+#: SQLite has no NaN; this text equals itself and is greater than all numbers, like NaN.
 NAN = "NaN"
-INFINITY = "9e999"  # a literal beyond all numbers
+INFINITY = "9e999"  # a literal larger than all numbers
 TEXTS = frozenset(["text", "varchar", "name", "char", "bpchar", "unknown", "pg_node_tree"])
 
 _WORDS = frozenset(["text", "varchar", "name", "unknown"])
 
-#: Types whose values SQLite orders as PostgreSQL does, in the form that they have here; those of
-#: one set with each other, too.
+#: Types whose values SQLite orders like PostgreSQL in this form; also values of two types of the
+#: same set.
 _ORDERED: dict[str, frozenset[str]] = {
     **dict.fromkeys(_NUMBERS, _NUMBERS),
     **dict.fromkeys(FLOATS, FLOATS),
@@ -47,11 +48,11 @@ _ORDERED: dict[str, frozenset[str]] = {
         for name in (*_MICROS, "bool", "pg_lsn", "uuid", "bytea", "bit", "varbit", "time")
     },
 }
-#: Types whose values are equal if their texts are, although texts are ordered otherwise.
+#: Types whose values are equal if their texts are, although texts sort differently.
 _EQUAL_TEXTS = frozenset(
     """char date timetz int2vector oidvector _text _name _char _oid _int2 _int4 _int8""".split()
 )
-#: Types whose values are no texts for the evaluator; those of arrays are none either.
+#: Types whose values are not texts for the evaluator; neither are those of arrays.
 _PARSED = frozenset(
     ["numeric", "bytea", "date", "time", "timetz", "interval", "int2vector", "oidvector"]
 )
@@ -60,26 +61,27 @@ _LARGEST = 2**63 - 1
 
 
 def is_native(operator: str, left: str, right: str) -> bool:
-    """Return whether SQLite's own operator compares values of two types as PostgreSQL does."""
+    """Return whether SQLite's own operator compares values of two types like PostgreSQL's."""
     if right in _ORDERED.get(left, ()):
         return True
     return left == right and left in _EQUAL_TEXTS and operator in ("=", "<>")
 
 
 def is_ordered(type_name: str) -> bool:
-    """Return whether SQLite sorts values of a type as PostgreSQL does."""
+    """Return whether SQLite sorts values of a type like PostgreSQL."""
     return type_name in _ORDERED
 
 
 def is_exact(type_name: str) -> bool:
-    """Return whether equal values of a type look the same, and SQLite knows them as equal."""
+    """Return whether equal values of a type look the same, and SQLite treats them as equal."""
     is_known = type_name in _ORDERED or type_name in _EQUAL_TEXTS
     return is_known and type_name not in FLOATS  # 0 = -0
 
 
 def evaluated_type(type_name: str) -> str:
-    """Return the type that the evaluator has for another one: names of objects, and arrays of them,
-    are OIDs."""
+    """Return the type that the evaluator uses for another one: oid for names of objects, and an
+    array of them for arrays.
+    """
     if type_name in object_identifier.TYPES:
         return "oid"
     if type_name.removeprefix("_") in object_identifier.TYPES:
@@ -88,16 +90,16 @@ def evaluated_type(type_name: str) -> str:
 
 
 def has_text_form(type_name: str) -> bool:
-    """Return whether the evaluator has values of a type, and not only the catalog."""
+    """Return whether the evaluator supports a type, and not only the catalog."""
     return text.is_supported(evaluated_type(type_name))
 
 
 @cache
 def sort_key(type_name: str) -> Callable[[Any], Any]:
-    """Return the key of SQLite's values of a type: its order is PostgreSQL's.
+    """Return a function from SQLite's values of a type to keys that sort like PostgreSQL.
 
     Raises:
-        FeatureNotSupported: values of the type are not compared.
+        FeatureNotSupported: values of the type have no order.
     """
     key, load = comparison.key_of(evaluated_type(type_name)), loader(type_name)
     return key if load is None else lambda value: key(load(value))
@@ -105,7 +107,7 @@ def sort_key(type_name: str) -> Callable[[Any], Any]:
 
 @cache
 def loader(type_name: str) -> Callable[[Any], Any] | None:
-    """Return what makes the evaluator's value of SQLite's; None if they are the same."""
+    """Return a function from SQLite's values to the evaluator's; None if they are the same."""
     if type_name == "bool":
         return bool
     if type_name in FLOATS:
@@ -120,7 +122,7 @@ def loader(type_name: str) -> Callable[[Any], Any] | None:
 
 @cache
 def storer(type_name: str) -> Callable[[Any], Any] | None:
-    """Return what makes SQLite's value of the evaluator's; None if they are the same."""
+    """Return a function from the evaluator's values to SQLite's; None if they are the same."""
     if type_name == "bool":
         return int
     if type_name in FLOATS:
@@ -144,7 +146,7 @@ def _narrow(value: int) -> int | str:
 
 
 def shown_form(environment: Environment, type_name: str) -> Callable[[Any], str]:
-    """Return what makes the text of a type of SQLite's values that are not NULL."""
+    """Return a function from SQLite's values that are not NULL to the texts of their type."""
     if type_name == "bool":
         return lambda value: "t" if value else "f"
     if type_name in WIDE:
@@ -161,17 +163,17 @@ def shown_form(environment: Environment, type_name: str) -> Callable[[Any], str]
 
 
 def canonical_form(environment: Environment, type_name: str) -> Callable[[Any], str]:
-    """Return what makes the canonical text of SQLite's values that are not NULL."""
+    """Return a function from SQLite's values that are not NULL to canonical texts."""
     return str if type_name in object_identifier.TYPES else shown_form(environment, type_name)
 
 
 def shown(environment: Environment, type_name: str, value: Any) -> str | None:
-    """Return a value of SQLite in the text form of its type."""
+    """Return SQLite's value in the text form of its type."""
     return None if value is None else shown_form(environment, type_name)(value)
 
 
 def canonical(environment: Environment, type_name: str, value: Any) -> str | None:
-    """Return a value of SQLite in canonical text."""
+    """Return SQLite's value as canonical text."""
     return None if value is None else canonical_form(environment, type_name)(value)
 
 

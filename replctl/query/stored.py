@@ -1,7 +1,7 @@
-"""The stored form of query trees (pg_rewrite.ev_action), and of expressions that hold some: JSON,
+"""The stored form of query trees (pg_rewrite.ev_action), and of expressions with query trees: JSON,
 an object for each node.
 
-A relation is kept as its OID: who reads the tree sees it as it is then.
+A relation is stored as its OID, so that readers of the tree get its current definition.
 """
 
 from __future__ import annotations

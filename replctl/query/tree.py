@@ -1,4 +1,4 @@
-"""Analysed queries: every name is resolved, every expression typed (Query in PostgreSQL's
+"""Analysed queries: every name is resolved, and every expression has a type (Query in PostgreSQL's
 parsenodes.h).
 
 A column of FROM is `Var(attnum, varno=...)`; varno is unique within its query level.
@@ -29,7 +29,7 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """The name of an item of FROM, for printing: nothing else depends on it."""
+    """The name of an item of FROM, only for printing."""
 
     name: str
     columns: tuple[str, ...] = ()
@@ -37,8 +37,8 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class FromTable:
-    """A relation.  `inherit` is False for ONLY.  `conditions` are those of policies, which are
-    checked before all others.  `columns` are the numbers of the used columns, None for all.
+    """A relation.  `inherit` is False for ONLY.  `conditions` come from policies, and are checked
+    before all others.  `columns` are the numbers of the used columns; None for all.
     """
 
     varno: int
@@ -54,7 +54,7 @@ class FromTable:
 
     @property
     def is_catalog(self) -> bool:
-        """Return whether its rows are in the catalog: those of catalogs, and of sequences."""
+        """Return whether its rows are in the catalog, which is so for catalogs and sequences."""
         return isinstance(self.relation, SystemRelation) or self.relation.kind == "S"
 
 
@@ -78,7 +78,7 @@ class FromCte:
 
 @dataclass(frozen=True, slots=True)
 class FromFunction:
-    """A function call; with `with_ordinality` the last column counts the rows."""
+    """A function call; with `with_ordinality` the last column numbers the rows."""
 
     varno: int
     function: nodes.Expr
@@ -90,7 +90,7 @@ class FromFunction:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """`using` are the columns that `on` was made of, for printing."""
+    """A join; `using` are the columns from which `on` was made, for printing."""
 
     kind: Literal["inner", "left", "right", "full"]
     left: FromNode
@@ -104,7 +104,7 @@ FromNode: TypeAlias = FromTable | FromSubquery | FromCte | FromFunction | Join
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output column: `is_junk` columns only sort."""
+    """An output column; `is_junk` columns are only sorted by."""
 
     name: str
     expr: nodes.Expr
@@ -124,7 +124,7 @@ class Cte:
     name: str
     query: Query
     is_recursive: bool = False
-    columns: tuple[str, ...] = ()  # the names that were given to its columns
+    columns: tuple[str, ...] = ()  # explicit column names
     materialized: bool | None = None
 
 
@@ -141,8 +141,8 @@ class Query:
     """A SELECT, a VALUES list, or a set operation.
 
     Attributes:
-        outputs: the output columns; of a set operation Vars of varno 0.
-        from_: the items of FROM, to be joined without a condition.
+        outputs: the output columns; Vars of varno 0 in a set operation.
+        from_: the items of FROM, joined without a condition.
         distinct: None without DISTINCT; () for DISTINCT, else the indexes of the outputs in
             DISTINCT ON.
         values: rows of a VALUES list.
@@ -164,7 +164,7 @@ class Query:
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
-        """Return what the query returns."""
+        """Return the visible output columns."""
         return tuple(
             OutputColumn(
                 output.name,
@@ -178,10 +178,10 @@ class Query:
 
 
 def transform(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Return a copy of a query, or of a part of one, in which `function` has replaced what it
-    returned something for, top down; relations are leaves.
+    """Return a copy of a query, or of a part of one, in which the results of `function` replace
+    nodes, top down; relations are not visited.
 
-    `function` returns None to leave a part as it is and have what is in it visited.
+    `function` returns None to keep a node and visit its parts.
     """
     if isinstance(value, tuple):
         return tuple(transform(item, function) for item in value)
@@ -200,7 +200,7 @@ def transform(value: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def with_sorted_outputs(query: Query, exprs: Sequence[nodes.Expr]) -> Query:
-    """Return a query with other visible columns, which is sorted by what it was sorted by."""
+    """Return a query with other visible columns and the same sort order."""
     visible = iter(exprs)
     outputs = [
         o if o.is_junk else dataclasses.replace(o, expr=next(visible)) for o in query.outputs
@@ -216,8 +216,9 @@ def with_sorted_outputs(query: Query, exprs: Sequence[nodes.Expr]) -> Query:
 
 
 def is_volatile(environment: Environment, part: Any) -> bool:
-    """Return whether anything in a query or an expression, subqueries included, may give another
-    value each time (contain_volatile_functions)."""
+    """Return whether any part of a query or an expression, including subqueries, is volatile
+    (contain_volatile_functions).
+    """
     found = False
 
     def note(node: Any) -> None:
@@ -233,7 +234,7 @@ def is_volatile(environment: Environment, part: Any) -> bool:
 
 
 def tables_of(query: Query) -> Iterator[FromTable]:
-    """Yield all relations that a query reads, subqueries included."""
+    """Yield all relations that a query reads, including those of subqueries."""
     for cte in query.ctes:
         yield from tables_of(cte.query)
     if query.set_operation is not None:
@@ -246,7 +247,7 @@ def tables_of(query: Query) -> Iterator[FromTable]:
 
 
 def functions_of(query: Query) -> Iterator[nodes.FuncExpr | nodes.SqlValueFunction]:
-    """Yield all function calls in a query, those in FROM and in subqueries included."""
+    """Yield all function calls in a query, including those in FROM and in subqueries."""
     for expr in _all_expressions(query):
         for node in nodes.walk(expr):
             if isinstance(node, nodes.FuncExpr | nodes.SqlValueFunction):
@@ -329,7 +330,7 @@ def _tables_of_expr(expr: nodes.Expr) -> Iterator[FromTable]:
 
 
 def set_functions_of(query: Query) -> Iterator[FromFunction]:
-    """Yield all functions in FROM, those of subqueries included."""
+    """Yield all functions in FROM, including those of subqueries."""
     for inner in _subqueries(query):
         yield from set_functions_of(inner)
     for item in query.from_:
@@ -345,7 +346,9 @@ def _set_functions_of_from(item: FromNode) -> Iterator[FromFunction]:
 
 
 def lateral_subqueries(query: Query) -> frozenset[int]:
-    """Return the numbers of the subqueries in FROM, at any depth, that use what is next to them."""
+    """Return the numbers of the subqueries in FROM, at any depth, that use preceding items of
+    FROM.
+    """
     found: set[int] = set()
 
     def note(part: Any) -> None:
@@ -357,8 +360,9 @@ def lateral_subqueries(query: Query) -> frozenset[int]:
 
 
 def is_closed(query: Query) -> bool:
-    """Return whether a query uses nothing of the queries around it: none of their columns, nor what
-    their WITH names."""
+    """Return whether a query is independent of outer queries: it uses neither their columns nor
+    their WITH queries.
+    """
 
     def closed(part: Any, depth: int, names: frozenset[str]) -> bool:
         match part:

@@ -1,4 +1,4 @@
-"""TRUNCATE: tables emptied together, as one entry of the log."""
+"""TRUNCATE: empty tables together, with one entry in the log."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from replctl.session import Session
 
 
 def truncate(session: Session, statement: ast.Truncate) -> Result:
-    """Empty tables, with their partitions and the tables that inherit from them (ExecuteTruncate).
+    """Empty tables, their partitions and their children (ExecuteTruncate).
 
     Raises:
-        FeatureNotSupported: a table that is not among them refers to one of them; or a sequence is
-            to restart in a block.
+        FeatureNotSupported: a table outside of the statement refers to one of them; or a sequence
+            would restart in a transaction block.
     """
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog))
@@ -51,8 +51,9 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
 def empty(
     session: Session, relations: Collection[Relation], statement: ast.Truncate | None = None
 ) -> None:
-    """Remove all rows of tables, in one transaction; partitioned ones are entered in the log, but
-    hold none."""
+    """Remove all rows of tables in one transaction.  The log also has an entry for partitioned
+    tables, although they hold no rows.
+    """
     leaves = [relation for relation in relations if not relation.is_partitioned]
     detail: dict[str, object] = {
         "cascade": statement is not None and statement.cascade,
@@ -78,7 +79,7 @@ def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
 
 
 def _restart_sequences(session: Session, relids: Collection[int]) -> None:
-    """RESTART IDENTITY, of the sequences that the tables own."""
+    """Restart the sequences that the tables own (RESTART IDENTITY)."""
     with session.write() as catalog:
         for relid in relids:
             for sequence in owned_sequences(catalog, relid):
@@ -105,7 +106,7 @@ def _with_descendants(
 def _with_referencing(
     session: Session, catalog: Catalog, relations: dict[int, Relation]
 ) -> dict[int, Relation]:
-    """TRUNCATE ... CASCADE: also the tables that refer to them, and so on."""
+    """Return tables and all tables that refer to them, directly or not (TRUNCATE ... CASCADE)."""
     result = dict(relations)
     while True:
         found = {

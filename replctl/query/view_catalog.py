@@ -1,5 +1,6 @@
-"""The rows of catalogs, and what they say of views and policies: pg_get_viewdef(),
-pg_views, pg_matviews, pg_policies."""
+"""The rows of catalogs, and the definitions of views and policies: pg_get_viewdef(), pg_views,
+pg_matviews, pg_policies.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def _by_name(context: FunctionContext, name: str, pretty: int = 0) -> str | None
     return _by_oid(context, oid, pretty)
 
 
-#: prosrc -> function, as functions.sql_functions has them.
+#: prosrc -> function, like functions.sql_functions.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_get_expr": pg_get_expr,
     "pg_get_expr_ext": pg_get_expr,
@@ -57,7 +58,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def catalog_columns(relation: Relation | SystemRelation) -> list[tuple[str, str]]:
-    """Return names and types of the columns that `catalog_rows` gives."""
+    """Return names and types of the columns of `catalog_rows`."""
     if isinstance(relation, SystemRelation):
         return list(relation.columns)
     return [(column.name, column.type) for column in relation.columns]
@@ -69,7 +70,7 @@ def catalog_rows(
     """Yield the rows of a catalog, a system view or a sequence, in the order of its columns.
 
     Raises:
-        FeatureNotSupported: it is one that replctl does not have.
+        FeatureNotSupported: replctl does not have this catalog.
     """
     if isinstance(relation, Relation):
         value, is_called = sequence_state(context.catalog, relation.oid)

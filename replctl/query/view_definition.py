@@ -1,4 +1,4 @@
-"""The query of a view, as text (pg_get_viewdef)."""
+"""The query of a view as text (pg_get_viewdef)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replctl.query.query_rewrite import view_query
 def view_definition(
     environment: CatalogEnvironment, view: Relation, *, is_pretty: bool = False
 ) -> str:
-    """Return the query of a view, with a semicolon behind it."""
+    """Return the query of a view, followed by a semicolon."""
     names = [column.name for column in view.columns]
     query = view_query(environment.catalog, view)
     return deparse_query(environment, query, names, is_pretty=is_pretty) + ";"

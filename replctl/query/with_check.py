@@ -1,4 +1,4 @@
-"""New rows that policies do not let in (ExecWithCheckOptions)."""
+"""Check new rows against policies (ExecWithCheckOptions)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _COLUMN = StagedColumn("c1", "bool")
 def check_new_rows(
     session: Session, relation: Relation, outcome: Outcome, checks: Sequence[RowCheck]
 ) -> None:
-    """Check whether policies let the new rows of an outcome in; nothing is written.
+    """Check that policies allow the new rows of an outcome.  This writes nothing.
 
     Raises:
-        InsufficientPrivilege: one of them is not let in (42501).
+        InsufficientPrivilege: a policy refuses a row (42501).
     """
     for check in checks:
         query = _failing_rows(session, relation, outcome, check.condition)
@@ -43,7 +43,7 @@ def check_new_rows(
 def _failing_rows(
     session: Session, relation: Relation, outcome: Outcome, condition: nodes.Expr
 ) -> str:
-    """Return SQL of a row that does not satisfy a condition, if there is any."""
+    """Return SQL that yields a row for each new row that does not satisfy a condition."""
     columns = ", ".join(f"w{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
     new_rows = f"SELECT {columns} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
     query = Query(

@@ -1,5 +1,4 @@
-"""The common part of the statements that change rows: which tables they write, and the checks
-before."""
+"""The common part of statements that change rows: find the tables to write, and check them."""
 
 from __future__ import annotations
 
@@ -42,21 +41,21 @@ if TYPE_CHECKING:
     from replctl.spark import Outcome, Problem
 
 
-#: Of pg_constraint.confdeltype and confupdtype: those that change no other rows.
+#: Values of pg_constraint.confdeltype and confupdtype that change no other rows.
 _CHECKING_ACTIONS = ("a", "r")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A table that is to be written, as the catalog has it.
+    """A table to write, as defined in the catalog.
 
     Attributes:
         relation: the table that the statement names.
-        family: the tree of partitions that it stands in.
+        family: the tree of partitions that contains it.
         references, referenced_by: its foreign keys, and those that refer to it.
-        other_relations: the tables at their other ends.
-        named: the table that the statement names, if this one inherits from it.
-        supplied: names of the columns whose values the statement gives.
+        other_relations: the tables at the other ends of these keys.
+        named: the table that the statement names, if this one is its child.
+        supplied: names of the columns with values in the statement.
     """
 
     relation: Relation
@@ -89,14 +88,14 @@ class WrittenTable:
         assigned: Collection[int] | None = None,
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Check whether the table takes the new rows, and lets the old ones go.
+        """Check that the table accepts the new rows, and that the old rows may go.
 
         Args:
-            assigned: the columns that an UPDATE assigns, None for all.
-            context: what the error of a row tells of where it comes from.
+            assigned: the columns that an UPDATE assigns; None for all.
+            context: returns the CONTEXT of an error from its row.
 
         Raises:
-            IntegrityError: it does not; nothing is written.
+            IntegrityError: a check fails; nothing is written.
         """
         engine, plan = self._session.engine(), self._plan
         self.check_rows(outcome, self._keys(assigned), context)
@@ -116,10 +115,10 @@ class WrittenTable:
         keys: Sequence[UniqueKey],
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Check whether the new rows are as they have to be, each for itself and among these keys.
+        """Check the new rows, each by itself and for duplicates of these keys.
 
         Raises:
-            IntegrityError: one is not.
+            IntegrityError: a row is invalid.
         """
         problem = spark.jobs.first_problem(self._session.engine(), outcome, keys)
         if problem is not None:
@@ -137,11 +136,11 @@ class WrittenTable:
         ]
 
     def check_references(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:
-        """Check whether no other row refers to rows that go.
+        """Check that no other row refers to removed rows.
 
         Raises:
-            ForeignKeyViolation: some do.
-            FeatureNotSupported: some do, and the foreign key says to change them.
+            ForeignKeyViolation: a row does.
+            FeatureNotSupported: a row does, and the foreign key demands to change it.
         """
         for other, constraint, reference in self._plan.referenced_by:
             if assigned is not None and set(constraint.ref_columns).isdisjoint(assigned):
@@ -158,16 +157,16 @@ class WrittenTable:
                     raise not_carried_out(constraint, other, error, assigned) if acts else error
 
     def write(self, outcome: Outcome, *, changes_keys: bool = False) -> int:
-        """Write an outcome; how many rows it has changed.
+        """Write an outcome, and return the number of changed rows.
 
         Args:
-            changes_keys: updates in it may change keys, or there are none, so that images are
-                paired by row.
+            changes_keys: updates may change keys, or there are no keys, so that images are paired
+                by row.
 
         Raises:
-            UniqueViolation: another writer has added an equal key meanwhile; what was written is
+            UniqueViolation: another writer has meanwhile added an equal key; the write is undone.
+            SerializationFailure: another writer has changed rows since they were read; the write is
                 undone.
-            SerializationFailure: another writer has changed rows since these were read; likewise.
         """
         engine, writer = self._session.engine(), self._writer
         changes = spark.jobs.leaf_changes(outcome)
@@ -189,8 +188,7 @@ class WrittenTable:
         return sum(group.count for group in outcome.groups)
 
     def _check_again(self, outcome: Outcome) -> None:
-        """Keys once more where somebody else, who does not know our locks, has committed in
-        between."""
+        """Check keys again if a writer that ignores our locks has committed in between."""
         if not self.target.unique or not any(
             self._writer.has_foreign_commits(relid) for relid in self._writer.written
         ):
@@ -203,14 +201,14 @@ class WrittenTable:
 
     @contextmanager
     def _reader(self) -> Iterator[RowReader]:
-        """Yield the current role, which an error about a row is told to."""
+        """Yield the current role as the reader of errors about rows."""
         with self._session.read() as catalog:
             privileges = self._session.privileges(catalog)
             yield RowReader(privileges, self._plan.supplied, self._plan.named, self._session.form)
 
 
 def plan_of(catalog: Catalog, relation: Relation) -> Plan:
-    """Return what is to be known of a table before it is written."""
+    """Return the facts about a table that are needed to write it."""
     references = tuple(references_of(catalog, relation))
     referenced_by = tuple(references_to(catalog, relation))
     others = {other.oid: other for other, _constraint, _reference in referenced_by}
@@ -223,7 +221,7 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
 
     Raises:
         UndefinedTable: there is none of that name.
-        WrongObjectType: rows of it cannot be changed.
+        WrongObjectType: its rows cannot be changed.
     """
     relation = open_relation(analyzer.environment, name, or_sequence=True)
     if not isinstance(relation, Relation):
@@ -240,8 +238,7 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
 
 @contextmanager
 def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTable]]:
-    """Write tables in one transaction: their leaves are locked, and what a failure leaves behind
-    is undone."""
+    """Write tables in one transaction: lock their leaves, and undo everything after a failure."""
     leaves = {leaf.relid: plan.family[leaf.relid] for plan in plans for leaf in plan.target.leaves}
     guarded = {oid for plan in plans for oid in plan.other_relations}
     is_whole = len(leaves) == 1
@@ -262,8 +259,9 @@ def _definition(relation: Relation) -> Relation:
 
 
 def _known_target(session: Session, target: Target) -> Target:
-    """Return a table whose CHECK constraints know when the transaction began (now() and its
-    family), the session's zone, and the types of users."""
+    """Return a table whose CHECK constraints use the transaction's start (now() and similar
+    functions), the session's zone, and the types of users.
+    """
     with session.read() as catalog:
         target = without_user_types_in(session.environment(catalog), target)
     return with_checks(
