@@ -65,10 +65,10 @@ class Applied:
         changes: entries of its log: the changes of one transaction in one table.
         forwarded: transactions that had been replicated to the publisher.
         rows: rows of the subscriber's tables; rows of copies count as inserted.
-        is_something: there was work, whether rows changed or not.
+        is_something: the run had work to do, even if no row changed.
         lsn: the subscription's position in the publisher's log; None if unknown.
-        is_parallel: tables are synchronized meanwhile, so that a transaction may be counted in
-            parts.
+        is_parallel: other threads synchronize tables at the same time.  Then one transaction may
+            arrive here in parts.
     """
 
     transactions: int = 0

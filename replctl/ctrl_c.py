@@ -24,12 +24,12 @@ class TimedOut(KeyboardInterrupt):
 
 @contextmanager
 def on_ctrl_c(act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` on Ctrl-C before raising KeyboardInterrupt, for work that must be told to end;
-    also at the end of `time_limit`.  Do nothing outside of the main thread, or if another handler
-    of Ctrl-C is installed.
+    """Call `act` on Ctrl-C, or when `time_limit` is over, then raise KeyboardInterrupt.  Use it for
+    work that has to be cancelled.  It does nothing outside of the main thread, or inside of another
+    `on_ctrl_c`.  If another handler of Ctrl-C is installed, that one handles Ctrl-C.
 
     Args:
-        act: called between any two instructions of this thread.
+        act: may be called between any two instructions of this thread.
     """
 
     def interrupted(number: int, frame: FrameType | None) -> NoReturn:

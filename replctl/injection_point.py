@@ -1,8 +1,11 @@
 """Named points at which a test can stop, fail or kill the process (PostgreSQL's injection points).
 
-`REPLCTL_INJECTION_POINT=apply.after-write:kill` kills the process with SIGKILL at the first visit
-of that point; `name:stop` stops it until somebody sends SIGCONT; `name:error` raises there;
-`name:kill:3` waits for the third visit.
+REPLCTL_INJECTION_POINT has one of these values:
+
+- `apply.after-write:kill` kills the process with SIGKILL at the first visit of that point.
+- `name:stop` stops the process until somebody sends SIGCONT.
+- `name:error` raises an error.
+- `name:kill:3` waits for the third visit.
 """
 
 from __future__ import annotations

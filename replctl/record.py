@@ -17,8 +17,9 @@ else:
     import dataclasses
 
     def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True, repr=True):
-        """Declare a dataclass as dataclasses.dataclass, which is used for classes that are not
-        frozen."""
+        """Declare a dataclass, with the arguments of dataclasses.dataclass.  Only frozen classes
+        share methods.  Others are left to dataclasses.
+        """
         if not frozen:
             return dataclasses.dataclass(cls, slots=slots, eq=eq, repr=repr)
 

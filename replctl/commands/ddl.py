@@ -50,11 +50,13 @@ class _RowsFirst(Exception):
 
 
 class Filling(Protocol):
-    """The new columns that each row computes (filled.FilledColumns)."""
+    """New columns whose values are computed for each row (filled.FilledColumns)."""
 
     def add(self, relation: Relation, column: Column) -> tuple[str, int] | None:
-        """Fill a new column.  Return its name in storage and the version that has it, if it exists
-        already.
+        """Request the values of a new column.
+
+        Returns:
+            the column's name in storage and the version that has it; None if it is not written yet.
         """
 
     def finish(self) -> None:
@@ -68,9 +70,9 @@ class Ddl:
         session, catalog: its session, and the catalogs to change.
         environment: the current state of the database.
         made: OIDs of the relations that the statement has created, which have no rows.
-        filling: the filling of new columns that each row computes, if any.
+        filling: new columns whose values are computed for each row; None if there are none.
         rewrites: tables that must be written before the statement takes effect.
-        retyped: OIDs of the tables of which columns change their types.
+        retyped: OIDs of the tables whose columns change types.
         last_writes: commits to make, by table, after all checks.
     """
 
@@ -136,11 +138,12 @@ class Ddl:
         self.row_checks.append(check)
 
     def write_last(self, relid: int, write: Callable[[], int | None]) -> None:
-        """Request a commit to a table after all checks, before the statement takes effect.  When
-        the statement is repeated, it sees the commit in the table.
+        """Request a commit to a table after all checks, before the statement takes effect.  The
+        statement is then repeated, and sees the commit.
 
         Args:
-            write: commits without changing a row, and returns the newest version then.
+            write: a function that commits without changing a row, and returns the table's newest
+                version.
         """
         self.last_writes.append((relid, write))
 

@@ -219,7 +219,7 @@ def _required(shown: str, above: str) -> DependentObjectsStillExist:
 
 
 def _policy(ddl: Ddl, name: tuple[str, ...]) -> Object:
-    """Return a policy, whose name follows that of its table."""
+    """Return a policy.  `name` is the name of its table, then its own."""
     *table, own = name
     schema_name, last = _split(ddl, tuple(table))
     oid = ddl.environment.relation_oid(schema_name, last)

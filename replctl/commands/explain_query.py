@@ -48,7 +48,7 @@ def explain(session: Session, statement: ast.Explain) -> Result:
     Raises:
         SqlSyntaxError, InvalidParameterValue: an option is wrong (42601, 22023).
         FeatureNotSupported: an option is not supported (0A000).
-        PostgresError: what is wrong with the query at analysis.
+        PostgresError: the query is not valid.
     """
     is_verbose = _read_options(statement)
     with session.read() as catalog:

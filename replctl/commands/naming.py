@@ -168,11 +168,11 @@ def _is_constraint(catalog: Catalog, name: str, schema_oid: int) -> bool:
 
 
 def check_tablespace(name: str | None) -> None:
-    """Check that a relation can be in a tablespace: there is only the default one.
+    """Check that a relation can be in a tablespace.  Only pg_default can have relations.
 
     Raises:
-        UndefinedObject: there is none of that name.
-        InvalidParameterValue: it is that of shared catalogs.
+        UndefinedObject: there is no such tablespace.
+        InvalidParameterValue: the tablespace is pg_global, which has shared catalogs only.
     """
     if name == "pg_global":
         raise InvalidParameterValue("only shared relations can be placed in pg_global tablespace")

@@ -131,7 +131,10 @@ def _duplicate(relation: Relation, name: str) -> DuplicateObject:
 
 
 def _roles(ddl: Ddl, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Return OIDs of roles; with PUBLIC the others are ignored (policy_role_list_to_array)."""
+    """Return OIDs of roles.  If PUBLIC is one of them, ignore the others.
+
+    This is policy_role_list_to_array() of PostgreSQL.
+    """
     if "public" in names and len(names) > 1:
         ddl.notice(
             "ignoring specified roles other than PUBLIC",

@@ -55,15 +55,16 @@ def check_can_be_enabled(subscription: Subscription) -> None:
 def refresh_tables(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
-    """Synchronize tables again (REFRESH TABLE, which PostgreSQL does not have).  By default only
-    rows that differ from the published ones are written; with `replace` all rows; without copy_data
-    none, and changes are applied from now on.  `enabled` also enables a disabled subscription.
+    """Synchronize tables again (REFRESH TABLE, which PostgreSQL does not have).  By default this
+    writes only the rows that differ from the published ones.  With `replace` it writes all rows.
+    Without copy_data it writes none, and changes are applied from now on.  `enabled` also enables
+    a disabled subscription.
 
     Raises:
         UndefinedTable: there is no such table, here or at the publisher.
         UndefinedObject: it does not belong to the subscription (42704).
-        ObjectNotInPrerequisiteState: the subscription is disabled; or the statement must specify
-            which rows to delete; or, without copy_data, a table is being synchronized.
+        ObjectNotInPrerequisiteState: the subscription is disabled, or the statement must specify
+            which rows to delete.  Without copy_data: a table is being synchronized.
     """
     options = parse_options(statement.options, ("copy_data", "replace", "delete", "enabled"))
     is_enabling = options.has("enabled") and options.enabled and not subscription.enabled

@@ -21,7 +21,7 @@ from replctl.parser import ast
 
 
 def relation_scope(relation: Relation) -> RelationScope:
-    """Return the columns of a relation, as names for its expressions."""
+    """Return the scope in which expressions of a relation find its columns."""
     columns = tuple(
         ScopeColumn(c.name, c.attnum, c.declared_type, c.declared_typmod, c.collation)
         for c in relation.columns

@@ -41,7 +41,7 @@ def column_fault(
         names: the required columns.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say what a version was (55000).
+        ObjectNotInPrerequisiteState: the log no longer has the columns of a version (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     storage = relation.storage

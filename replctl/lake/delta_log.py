@@ -253,8 +253,14 @@ def _version_file(version: int) -> str:
 
 
 def outside_checkpoint(location: str, since: int) -> str | None:
-    """Return, as DeltaCommit.outside, a path in the newest checkpoint, if it is not older than the
-    version `since`."""
+    """Return a path outside the table's directory that the newest checkpoint names.
+
+    Args:
+        since: ignore a checkpoint that is older than this version.
+
+    Returns:
+        the first such path; None if there is none.
+    """
     newest = max(checkpoints(log_names(location)), default=-1)
     if newest < max(since, 0):
         return None

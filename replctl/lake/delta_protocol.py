@@ -111,7 +111,7 @@ def _check_versions(
 def _check_features(
     location: str, subject: str, features: set[str], reasons: Mapping[str, str]
 ) -> None:
-    """Check that a table has no feature by which its rows or commits are elsewhere."""
+    """Raise an error if a feature of a table keeps its rows or commits elsewhere."""
     elsewhere = features & reasons.keys()
     if elsewhere:
         name = min(elsewhere)

@@ -42,11 +42,14 @@ _FEATURES = frozenset(
 
 
 def remove_dropped_columns(session: Session, relations: Collection[Relation]) -> None:
-    """Take columns that DDL has dropped out of Delta tables, before these are written.
+    """Remove columns that DDL has dropped from Delta tables, before the tables are written.
 
-    Not in a block, which may still take its DDL back, and does it at its commit; not while a
-    subscription has written changes into a table in part; and not where another program has given
-    the table rules, which may need the columns.
+    Three cases are exceptions:
+
+    - In a transaction block, COMMIT removes them, because the block may still roll its DDL back.
+    - If a subscription has written only a part of its changes into a table, the next write after
+      that removes them.
+    - If another program has given the table rules, the columns stay, because rules may need them.
 
     Raises:
         PostgresError: a table cannot be written.

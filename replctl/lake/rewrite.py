@@ -50,7 +50,7 @@ class NewSequence:
 
     Attributes:
         name: its name, for errors.
-        sequence: without its OID.
+        sequence: its definition.  It has no OID yet.
         taken: the number of values that other tables of the statement have taken.
     """
 

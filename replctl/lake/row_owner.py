@@ -38,8 +38,8 @@ def row_ownership(
     Args:
         member: the table in the subscription.
         remote: the published table.
-        root: the table.
-        family: it, and all relations of its partition tree.
+        root: the target, which may be partitioned.
+        family: the relations of the target's partition tree, by OID.  It includes `root`.
     """
     feeds = _other_feeds(catalog, subscription, member, root, family)
     overlapping = _overlapping(feeds, root, family)

@@ -37,15 +37,16 @@ class TargetCheck:
         return application_of(identifier, self._subscription.oid, relid)
 
     def check_targets(self, relid: int | None = None) -> None:
-        """Enter commits of others to the subscription's tables, and check that the applied rows
+        """Enter commits of other programs into the commit log, and check that the applied rows
         still exist.  If nothing has changed, this only lists each table's log.
 
         Args:
-            relid: the one table that catches up after its copy; None: those that are ready.
+            relid: check only this table, which catches up after its copy.  None checks the tables
+                that are ready.
 
         Raises:
-            ObjectNotInPrerequisiteState: another program has replaced them (55000).
-            PostgresError: a table cannot be read, as commit_log.commits_since.
+            ObjectNotInPrerequisiteState: another program has replaced the applied rows (55000).
+            PostgresError: a table cannot be read (see commit_log.commits_since).
         """
         with self._session.read() as catalog:
             leaves = {

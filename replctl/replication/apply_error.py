@@ -66,7 +66,7 @@ class DecodingFailure(Exception):
         self.hint = hint
 
     def reported(self, subscription: Subscription) -> PostgresError:
-        """Return the error with a hint that contains the statement that helps the subscription."""
+        """Return the error.  Its HINT is the statement that lets the subscription go on."""
         if self.replaced is not None:
             target = subscription.table_map.target(self.replaced)
             offer_reconcile(self.error, subscription, *target)

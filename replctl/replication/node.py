@@ -216,8 +216,10 @@ class Slots(Protocol):
         """
 
     def applied_lsn(self, slot_name: str) -> int | None:
-        """Return the LSN that the subscription of a slot has reported; 0 if it has not; None if
-        there is no slot.
+        """Return the LSN that the subscription of a slot has reported.
+
+        Returns:
+            the LSN; 0 before the first report; None if there is no slot.
 
         Raises:
             SlotInvalidated: required changes may be gone (55000).
@@ -468,8 +470,8 @@ class Changes(Protocol):
         """Return whether a local table can receive changes of a relation."""
 
     def joins(self, remote: RemoteRelation) -> bool:
-        """Return whether only the net effect of transactions matters for the table that receives
-        changes of a relation, because all its columns are sent.
+        """Return whether the changes of several transactions may be composed before they are
+        written.  This requires that all columns of the target are sent.
         """
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:

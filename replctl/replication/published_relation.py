@@ -220,7 +220,8 @@ def applied_filters(
     they use.
 
     Args:
-        filters: sets of filters; a row must satisfy one of each set; () lets every row pass.
+        filters: sets of filters.  A row must satisfy one filter of each set; an empty set lets
+            every row pass.
     """
     sets = list(filters)
     if not all(sets):

@@ -62,7 +62,9 @@ def net_effects_sql(
 
 
 def _single_effects_sql(changes: str, keys: str, image: Sequence[str]) -> str:
-    """Return SQL of the net effects if no key has two changes: one step from state FOUND."""
+    """Return SQL of the net effects if each key has one change.  It takes one step of the
+    composition, from state FOUND.
+    """
     effects = " ".join(
         f"WHEN {quote(action.value)} THEN {quote(result.value)}"
         for (effect, action), result in COMPOSITION.items()

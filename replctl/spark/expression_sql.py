@@ -471,8 +471,8 @@ def _case(expr: nodes.CaseExpr, context: Translation) -> SqlValue:
 
 
 def _row_comparison(expr: nodes.RowCompareExpr, context: Translation) -> SqlValue:
-    """Translate (a, b) < (c, d): NULL if a deciding pair has one.  Pairs after the deciding one are
-    not computed.
+    """Translate (a, b) < (c, d).  The first pair whose values are not equal decides.  If one of its
+    values is NULL, the result is NULL.  Later pairs are not computed.
     """
     valued = replace(context, by_value=True)
     strict_operator = expr.name.rstrip("=")

@@ -11,7 +11,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def feed_of(location: str, first: int, last: int) -> str:
-    """Return the change data feed of the table at a location, from a version to another one."""
+    """Return SQL of a table's change data feed.  `first` and `last` are versions, both included."""
     return f"table_changes_by_path({quote(location)}, {first}, {last})"
 
 

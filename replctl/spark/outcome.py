@@ -44,10 +44,15 @@ _IS_WRONG = f"op = 'C' OR violation IS NOT NULL OR ({_IS_NEW} AND new_leaf IS NU
 class Outcome:
     """The rows of a target that change, and those that replicated changes did not find.
 
-    `rows` has one row for each, with these columns: op (I insert, U update, D delete, C conflict, M
-    missing, R another delete of a row equal to that of a D); position and action of its last
-    change; old_leaf and new_leaf (indexes of the target's leaf partitions); the old key (k1, k2,
-    ...); the whole new row (w<attnum>); and, if whole rows are matched, the old row (o<attnum>).
+    `rows` has one row for each, with these columns:
+
+    - op: I insert, U update, D delete, C conflict, M missing, R another delete of a row equal to
+      that of a D
+    - position, action: those of its last change
+    - old_leaf, new_leaf: indexes of the target's leaf partitions
+    - k1, k2, ...: the old key
+    - w<attnum>: the whole new row
+    - o<attnum>: the old row, if whole rows are matched
 
     `groups` counts the rows.  `moves_keys`: key values change.  `has_distinct_keys`: no two of its
     rows are known to end with the same key.

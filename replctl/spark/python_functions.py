@@ -103,7 +103,7 @@ def _send_package(session: SparkSession, scratch: Path | None) -> None:
 
 
 def _definition(name: str) -> tuple[Callable[..., Any], pa.DataType]:
-    """Return a function with the type of its result."""
+    """Return the Python function that Spark knows as `name`, and its result type."""
     import pyarrow as pa
 
     kind, _, type_name = name.removeprefix("replctl_").partition("_")

@@ -207,7 +207,11 @@ def _difference_columns(target: Target) -> list[StagedColumn]:
 
 @contextmanager
 def reconciled(engine: Engine, target: Target, found: Staged) -> Iterator[Outcome]:
-    """Yield the outcome of writing a difference."""
+    """Yield the outcome that makes a target equal to the published rows.
+
+    Args:
+        found: the differences between the two.
+    """
     plain = [column for column in target.columns if column.generated is None]
     place = "0L"
     if any(column.taken for column in plain):

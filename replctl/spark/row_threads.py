@@ -145,8 +145,11 @@ class _Threads:
         self._present[identity].append((form, row))
 
     def net(self) -> list[tuple[str, int, int | None, int | None, bool]]:
-        """Return the net changes: the action; the changes with its position, its old image and its
-        new image; and whether its result is settled.
+        """Return the net changes.
+
+        Returns:
+            for each: its action, the changes that have its position, its old image and its new
+            image, and whether its result is settled.
         """
         result: list[tuple[str, int, int | None, int | None, bool]] = []
         for row in self._rows:

@@ -38,13 +38,13 @@ class Staged:
         return self.rows is not None
 
     def values(self, name: str) -> list[Any]:
-        """Return a column of few rows, in wire form."""
+        """Return the values of a column, in wire form.  There must be few rows."""
         assert self.rows is not None
         values: list[Any] = self.rows.column(name).to_pylist()
         return values
 
     def literals(self, name: str) -> list[str]:
-        """Return a column of few rows as Spark literals."""
+        """Return the values of a column as Spark literals.  There must be few rows."""
         column = next(column for column in self.columns if column.name == name)
         return [wire_literal(column.type, column.typmod, value) for value in self.values(name)]
 

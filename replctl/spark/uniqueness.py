@@ -104,7 +104,7 @@ def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) 
 
 
 def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return SQL of a row if `duplicates_sql` has any, reading only the index's columns."""
+    """Return SQL that yields a row if there are duplicates.  It reads only the index's columns."""
     columns = _columns(outcome, key)
     values = ", ".join(matching_group(column, f"w{column.attnum}") for column in columns)
     numbered = (

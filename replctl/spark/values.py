@@ -363,7 +363,7 @@ class CopySource:
         source: the table at the snapshot's version, columns numbered as the published relation's
             are.
         published: attnums of the published columns, in the order of the result.
-        filters: row filters; a row must satisfy one of them; () lets every row pass.
+        filters: row filters, of which a row must satisfy one.  () lets every row pass.
         policies: conditions of row-level security; a row must satisfy all of them.
     """
 
