@@ -147,7 +147,7 @@ def backslash_commands() -> list[str]:
     """Return the page of the backslash commands and the variables."""
     lines = _page(
         "Backslash commands and variables",
-        "`\\?` prints the first list, and `\\? variables` the second. They are psql's, and `\\sync`.",
+        "`\\?` prints the first list, and `\\? variables` the second. All of them are psql's, except `\\sync`.",
     )
     lines += ["## Backslash commands", "", *_fenced(psql_help.slash_commands(None))]
     return [*lines, "## Variables", "", *_fenced(psql_help.VARIABLES)]
