@@ -1,1 +1,1 @@
-"""The catalog: one SQLite file a cluster, rows in and out, no rules."""
+"""The catalog: one SQLite file per cluster.  This package reads and writes rows, without rules."""

@@ -1,4 +1,4 @@
-"""Access privileges of objects: who may do what, and who has said so (acl.c, acldefault())."""
+"""Access privileges of objects: grantees, privileges and grantors (acl.c, acldefault())."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ AclKind: TypeAlias = Literal[
 ]  # fmt: skip
 
 PUBLIC = 0
-#: The letters of privileges, in the order in which they are shown (ACL_ALL_RIGHTS_STR).
+#: The letters of privileges, in display order (ACL_ALL_RIGHTS_STR).
 _LETTERS = "arwdDxtXUCTcsAm"
-#: What there is to grant on each kind of object.
+#: The privileges that exist for each kind of object.
 ALL_RIGHTS: dict[AclKind, str] = {
     "table": "arwdDxtm",
     "column": "arwx",
@@ -38,12 +38,12 @@ _PUBLIC_RIGHTS: dict[AclKind, str] = {"database": "Tc", "function": "X", "type":
 
 @dataclass(frozen=True, slots=True)
 class AclItem:
-    """The privileges that one role has granted another; grantee 0 is everybody."""
+    """The privileges that one role has granted to another; grantee 0 is PUBLIC."""
 
     grantee: int
     grantor: int
     privileges: str
-    options: str = ""  # those that may be granted on
+    options: str = ""  # privileges with grant option
 
     def shown(self, names: Mapping[int, str]) -> str:
         """`alice=r*w/postgres`"""
@@ -57,7 +57,7 @@ class AclItem:
 
 
 def _role(name: str) -> str:
-    """Return a name as access lists have it: in quotes only for its characters (putid())."""
+    """Return a name as in access lists: quoted only because of its characters (putid())."""
     escaped = name.replace('"', '""')
     return name if _SAFE_NAME.fullmatch(name) else f'"{escaped}"'
 
@@ -66,7 +66,7 @@ Acl: TypeAlias = tuple[AclItem, ...]
 
 
 def default_acl(kind: AclKind, owner: int) -> Acl:
-    """Return what holds while nothing was granted: all for the owner, and some for everybody."""
+    """Return the access list before any GRANT: all privileges for the owner, some for PUBLIC."""
     items = []
     if kind in _PUBLIC_RIGHTS:
         items.append(AclItem(PUBLIC, owner, _PUBLIC_RIGHTS[kind]))
@@ -76,7 +76,7 @@ def default_acl(kind: AclKind, owner: int) -> Acl:
 
 
 def encode_acl(acl: Acl) -> str:
-    """Return an access list as it is stored."""
+    """Return the stored form of an access list."""
     return json.dumps([[i.grantee, i.grantor, i.privileges, i.options] for i in acl])
 
 
@@ -96,7 +96,7 @@ def granted(acl: Acl, grantee: int, grantor: int, letters: str, *, with_option: 
 
 
 def revoked(acl: Acl, grantee: int, grantor: int, letters: str, *, only_option: bool) -> Acl:
-    """Return an access list without some privileges, or without the right to grant them on."""
+    """Return an access list without some privileges, or only without their grant options."""
     items = []
     for item in acl:
         if (item.grantee, item.grantor) == (grantee, grantor):
@@ -108,7 +108,7 @@ def revoked(acl: Acl, grantee: int, grantor: int, letters: str, *, only_option: 
 
 
 def merged(acl: Acl, further: Acl) -> Acl:
-    """Return an access list with what another one gives (aclmerge)."""
+    """Return the union of two access lists (aclmerge)."""
     for item in further:
         acl = granted(acl, item.grantee, item.grantor, item.privileges, with_option=False)
         if item.options:
@@ -117,7 +117,7 @@ def merged(acl: Acl, further: Acl) -> Acl:
 
 
 def sorted_acl(acl: Acl) -> Acl:
-    """Return an access list by grantee, as default ones are kept (aclitemsort)."""
+    """Return an access list sorted by grantee, like stored default ones (aclitemsort)."""
     return tuple(sorted(acl, key=lambda item: (item.grantee, item.grantor)))
 
 
@@ -127,7 +127,7 @@ def without_role(acl: Acl, role: int) -> Acl:
 
 
 def with_owner(acl: Acl, old: int, new: int) -> Acl:
-    """Return an access list whose owner's part is another's (aclnewowner)."""
+    """Return an access list in which a new owner replaces the old one (aclnewowner)."""
 
     def changed(oid: int) -> int:
         return new if oid == old else oid
@@ -142,13 +142,13 @@ def with_owner(acl: Acl, old: int, new: int) -> Acl:
 
 
 def letters_for(acl: Acl, roles: Iterable[int]) -> str:
-    """Return all privileges that the list gives to any of these roles, or to everybody."""
+    """Return all privileges that the list gives to any of these roles, or to PUBLIC."""
     known = {PUBLIC, *roles}
     return "".join({p for item in acl if item.grantee in known for p in item.privileges})
 
 
 def options_for(acl: Acl, roles: Iterable[int]) -> str:
-    """Return all privileges that any of these roles may grant on."""
+    """Return all privileges that any of these roles may grant to others."""
     known = set(roles)
     return "".join({p for item in acl if item.grantee in known for p in item.options})
 

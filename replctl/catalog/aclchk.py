@@ -1,5 +1,4 @@
-"""Who may do what: privileges and ownership of roles, and the errors where they are missing
-(aclchk.c)."""
+"""Check privileges and ownership of roles, and build the errors for missing ones (aclchk.c)."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ from replctl.errors import InsufficientPrivilege
 from replctl.record import dataclass
 from replctl.types.builtin import FIRST_USER_OID
 
-#: What an error calls a relation of a kind (get_relkind_objtype).
+#: The words for relations of each kind in errors (get_relkind_objtype).
 RELATION_WORDS = {
     "r": "table",
     "p": "table",
@@ -61,7 +60,7 @@ class Privileges:
 
     @cached_property
     def role(self) -> Role:
-        """The role; one that is gone, or was not there yet, may do nothing."""
+        """The role; a role that does not exist has no privileges."""
         return get_role(self.catalog, self.role_oid) or Role(self.role_oid, "")
 
     @property
@@ -75,18 +74,20 @@ class Privileges:
 
     @cached_property
     def memberships(self) -> frozenset[int]:
-        """The role, and all that it is a member of, whether it inherits or not."""
+        """The role, and all roles that it is a member of, even without inheritance."""
         return reachable_roles(self.catalog, self.role_oid, lambda grant: True)
 
     @cached_property
     def settable(self) -> frozenset[int]:
-        """The roles that it may become by SET ROLE."""
+        """The roles that it may SET ROLE to."""
         return reachable_roles(self.catalog, self.role_oid, lambda grant: grant.may_set)
 
-    # -- questions
+    # -- tests
 
     def acts_for(self, role_oid: int) -> bool:
-        """Return whether it has another role's privileges (has_privs_of_role), an owner's, say."""
+        """Return whether it has the privileges of another role, such as an owner
+        (has_privs_of_role).
+        """
         return self.is_superuser or role_oid in self.roles
 
     def may_become(self, role_oid: int) -> bool:
@@ -103,7 +104,7 @@ class Privileges:
     def has(
         self, kind: AclKind, owner: int, acl: Acl | None, letter: str, *, as_option: bool = False
     ) -> bool:
-        """Return whether an access list gives it a privilege, or the right to grant it on."""
+        """Return whether an access list gives it a privilege, or the grant option for it."""
         if self.is_superuser:
             return True
         effective = default_acl(kind, owner) if acl is None else acl
@@ -119,8 +120,9 @@ class Privileges:
         *,
         as_option: bool = False,
     ) -> bool:
-        """Return whether it has a privilege on a relation, or on columns of it: on each of those
-        that are given, on any if they are none."""
+        """Return whether it has a privilege on a relation, or on all columns in `attnums`; if these
+        are empty, on any column.
+        """
         if not as_option and self.has_on_all_relations(letter):
             return True
         kind: AclKind = "sequence" if relation.kind == "S" else "table"
@@ -162,7 +164,7 @@ class Privileges:
         return self.has("database", int(row.datdba), acl, letter, as_option=as_option)
 
     def has_on_function(self, oid: int, letter: str = "X", *, as_option: bool = False) -> bool:
-        """Return whether it may call a function of a user."""
+        """Return whether it may call a user-defined function."""
         row = self.catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
         if row is None:
             return False
@@ -170,7 +172,9 @@ class Privileges:
         return self.has("function", int(row.proowner), acl, letter, as_option=as_option)
 
     def has_on_type(self, oid: int, letter: str = "U", *, as_option: bool = False) -> bool:
-        """Return whether it may use a type of a user; that of an array as its elements'."""
+        """Return whether it may use a user-defined type; arrays have the privileges of their
+        elements.
+        """
         table = schema.pg_type
         row = self.catalog.first(table, table.c.oid == oid)
         if row is not None and row.typelem:
@@ -201,7 +205,7 @@ class Privileges:
         """Check that the role has a privilege on a relation.
 
         Raises:
-            InsufficientPrivilege: it has not the privilege (42501).
+            InsufficientPrivilege: it does not have the privilege (42501).
         """
         if not self.is_superuser and not self.has_on_relation(relation, letter, attnums):
             raise denied(RELATION_WORDS[relation.kind], relation.name)
@@ -210,7 +214,7 @@ class Privileges:
         """Check that the role owns a relation.
 
         Raises:
-            InsufficientPrivilege: the relation is not its own, nor of a role that it acts for.
+            InsufficientPrivilege: neither the role, nor a role that it acts for, owns the relation.
         """
         self.check_owner(relation.owner, RELATION_WORDS[relation.kind], relation.name)
 
@@ -218,7 +222,7 @@ class Privileges:
         """Check that the role owns an object.
 
         Raises:
-            InsufficientPrivilege: as `check_relation_owner`, of any object.
+            InsufficientPrivilege: see `check_relation_owner`; for any object.
         """
         if not self.acts_for(owner):
             raise InsufficientPrivilege(f"must be owner of {word} {name}")
@@ -243,7 +247,7 @@ class Privileges:
         """Check that the role has a privilege on a schema.
 
         Raises:
-            InsufficientPrivilege: it has not the privilege on the schema.
+            InsufficientPrivilege: it does not have the privilege on the schema.
         """
         if not self.is_superuser and not self.has_on_schema(oid, letter):
             raise denied("schema", name)
@@ -252,7 +256,7 @@ class Privileges:
         """Check that the role has a privilege on the session's database.
 
         Raises:
-            InsufficientPrivilege: it has not the privilege on the session's database.
+            InsufficientPrivilege: it does not have the privilege on the session's database.
         """
         if not self.is_superuser and not self.has_on_database(letter):
             raise denied("database", name)
@@ -261,7 +265,7 @@ class Privileges:
         """Check that the role may SET ROLE to another one.
 
         Raises:
-            InsufficientPrivilege: it may not SET ROLE to another, so that it may not give it
+            InsufficientPrivilege: it may not SET ROLE to the other role, and so may not give it
                 anything.
         """
         if not self.may_become(role_oid):
@@ -269,7 +273,7 @@ class Privileges:
 
 
 def privileges_of(catalog: Catalog, role_oid: int) -> Privileges:
-    """Return what a role may do, as the catalog is now."""
+    """Return the privileges of a role, as the catalog is now."""
     return catalog.cached(("privileges", role_oid), lambda: Privileges(catalog, role_oid))
 
 
@@ -279,19 +283,19 @@ def denied(word: str, name: str) -> InsufficientPrivilege:
 
 
 def relation_acl(catalog: Catalog, oid: int) -> Acl | None:
-    """Return the access list of a relation, None where nothing was granted."""
+    """Return the access list of a relation; None if no privilege was granted."""
     row = catalog.first(schema.pg_class, schema.pg_class.c.oid == oid)
     return None if row is None else decode_acl(row.relacl)
 
 
 def function_acl(catalog: Catalog, oid: int) -> Acl | None:
-    """Return the access list of a function of a user, None where nothing was granted."""
+    """Return the access list of a user-defined function; None if no privilege was granted."""
     row = catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
     return None if row is None else decode_acl(row.proacl)
 
 
 def acl_items(catalog: Catalog, acl: Acl | None) -> list[str] | None:
-    """Return an access list as its items are shown."""
+    """Return the items of an access list in text form."""
     if acl is None:
         return None
     names = role_names(catalog)
@@ -306,19 +310,21 @@ _OWNERS = {
 
 
 def owner_of(catalog: Catalog, class_name: str, oid: int) -> int:
-    """Return the owner of an object; what is built in is the bootstrap superuser's."""
+    """Return the owner of an object; built-in objects belong to the bootstrap superuser."""
     table = schema_table.metadata.tables[class_name]
     row = catalog.first(table, table.c.oid == oid)
     return 10 if row is None else int(row._mapping[_OWNERS[class_name]])
 
 
 def put_relation_acl(catalog: Catalog, oid: int, acl: Acl) -> None:
-    """Give a relation another access list."""
+    """Replace the access list of a relation."""
     catalog.update(schema.pg_class, schema.pg_class.c.oid == oid, relacl=encode_acl(acl))
 
 
 def column_acls(catalog: Catalog, relid: int) -> dict[int, Acl]:
-    """Return the access lists of a relation's columns, of those that have one."""
+    """Return the access lists of a relation's columns, by attnum; columns without one are
+    omitted.
+    """
     table = schema.pg_attribute
     rows = catalog.select(table, table.c.attrelid == relid, table.c.attacl.is_not(None))
     return {int(row.attnum): decode_acl(row.attacl) or () for row in rows}

@@ -1,5 +1,6 @@
-"""Batches of changes that subscriptions have begun to write: their rows in the catalog, and the
-check that other writers make before they write the same tables."""
+"""Record the batches of changes that subscriptions have begun to write.  Other writers check these
+records before they write the same tables.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ApplyBatch:
-    """The batch that an applier is writing: changes in (from_lsn, to_lsn] into `targets` (by relid:
-    version, step).
+    """A batch that an applier is writing: changes in (from_lsn, to_lsn] into `targets`, which map
+    relids to version and step.
 
-    `relid` is the table whose synchronization it belongs to, 0 for the subscription's apply.
-    `to_digest` is of the publisher's commit at `to_lsn`; None if it is not known.
+    `relid` is the table whose synchronization writes the batch; 0 for the subscription's apply.
+    `to_digest` is the digest of the publisher's commit at `to_lsn`; None if it is unknown.
     """
 
     subscription_oid: int
@@ -35,8 +36,9 @@ class ApplyBatch:
 
 
 def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> ApplyBatch | None:
-    """Return the batch that a subscription's apply, or the synchronization of one table, has begun
-    and not finished."""
+    """Return the unfinished batch of a subscription's apply, or of the synchronization of one
+    table; None if there is none.
+    """
     table = state_schema.apply_batch
     query = select(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
     row = catalog.connection.execute(query).first()
@@ -44,7 +46,7 @@ def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> 
 
 
 def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) -> list[ApplyBatch]:
-    """Return the batches that were begun and not finished: all, or one subscription's."""
+    """Return the unfinished batches of all subscriptions, or of one."""
     table = state_schema.apply_batch
     query = select(table)
     if subscription_oid is not None:
@@ -53,7 +55,7 @@ def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) ->
 
 
 def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
-    """Note what is about to be written."""
+    """Record a batch before it is written."""
     catalog.connection.execute(
         insert(state_schema.apply_batch).values(
             subid=batch.subscription_oid,
@@ -68,7 +70,7 @@ def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
 
 
 def delete_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> None:
-    """The batch is written."""
+    """Remove the record of a batch that is written."""
     table = state_schema.apply_batch
     catalog.connection.execute(
         delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
@@ -89,26 +91,26 @@ def _batch(row: Any) -> ApplyBatch:
 
 
 def load_targets(stored: dict[str, Any]) -> dict[int, WriteStep]:
-    """Return the targets of a batch or a copy, by OID: version before and step.
+    """Return the targets of a batch or a copy by OID: the version before, and the step.
 
     Args:
-        stored: the same as read from JSON, whose keys are texts.
+        stored: the targets as read from JSON, with texts as keys.
     """
     return {int(relid): WriteStep(*step) for relid, step in stored.items()}
 
 
 def batches_writing(catalog: Catalog, relids: Collection[int]) -> list[ApplyBatch]:
-    """Return the unfinished batches of all subscriptions that write one of some tables."""
+    """Return the unfinished batches of all subscriptions that write any of some tables."""
     batches = list_apply_batches(catalog) if relids else []
     return [batch for batch in batches if not batch.targets.keys().isdisjoint(relids)]
 
 
 def check_finished(catalog: Catalog, relids: Collection[int]) -> None:
-    """Check that no batch writes one of some tables, which the caller has locked: who was at work
-    at it has failed, or died.
+    """Check that no batch writes any of some tables.  The caller has locked them, so that a batch
+    that is found has failed or its process died.
 
     Raises:
-        UnfinishedBatch: one does (55006).
+        UnfinishedBatch: there is such a batch (55006).
     """
     batches = batches_writing(catalog, relids)
     if batches:

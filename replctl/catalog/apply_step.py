@@ -14,11 +14,11 @@ from replctl.catalog.transaction import Catalog
 
 
 class WriteStep(NamedTuple):
-    """A write of a subscription into a table that is begun.
+    """A write of a subscription into a table that has begun.
 
     Attributes:
-        version: of the table before; None: it had none.
-        number: as `next_apply_step` gives it.
+        version: the table's version before the write; None if there was no table.
+        number: the result of `next_apply_step`.
     """
 
     version: int | None
@@ -26,12 +26,12 @@ class WriteStep(NamedTuple):
 
 
 def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:
-    """Return a number that grows with each write of a subscription into a table, from 1."""
+    """Return a number that increases with each write of a subscription into a table, from 1."""
     return _put_apply_step(catalog, subscription_oid, relid, state_schema.apply_step.c.step + 1)
 
 
 def raise_apply_step(catalog: Catalog, subscription_oid: int, relid: int, step: int) -> None:
-    """Let the next number be greater than `step`, which a forgotten write has taken."""
+    """Make the next number greater than `step`, which belongs to a forgotten write."""
     known = func.max(state_schema.apply_step.c.step, step)
     _put_apply_step(catalog, subscription_oid, relid, known, first=step)
 
@@ -39,7 +39,7 @@ def raise_apply_step(catalog: Catalog, subscription_oid: int, relid: int, step: 
 def note_written_steps(
     connection: Connection, subscription_oid: int, steps: Mapping[int, int]
 ) -> None:
-    """Note the steps that a subscription has written into tables, by OID."""
+    """Record the steps that a subscription has written into tables, by OID."""
     table = state_schema.apply_step
     for relid, step in steps.items():
         connection.execute(
@@ -50,8 +50,9 @@ def note_written_steps(
 
 
 def written_steps(connection: Connection, relid: int) -> dict[int, tuple[int | None, int]]:
-    """Return, for each subscription that has written a table, its newest step that is in the log,
-    and the newest one that was taken."""
+    """Return, for each subscription that has written a table, the newest step in the log and the
+    newest assigned one.
+    """
     table = state_schema.apply_step
     rows = connection.execute(select(table).where(table.c.relid == relid))
     return {int(row.subid): (row.written, int(row.step)) for row in rows}
@@ -64,7 +65,9 @@ def _put_apply_step(
     step: ColumnElement[int],
     first: int = 1,
 ) -> int:
-    """Return the step of a subscription into a table: `first` where there is none, else `step`."""
+    """Set the step of a subscription into a table to `first` if there is none, else to `step`;
+    return the new step.
+    """
     table = state_schema.apply_step
     put = sqlite_insert(table).values(subid=subscription_oid, relid=relid, step=first)
     put = put.on_conflict_do_update(index_elements=["subid", "relid"], set_={"step": step})

@@ -1,4 +1,4 @@
-"""postgresql.auto.conf in a cluster's directory: what ALTER SYSTEM has set (guc-file.l)."""
+"""postgresql.auto.conf in a cluster's directory: the settings of ALTER SYSTEM (guc-file.l)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _LINE = re.compile(
 
 
 def read_auto_conf(cluster_path: Path) -> dict[str, str]:
-    """Return what the file says, by names in lower case; nothing, if there is none.
+    """Return the settings in the file by lower-case names; empty if there is no file.
 
     Raises:
-        IoError: it cannot be read, or a line of it is no setting.
+        IoError: the file cannot be read, or a line is not a setting.
     """
     path = cluster_path / AUTO_CONF
     try:
@@ -46,15 +46,15 @@ def read_auto_conf(cluster_path: Path) -> dict[str, str]:
 
 
 def configured_value(cluster_path: Path, name: str) -> str:
-    """Return the value that a setting has in a cluster for those who connect to it now."""
+    """Return the value of a setting for new sessions of a cluster."""
     return read_auto_conf(cluster_path).get(name, settings()[name].boot_value)
 
 
 def write_auto_conf(cluster_path: Path, values: dict[str, str]) -> None:
-    """Write the file again: it has the old settings or the new ones, whatever happens.
+    """Replace the file atomically: a crash leaves the old settings or the new ones.
 
     Raises:
-        IoError: it cannot be written.
+        IoError: the file cannot be written.
     """
     path = cluster_path / AUTO_CONF
     lines = [f"{name} = '{_escaped(value)}'\n" for name, value in values.items()]

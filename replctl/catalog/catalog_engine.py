@@ -1,4 +1,4 @@
-"""SQLAlchemy's engine over catalog.db: how its connections are set up, and transactions begin."""
+"""SQLAlchemy's engine over catalog.db: configure its connections, and begin transactions."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from replctl.catalog.commit_digest import begin_random
 from replctl.catalog.sqlite_error import is_busy
 
-_BUSY_TIMEOUT = 30.0  # seconds that a transaction waits for another process's short one
+_BUSY_TIMEOUT = 30.0  # seconds that a transaction waits for a short one of another process
 _BUSY_INTERVAL = (0.001, 0.01)  # seconds between two attempts
 
 
 def catalog_engine(path: Path) -> Engine:
-    """Return the engine over a catalog.db, which is made when it is first used."""
+    """Return the engine over a catalog.db, which is created on first use."""
     url = URL.create("sqlite", database=str(path))
     connect_args = {"timeout": _BUSY_TIMEOUT, "check_same_thread": False, "uri": True}
     engine = create_engine(url, connect_args=connect_args)
 
     @event.listens_for(engine, "connect")
     def configure(dbapi_connection: Any, record: object) -> None:
-        dbapi_connection.isolation_level = None  # BEGIN is ours to say (see the handler below)
+        dbapi_connection.isolation_level = None  # the handler below sends BEGIN
         cursor = dbapi_connection.cursor()
-        if not (path.exists() and path.stat().st_size):  # it can only be said of a new file
+        if not (path.exists() and path.stat().st_size):  # possible only for a new file
             cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # trim in horizon.py
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute("PRAGMA synchronous = FULL")
@@ -45,10 +45,10 @@ def catalog_engine(path: Path) -> Engine:
 
 
 def _begin_immediate(connection: Connection) -> None:
-    """Begin to write when nobody else does.
+    """Begin a write transaction as soon as no other process has one.
 
-    SQLite itself sleeps the longer the oftener it has tried in vain: among many writers, who has
-    waited longest would be the last to get through.  Here all have the same chance.
+    SQLite's own waiting sleeps longer after each failure.  Among many writers, the one that waited
+    longest would be the last to succeed.  Here all writers have the same chance.
     """
     deadline = time.monotonic() + _BUSY_TIMEOUT
     connection.exec_driver_sql("PRAGMA busy_timeout = 0")

@@ -1,8 +1,8 @@
-"""The file of the catalog, as operators copy it and put it back: catalog.db with the -wal and -shm
-that SQLite keeps next to it.
+"""The files of the catalog, which operators may copy and restore: catalog.db, and the -wal and -shm
+files that SQLite keeps next to it.
 
-SQLite does not notice that a file was exchanged.  It reads a -wal that a crash has left over
-whatever catalog.db is there, and goes on with a file that has no name any more.
+SQLite does not notice that a file was replaced.  It reads a -wal that remained after a crash into
+any catalog.db next to it, and continues to use a file that was deleted.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from replctl.own_command import own_command
 from replctl.record import dataclass
 
 _WAL, _SHM = f"{CATALOG}-wal", f"{CATALOG}-shm"
-#: Bytes that a -wal begins with, and each page in it.
+#: Bytes of the header of a -wal, and of the header of each page in it.
 _WAL_HEADER, _FRAME_HEADER = 32, 24
-#: How often a catalog.db has to be older than before, and seconds in between.
+#: How many times in a row catalog.db must look older, and seconds between two looks.
 _ATTEMPTS, _PAUSE = 3, 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogFiles:
-    """The files that a process has open, by device and inode; None where there was none."""
+    """The open files of a process, by device and inode; None if there was no such file."""
 
     catalog: tuple[int, int] | None
     wal: tuple[int, int] | None
@@ -45,16 +45,18 @@ class CatalogFiles:
 
     @staticmethod
     def at(home: Path) -> CatalogFiles:
-        """Return the files that are in a home now."""
+        """Return the files that are in a home directory now."""
         return CatalogFiles(*(_identity(home / name) for name in (CATALOG, _WAL, _SHM)))
 
     def note(self, path: Path) -> None:
-        """Let other processes know the files, in the lock of this one."""
+        """Record the files in the lock file of this process, for other processes."""
         path.write_text(json.dumps(astuple(self)))
 
     @staticmethod
     def noted(path: Path) -> CatalogFiles | None:
-        """Return what a process has noted in its lock; None if that is not known yet."""
+        """Return the files that a process has recorded in its lock file; None if it has not done so
+        yet.
+        """
         try:
             found = json.loads(path.read_text())
         except (OSError, ValueError):
@@ -63,9 +65,9 @@ class CatalogFiles:
 
 
 def is_replaced(home: Path, opened: CatalogFiles) -> bool:
-    """Return whether the catalog that a process has open is not the one in its home any more.
+    """Return whether a process's open catalog is no longer the one in its home.
 
-    SQLite keeps all three files as long as a process has the catalog open.
+    SQLite keeps all three files while a process has the catalog open.
     """
     now = CatalogFiles.at(home)
     return any(
@@ -79,13 +81,13 @@ def is_replaced(home: Path, opened: CatalogFiles) -> bool:
 
 
 def is_overwritten(home: Path, known_lsn: int) -> bool:
-    """Return whether catalog.db itself, without its -wal, is of an earlier time than it was: only
-    checkpoints write it, and these take it forward.
+    """Return whether catalog.db itself, without its -wal, is older than before.  Normally only
+    checkpoints write the file, and they only add to it.
 
     Args:
-        known_lsn: its newest commit, as `stored_lsn` gave it before.
+        known_lsn: an earlier result of `stored_lsn`: the newest commit then.
     """
-    for _attempt in range(_ATTEMPTS):  # it may be read amid a checkpoint
+    for _attempt in range(_ATTEMPTS):  # a checkpoint may run during the read
         found = stored_lsn(home)
         if found is None or found >= known_lsn:
             return False
@@ -94,8 +96,9 @@ def is_overwritten(home: Path, known_lsn: int) -> bool:
 
 
 def stored_lsn(home: Path) -> int | None:
-    """Return the LSN of the newest commit in catalog.db without its -wal; None, if it cannot be
-    read now."""
+    """Return the LSN of the newest commit in catalog.db without its -wal; None if it cannot be read
+    now.
+    """
     try:
         url = f"{(home / CATALOG).as_uri()}?immutable=1"
         with closing(sqlite3.connect(url, uri=True)) as connection:
@@ -106,7 +109,7 @@ def stored_lsn(home: Path) -> int | None:
 
 
 def replaced(home: Path) -> CannotConnectNow:
-    """Return the error of a process whose catalog is not the one in its home any more."""
+    """Return the error of a process whose open catalog is no longer the one in its home."""
     return CannotConnectNow(
         f'the catalog in "{home}" was replaced while this program had it open',
         detail=f'"{home / CATALOG}" is another file now, or was overwritten. What this program does'
@@ -116,15 +119,16 @@ def replaced(home: Path) -> CannotConnectNow:
 
 
 def abandon(engine: Engine) -> None:
-    """Leave a catalog that was replaced as it is: to close it as usual would write what its -wal
-    had into the file that was put in its place, where that has the same inode."""
+    """Give up a replaced catalog without changing it.  Closing it as usual would write its -wal
+    into the new file, if that has the same inode.
+    """
     pool: Any = engine.pool
     idle = [engine.connect() for _idle in range(pool.checkedin())]
     for connection in idle:
         driver: Any = connection.connection.driver_connection
         if sys.version_info >= (3, 12):
             driver.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
-        else:  # it stays open until the process ends, and then nothing is closed
+        else:  # it stays open until the process ends, which closes nothing
             import ctypes
 
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(driver))
@@ -134,15 +138,15 @@ def abandon(engine: Engine) -> None:
 
 
 def check_wal(home: Path, users: Collection[Path]) -> None:
-    """Check that a -wal belongs to the catalog.db next to it, before it is opened.  Nothing is
-    changed.
+    """Check that a -wal belongs to the catalog.db next to it, before the catalog is opened.  This
+    changes nothing.
 
     Args:
         users: the locks of the processes that have the catalog open.
 
     Raises:
-        ObjectNotInPrerequisiteState: catalog.db was put back without the -wal, which is that of
-            another state of it (55000).
+        ObjectNotInPrerequisiteState: catalog.db was restored next to a -wal of another state
+            (55000).
     """
     if not _has_frames(home / _WAL) or not (home / CATALOG).exists():
         return
@@ -166,7 +170,7 @@ def check_wal(home: Path, users: Collection[Path]) -> None:
 
 @contextmanager
 def _copied(home: Path) -> Iterator[Path]:
-    """Copy catalog.db and its -wal, to look into them without a change."""
+    """Copy catalog.db and its -wal into a temporary directory, to examine them safely."""
     import shutil
     from tempfile import TemporaryDirectory
 
@@ -179,16 +183,16 @@ def _copied(home: Path) -> Iterator[Path]:
 
 
 def _mismatch(copy: Path) -> str | None:
-    """Return why a catalog and its -wal do not belong together, as a sentence; None if they do."""
+    """Return a sentence that says why a catalog and its -wal do not fit; None if they do."""
     alone = _commits(copy, "immutable=1")
     try:
         is_apart = bool(alone) and _is_apart(copy, alone)
-        with closing(sqlite3.connect(copy)) as connection:  # the -wal is in the file after that
+        with closing(sqlite3.connect(copy)) as connection:  # this merges the -wal into the file
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
             return f"Read together they are damaged: {found}."
         with _reading(copy) as both:
-            if not _has_digests(both):  # of another revision, which is refused anyway
+            if not _has_digests(both):  # another revision, which is refused anyway
                 return None
             if alone and not is_in_log(both, LogPosition(alone[-1].lsn, alone[-1].digest)):
                 return f"{_WAL} does not have the last commit of {CATALOG}."
@@ -200,10 +204,10 @@ def _mismatch(copy: Path) -> str | None:
 
 
 def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
-    """Return whether commits are missing between a catalog and the first ones that its -wal adds.
+    """Return whether commits are missing between a catalog and the first commits in its -wal.
 
-    The first transaction of the -wal that adds commits is looked for: all that is new after it is
-    its own, or else catalog.db is of an earlier time than the -wal begins.
+    The search finds the first transaction of the -wal that adds commits.  All new commits after it
+    must belong to that transaction; otherwise catalog.db is older than the beginning of the -wal.
 
     Args:
         alone: the commits of the catalog without the -wal.
@@ -215,7 +219,7 @@ def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
     ends = _transaction_ends(log)
     part = copy.parent / "part"
     part.mkdir()
-    shutil.copyfile(copy, part / CATALOG)  # to be read only
+    shutil.copyfile(copy, part / CATALOG)  # only for reading
 
     def after(number: int) -> list[LogPosition]:
         """Return the commits after `number` of the transactions in the -wal, and one more."""
@@ -235,21 +239,22 @@ def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
 
 
 def _transaction_ends(log: bytes) -> list[int]:
-    """Return where transactions end in a -wal (SQLite's file format, 4.1 and 4.2)."""
+    """Return the end positions of transactions in a -wal (SQLite's file format, 4.1 and 4.2)."""
     page_size = int.from_bytes(log[8:12], "big")
     salts, frame = log[16:24], _FRAME_HEADER + page_size
     ends = []
     for start in range(_WAL_HEADER, len(log) - frame + 1, frame):
-        if log[start + 8 : start + 16] != salts:  # it is what an earlier round has left
+        if log[start + 8 : start + 16] != salts:  # a frame of an earlier round
             break
-        if log[start + 4 : start + 8] != bytes(4):  # a commit says how large the file is
+        if log[start + 4 : start + 8] != bytes(4):  # a commit frame holds the file's size
             ends.append(start + frame)
     return ends
 
 
 def _commits(path: Path, mode: str) -> list[LogPosition]:
-    """Return the commits of a catalog, oldest first; none, if it cannot be read: a crash amid a
-    checkpoint may leave catalog.db so, and all of it is in the -wal, too."""
+    """Return the commits of a catalog, oldest first; none if it cannot be read.  A crash during a
+    checkpoint may damage catalog.db, and then the -wal has all its pages.
+    """
     query = "SELECT commit_lsn, digest FROM pg_xact NOT INDEXED WHERE status = 'c' ORDER BY 1"
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)) as connection:
@@ -269,7 +274,7 @@ def _reading(path: Path) -> Iterator[Connection]:
 
 
 def _has_digests(connection: Connection) -> bool:
-    """Return whether a catalog is of a revision with digests, and complete."""
+    """Return whether a catalog is complete and of a revision with digests."""
     found = inspect(connection)
     for table in (state_schema.pg_xact, state_schema.pg_control):
         if not found.has_table(table.name):

@@ -1,4 +1,4 @@
-"""A cluster: the directory that holds a catalog, its tables, its locks and its log."""
+"""A cluster: a directory with a catalog, tables, locks and a log."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ _PG_DATABASE, _PG_NAMESPACE = 1262, 2615  # in pg_class
 _FIRST_LSN = 0x1500000
 _KEY_BYTES = 32
 _LOCK_MODE = 0o600
-#: Seconds to wait for others that open the cluster, each for a moment.
+#: Seconds to wait for other processes that are opening the cluster.
 _OPENING_PATIENCE = 60.0
-#: Seconds after which who waits for a lock looks whether its holder is stopped.
+#: Seconds of waiting for a lock, after which the waiter checks whether the holder is stopped.
 _PATIENCE = 30.0
 
 
@@ -83,14 +83,14 @@ class Cluster:
     Attributes:
         path: the directory.
         engine: SQLAlchemy's engine over catalog.db.
-        system_identifier: a number that no other cluster has.
-        signing_key: of the marks of its commits to Delta tables; its standbys have it, too.
-        backend: this process's name in the cluster; a lock of that name is held while it lives.
+        system_identifier: the cluster's unique number.
+        signing_key: the key for marks of commits to Delta tables; standbys share it.
+        backend: this process's name in the cluster; the process holds a lock of that name.
         log: the cluster's log.
-        is_new: opening it has made its directory.
-        refusal: why it cannot be written; None: it can.
-        upgraded_from: the revision from which opening it has upgraded it; None: it did not.
-        abandoned: transactions that this process could neither undo nor leave to others so far.
+        is_new: opening the cluster has created its directory.
+        refusal: the reason why it cannot be written; None if it can.
+        upgraded_from: the former revision if opening the cluster has upgraded it; else None.
+        abandoned: transactions that this process could neither undo nor give up so far.
     """
 
     refusal: PostgresError | None = None
@@ -130,10 +130,10 @@ class Cluster:
 
     @staticmethod
     def home(path: str | Path | None = None) -> Path:
-        """Return the directory that is meant: `path`, else $REPLCTL_HOME, else the user's.
+        """Return the chosen directory: `path`, else $REPLCTL_HOME, else the user's default.
 
         Raises:
-            ObjectNotInPrerequisiteState: none is named, and the user has no home directory.
+            ObjectNotInPrerequisiteState: no directory is given, and the user has no home directory.
         """
         chosen = Path(path).absolute() if path else default_home()
         if chosen is None:
@@ -148,17 +148,17 @@ class Cluster:
         """Return whether there is a cluster at `path`.
 
         Raises:
-            FileAccessDenied: that cannot be seen.
+            FileAccessDenied: the directory cannot be read.
         """
         try:
-            return (path / CATALOG).stat().st_size > 0  # else it is being made, or lost
+            return (path / CATALOG).stat().st_size > 0  # else it is being created, or lost
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
             raise FileAccessDenied(f'could not use directory "{path}": {error.strerror}') from error
 
     def close(self) -> None:
-        """Let go of the catalog and of this process's lock."""
+        """Close the catalog, and release this process's lock."""
         for cluster in self.others.values():
             cluster.close()
         if self.is_replaced:
@@ -168,25 +168,25 @@ class Cluster:
         self._locks.close()
         folder = self.path / "lock"
         (folder / f"backend-{self.backend}.lock").unlink(missing_ok=True)
-        for mark in folder.glob(f"connection.{self.backend}.*"):  # of sessions that were left open
+        for mark in folder.glob(f"connection.{self.backend}.*"):  # marks of unclosed sessions
             mark.unlink(missing_ok=True)
 
     # -- transactions
 
     @contextmanager
     def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
-        """Yield a short SQLite transaction: committed at the end, rolled back on an exception.
+        """Yield a short SQLite transaction; commit it at the end, or roll back after an exception.
 
         Args:
-            in_recovery: it is a change that a standby makes, too.
+            in_recovery: the change is one that standbys make, too.
 
         Raises:
-            LockNotAvailable: another process did not finish its own in time (55P03).
-            DiskFull, IoError, DataCorrupted: what SQLite says of the file.
-            ReadOnlySqlTransaction, CannotConnectNow: the cluster is a standby, or was replaced by
-                one.
-            CannotConnectNow: catalog.db is another file than the one that was opened.
-            CharacterNotInRepertoire: a text has bytes that are no characters (22021).
+            LockNotAvailable: another process did not end its transaction in time (55P03).
+            DiskFull, IoError, DataCorrupted: SQLite reports a problem with the file.
+            ReadOnlySqlTransaction, CannotConnectNow: the cluster is a standby, or a standby has
+                replaced it.
+            CannotConnectNow: catalog.db is no longer the opened file.
+            CharacterNotInRepertoire: a text has bytes that are not valid characters (22021).
         """
         if self.is_replaced:
             raise replaced(self.path)
@@ -198,23 +198,23 @@ class Cluster:
                         check_writable(immediate, in_recovery=in_recovery)
                     try:
                         yield immediate
-                    except MemoryError:  # to roll back takes some, too
+                    except MemoryError:  # a rollback needs memory, too
                         lift_memory_limit()
                         raise
         except exc.DBAPIError as error:
             raise translated(error, self.path) from error
-        except UnicodeEncodeError as error:  # what no parser has seen: a name of the command line
+        except UnicodeEncodeError as error:  # a name from the command line, not parsed
             given = error.object[error.start :].encode("utf-8", "surrogateescape")
             raise invalid_bytes(given) from error
 
     @contextmanager
     def begin_beside(self, other: Path) -> Iterator[Connection]:
-        """Yield a transaction that writes a standby's catalog and reads that of the cluster in
-        `other`, whose tables are there as schema `source`: one state of it, as of the beginning.
+        """Yield a transaction that writes a standby's catalog and reads the catalog of the cluster
+        in `other`, whose tables are in schema `source`, in its state at the beginning.
 
         Raises:
             IoError: the other catalog cannot be read.
-            ObjectNotInPrerequisiteState: the cluster is no standby.
+            ObjectNotInPrerequisiteState: the cluster is not a standby.
         """
         with self.engine.connect() as connection:
             driver: Any = connection.connection.driver_connection
@@ -237,14 +237,14 @@ class Cluster:
 
     @property
     def is_replaced(self) -> bool:
-        """Return whether another catalog.db was put in the place of the one that is open."""
+        """Return whether the open catalog.db was replaced by another file."""
         return self._is_overwritten or is_replaced(self.path, self._files)
 
     def check_file(self) -> None:
-        """Check that nobody has written an earlier state into catalog.db since the last call.
+        """Check that no other program has restored an earlier catalog.db since the last call.
 
         Raises:
-            CannotConnectNow: somebody has, or has put another file in its place (57P03).
+            CannotConnectNow: a program has, or has replaced the file (57P03).
         """
         known = self._stored_lsn
         self._is_overwritten |= known is not None and is_overwritten(self.path, known)
@@ -253,7 +253,7 @@ class Cluster:
         self._stored_lsn = stored_lsn(self.path) or known
 
     def control(self) -> ControlData:
-        """Return what the cluster is now: primary or standby."""
+        """Return the state of the cluster: primary or standby."""
         with self.begin(write=False) as connection:
             return read_control(connection)
 
@@ -264,22 +264,25 @@ class Cluster:
 
     @contextmanager
     def read(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
-        """Yield the catalogs of a database, to read, as a block sees them if one is given."""
+        """Yield the catalogs of a database for reading, as seen by a transaction block if one is
+        given.
+        """
         with self.begin(write=False) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
     @contextmanager
     def write(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
-        """Yield the catalogs of a database, to change; what asks for a transaction number has to
-        commit it, unless it is a block's."""
+        """Yield the catalogs of a database for writing.  A caller that uses a transaction number
+        must commit it, unless it belongs to a block.
+        """
         with self.begin(write=True) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
     def database_oid(self, name: str) -> int:
-        """Return the database that a session asks for.
+        """Return the OID of a database, for a new session.
 
         Raises:
-            DatabaseDoesNotExist: there is none of that name (FATAL, 3D000).
+            DatabaseDoesNotExist: there is no database of that name (FATAL, 3D000).
         """
         with self.begin(write=False) as connection:
             row = Catalog(connection, 0).first(
@@ -293,7 +296,7 @@ class Cluster:
         """Return the name of a database.
 
         Raises:
-            InvalidCatalogName: it is not there any more.
+            InvalidCatalogName: it no longer exists.
         """
         with self.begin(write=False) as connection:
             row = Catalog(connection, 0).first(schema.pg_database, schema.pg_database.c.oid == oid)
@@ -309,13 +312,13 @@ class Cluster:
 
     @contextmanager
     def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
-        """Hold a lock of this cluster; the system lets go of it when the process dies.
+        """Hold a lock of this cluster; the system releases it when the process dies.
 
         Args:
-            timeout: seconds to wait; negative: for ever, unless the holder is stopped.
+            timeout: seconds to wait; negative: without limit, unless the holder is stopped.
 
         Raises:
-            LockNotAvailable: somebody else holds it for longer (55P03).
+            LockNotAvailable: another process holds it for longer (55P03).
         """
         path = self._lock_file(name)
         file_lock = FileLock(path, mode=_LOCK_MODE, thread_local=False)
@@ -336,13 +339,13 @@ class Cluster:
             file_lock.release()
 
     def check_holder(self, name: str, waited: float) -> None:
-        """Check that the process that holds a lock may let go of it: that it is not stopped.
+        """Check that the process that holds a lock can release it, because it is not stopped.
 
         Args:
-            waited: seconds that this process has waited for it; at first nothing is checked.
+            waited: seconds that this process has waited; short waits skip the check.
 
         Raises:
-            LockNotAvailable: it is stopped (55P03).
+            LockNotAvailable: the holder is stopped (55P03).
         """
         path = self._lock_file(name)
         pid = holder(path) if waited >= _PATIENCE else None
@@ -356,7 +359,7 @@ class Cluster:
         return self.path / "lock" / f"{name}.lock"
 
     def is_alive(self, backend: str) -> bool:
-        """Return whether the process that called itself `backend` still runs."""
+        """Return whether the process named `backend` still runs."""
         if backend == self.backend:
             return True
         path = self.path / "lock" / f"backend-{backend}.lock"
@@ -366,7 +369,7 @@ class Cluster:
         return False
 
     def _users(self) -> list[Path]:
-        """Return the locks of the other processes, which live, that have the cluster open."""
+        """Return the locks of other live processes that have the cluster open."""
         found = (self.path / "lock").glob("backend-*.lock")
         return [path for path in found if is_locked(path)]
 
@@ -382,7 +385,7 @@ class Cluster:
                 check_identity(connection, path)
 
     def _notice_promotion(self) -> None:
-        """A standby may have been promoted while nobody could tell this cluster."""
+        """Mark this cluster as replaced if a standby was promoted while it could not be told."""
         slots = state_schema.pg_replication_slots
         with self.engine.begin() as connection:
             control = read_control(connection)
@@ -396,7 +399,7 @@ class Cluster:
                     replace_by(connection, home)
                 return
 
-    # -- making and upgrading
+    # -- creating and upgrading
 
     @contextmanager
     def _opening(self) -> Iterator[None]:
@@ -439,7 +442,9 @@ class Cluster:
                 self.upgraded_from = revision
 
     def _bootstrap(self, connection: Connection) -> None:
-        """Make what initdb makes: the superuser and the database postgres, with its schemas."""
+        """Create the objects that initdb creates: the superuser, and database postgres with
+        schemas.
+        """
         identifier = new_system_identifier()
         connection.execute(
             insert(state_schema.pg_control).values(
@@ -479,7 +484,7 @@ class Cluster:
 
 
 def new_system_identifier() -> int:
-    """Return a number that no other cluster has."""
+    """Return a new unique number for a cluster."""
     return (int(time.time()) << 32) | secrets.randbits(31)
 
 
@@ -489,7 +494,7 @@ def new_signing_key() -> str:
 
 
 def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
-    """Return the rows of pg_namespace that a new database has."""
+    """Return the rows of pg_namespace in a new database."""
     names = {
         PG_CATALOG_NAMESPACE: "pg_catalog",
         PUBLIC_NAMESPACE: "public",
@@ -508,8 +513,7 @@ def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
 
 
 def initial_comments(database_oid: int) -> list[dict[str, Any]]:
-    """Return the rows of pg_description that a new database has, as far as they are about its
-    schemas."""
+    """Return the rows of pg_description for the schemas of a new database."""
     texts = {
         PG_CATALOG_NAMESPACE: "system catalog schema",
         PUBLIC_NAMESPACE: "standard public schema",
@@ -521,8 +525,9 @@ def initial_comments(database_oid: int) -> list[dict[str, Any]]:
 
 
 def _timeline_of(home: Path, system_identifier: int) -> int:
-    """Return the timeline on which a standby writes that has been promoted; 0 as long as it
-    follows, or where its catalog cannot be read, which tells nothing."""
+    """Return the timeline of a standby that was promoted; 0 while it follows, or if its catalog
+    cannot be read, which proves nothing.
+    """
     try:
         connection = sqlite3.connect(f"{(home / CATALOG).as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:

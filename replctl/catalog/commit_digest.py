@@ -1,12 +1,12 @@
-"""The chain of a cluster's commits: each has a digest that covers the one before it.
+"""The chain of a cluster's commits: each commit has a digest that covers its predecessor.
 
-Who has read the log up to an LSN remembers the digest of the newest commit there.  A catalog that
-was put back from a backup goes on with other commits, whatever LSNs they get: what is remembered is
-then not in its log, and nobody takes the new commits for progress.
+A reader of the log remembers the digest of the newest commit that it has read.  A catalog that was
+restored from a backup continues with other commits, even if they reuse LSNs.  The remembered digest
+is then not in its log, and readers do not mistake the new commits for progress.
 
-A digest ends in a random number, so that two catalogs that go on from one backup differ from their
-first commit on, even if they do the same at the same time.  Commits that one transaction of SQLite
-has made have the same number: they are in the file together, or none of them is.
+A digest ends with a random number, so that two catalogs restored from one backup differ from their
+first commit on, even if they do the same at the same time.  Commits of one SQLite transaction share
+the number: either all of them are in the file, or none.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from sqlalchemy import Connection, func, or_, select, update
 from replctl.catalog import state_schema
 from replctl.record import dataclass
 
-#: Bytes of the random number, and characters of it in a digest.
+#: Bytes of the random number, and its characters in a digest.
 _RANDOM = 8
 #: Characters of the hash in a digest.
 _HASH = 40
-#: The digest of the newest commit; made once, because each commit asks for it.
+#: The digest of the newest commit; compiled once, because each commit runs it.
 _NEWEST = (
     select(state_schema.pg_xact.c.digest)
     .where(state_schema.pg_xact.c.commit_lsn.is_not(None))
     .order_by(state_schema.pg_xact.c.commit_lsn.desc())
     .limit(1)
 )
-#: The random number of a connection's transaction of SQLite, in its `info`.
+#: The key in a connection's `info` for the random number of its SQLite transaction.
 _CURRENT = "replctl_commit_random"
 
 
@@ -39,7 +39,7 @@ class LogPosition:
     """A position in a log: an LSN with the digest of the newest commit there.
 
     Attributes:
-        digest: None if it is not known, as of what a user has set.
+        digest: None if it is unknown, as for a position that a user has set.
     """
 
     lsn: int
@@ -47,28 +47,29 @@ class LogPosition:
 
 
 def next_digest(connection: Connection, xid: int, commit_lsn: int) -> str:
-    """Return the digest of the commit that comes next.
+    """Return the digest of the next commit.
 
     Args:
-        xid: of the transaction.
+        xid: the number of the transaction.
     """
     random = connection.info.setdefault(_CURRENT, secrets.token_hex(_RANDOM))
     return _digest(_newest(connection) or "", xid, commit_lsn, random)
 
 
 def begin_random(connection: Connection) -> None:
-    """Let a transaction of SQLite that begins have a random number of its own."""
+    """Give the beginning SQLite transaction a new random number."""
     connection.info.pop(_CURRENT, None)
 
 
 def random_of(digest: str) -> str:
-    """Return what the commits of one transaction of SQLite have in common."""
+    """Return the part of a digest that commits of one SQLite transaction share."""
     return digest[_HASH:]
 
 
 def digest_at(connection: Connection, lsn: int) -> str | None:
-    """Return the digest of the newest commit at or before an LSN; None if there was none, or the
-    log was trimmed there."""
+    """Return the digest of the newest commit at or before an LSN; None if there was none, or if the
+    log is trimmed there.
+    """
     xact = state_schema.pg_xact
     if lsn < _trimmed_lsn(connection):
         return None
@@ -84,10 +85,10 @@ def newest_position(connection: Connection) -> LogPosition:
 
 
 def is_in_log(connection: Connection, position: LogPosition) -> bool:
-    """Return whether a position is one of this log.
+    """Return whether a position belongs to this log.
 
-    A position before the part of the log that was trimmed is taken for one: slots keep the log from
-    being trimmed where somebody reads on, and a slot that is lost is an error of its own.
+    A position in the trimmed part is accepted: slots prevent trimming where a reader continues, and
+        a lost slot has its own error.
     """
     if position.lsn > newest_position(connection).lsn:
         return False
@@ -97,24 +98,25 @@ def is_in_log(connection: Connection, position: LogPosition) -> bool:
 
 
 def note_trimmed(connection: Connection, lsn: int) -> None:
-    """Note that commits up to an LSN may be gone, except for the newest of them (`is_kept`)."""
+    """Record that commits up to an LSN may be gone, except for the newest of them (`is_kept`)."""
     control = state_schema.pg_control
     connection.execute(update(control).where(control.c.trimmed_lsn < lsn).values(trimmed_lsn=lsn))
 
 
 def newest_commit_lsn(connection: Connection, lsn: int) -> int:
-    """Return the LSN of the newest commit at or before an LSN, whose digest trimming has to keep;
-    0, if there is none."""
+    """Return the LSN of the newest commit at or before an LSN, whose digest must survive trimming;
+    0 if there is none.
+    """
     xact = state_schema.pg_xact
     query = select(func.max(xact.c.commit_lsn)).where(xact.c.commit_lsn <= lsn)
     return int(connection.execute(query).scalar_one() or 0)
 
 
 def broken_link(connection: Connection) -> int | None:
-    """Return the LSN of the first commit that does not go on from the one before it; None, if each
-    does, as in every catalog that is whole.
+    """Return the LSN of the first commit whose digest does not continue its predecessor's; None if
+    all do, as in every complete catalog.
 
-    What was trimmed is not looked at.
+    The trimmed part is not checked.
     """
     xact = state_schema.pg_xact
     trimmed = _trimmed_lsn(connection)

@@ -1,6 +1,6 @@
-"""Nonces of replctl's commits to Delta tables: each is recorded before the write that it marks.
+"""Nonces of replctl's commits to Delta tables: each is recorded before its write.
 
-They are kept after the transaction, so that a commit which Spark finishes late is still known.
+They are kept after the transaction, so that a commit which Spark finishes late is recognised.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BYTES = 16
 
 
 def make_nonces(connection: Connection, xid: int, relids: Collection[int]) -> dict[int, str]:
-    """Record that a transaction is going to write some relations; the nonce for each of them."""
+    """Record that a transaction will write some relations, and return a nonce for each of them."""
     nonces = {relid: secrets.token_hex(_BYTES) for relid in relids}
     insert_nonces(connection, ((nonce, relid, xid) for relid, nonce in nonces.items()))
     return nonces
@@ -34,25 +34,26 @@ def insert_nonces(connection: Connection, nonces: Iterable[tuple[str, int, int]]
 
 
 def hand_over_nonces(connection: Connection, xid: int, to: int, relids: Collection[int]) -> None:
-    """Let what a transaction has written, or is still going to write, into some relations belong to
-    another transaction."""
+    """Assign a transaction's finished and pending writes into some relations to another
+    transaction.
+    """
     table = state_schema.commit_nonce
     mine = update(table).where(table.c.xid == xid, table.c.relid.in_(list(relids)))
     connection.execute(mine.values(xid=to))
 
 
 def find_nonces(connection: Connection, nonces: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Return relation and transaction of each nonce that is known."""
+    """Return relation and transaction of each known nonce."""
     table = state_schema.commit_nonce
     query = select(table).where(table.c.nonce.in_(list(nonces)))
     return {str(row.nonce): (int(row.relid), int(row.xid)) for row in connection.execute(query)}
 
 
 def trim_nonces(connection: Connection, before: int) -> None:
-    """Forget the nonces of transactions that are over.
+    """Remove the nonces of finished transactions.
 
     Args:
-        before: only those that were made before, in microseconds since 1970.
+        before: only nonces made before this time, in microseconds since 1970.
     """
     table, xact = state_schema.commit_nonce, state_schema.pg_xact
     in_progress = select(xact.c.xid).where(xact.c.status == "i")

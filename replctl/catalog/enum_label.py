@@ -1,5 +1,6 @@
-"""Labels of enums within a transaction: those that it has added, and those that it renames, which
-stand as text wherever a value is stored (pg_enum.c)."""
+"""Labels of enums in a transaction: find labels that it has added, and rename labels, which are
+stored as text in each value (pg_enum.c).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
 from replctl.types import text
 
-#: Where stored expressions and queries are, as JSON.
+#: Columns that store expressions and queries as JSON.
 _STORED = (
     (schema.pg_attrdef, "adbin"),
     (schema.pg_constraint, "conbin"),
@@ -28,8 +29,9 @@ _STORED = (
 
 
 def unsafe_labels(catalog: Catalog, enum: str) -> frozenset[str]:
-    """Return the labels that the open transaction has added to an enum that it has not made: they
-    may not be used before it is committed (check_safe_enum_use)."""
+    """Return the labels that the open transaction has added to an older enum.  They may not be used
+    before COMMIT (check_safe_enum_use).
+    """
     own = catalog.xids.all
     if not own:
         return frozenset()
@@ -44,20 +46,21 @@ def unsafe_labels(catalog: Catalog, enum: str) -> frozenset[str]:
 
 
 def _was_there(catalog: Catalog, oid: int, own: list[int]) -> bool:
-    """Return whether a label is one that the transaction has renamed."""
+    """Return whether a label is older than the transaction, which has only renamed it."""
     return _first_xmin(catalog, schema.pg_enum, oid) not in own
 
 
 def _first_xmin(catalog: Catalog, table: Table, oid: int) -> int:
-    """Return the transaction that has made an object."""
+    """Return the transaction that created an object."""
     query = select(table.c.xmin).where(table.c.oid == oid).order_by(table.c.xmin)
     found = catalog.connection.execute(query).scalars().first()
     return 0 if found is None else int(found)
 
 
 def rename_label(catalog: Catalog, enum: str, old: str, new: str) -> None:
-    """Give a label another name, in stored expressions, bounds and defaults, too; rows are the
-    caller's matter."""
+    """Rename a label, also in stored expressions, bounds and defaults.  The caller changes the rows
+    of tables.
+    """
     pg_enum, oid = schema.pg_enum, type_oid(enum)
     catalog.update(pg_enum, pg_enum.c.enumtypid == oid, pg_enum.c.enumlabel == old, enumlabel=new)
     array = next(
@@ -74,7 +77,7 @@ def rename_label(catalog: Catalog, enum: str, old: str, new: str) -> None:
 
 
 def _rename_in_columns(catalog: Catalog, renaming: _Renaming) -> None:
-    """Rename a label in the bounds of partitions, and where rows are older than a column."""
+    """Rename a label in the bounds of partitions, and in values for rows older than a column."""
     pg_attribute, pg_class = schema.pg_attribute, schema.pg_class
     for row in catalog.select(pg_attribute, pg_attribute.c.attmissingval.is_not(None)):
         before = row.attmissingval
@@ -87,7 +90,7 @@ def _rename_in_columns(catalog: Catalog, renaming: _Renaming) -> None:
 
 
 def _bound(catalog: Catalog, partition: Any, renaming: _Renaming) -> Any:
-    """Return the bound of a partition with the new label."""
+    """Return the bound of a partition with the renamed label."""
     inherits, key = schema.pg_inherits, schema.pg_partitioned_table
     bound = json.loads(partition.relpartbound)
     above = catalog.first(inherits, inherits.c.inhrelid == partition.oid)
@@ -124,7 +127,7 @@ def _put(catalog: Catalog, table: Table, row: Any, column: str, before: str, aft
 
 
 def _key(table: Table) -> list[str]:
-    """Return the columns that say which object a row is of."""
+    """Return the columns that identify the object of a row."""
     names = [column.name for column in table.c]
     keys = (["oid"], ["indexrelid"], ["partrelid"], ["adrelid", "adnum"], ["attrelid", "attnum"])
     for key in keys:
@@ -134,17 +137,17 @@ def _key(table: Table) -> list[str]:
 
 
 class _Renaming:
-    """A label in the JSON of expressions."""
+    """Renames a label in the JSON of expressions."""
 
     def __init__(self, enum: str, array: str, old: str, new: str) -> None:
         self._enum, self._array, self._old, self._new = enum, array, old, new
 
     def stored(self, text: str) -> str:
-        """Return the text of an expression, or of a query, with the new label."""
+        """Return the text of an expression or a query with the renamed label."""
         return json.dumps(self.renamed(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
 
     def renamed(self, value: Any) -> Any:
-        """Return JSON with the new label; within it JSON in texts as well."""
+        """Return JSON with the renamed label, also in nested JSON texts."""
         if isinstance(value, list):
             return [self.renamed(item) for item in value]
         if isinstance(value, str) and value.startswith('{"node":'):  # partexprs
@@ -156,7 +159,7 @@ class _Renaming:
         return {name: self.renamed(item) for name, item in value.items()}
 
     def constant(self, type_: str, value: str) -> str:
-        """Return a constant with the new label."""
+        """Return a constant with the renamed label."""
         if type_ == self._enum:
             return self._new if value == self._old else value
         if type_ == self._array:

@@ -1,5 +1,6 @@
-"""Write relations into the catalog, with their columns, indexes and constraints, and remove them
-(PostgreSQL's heap.c and index.c)."""
+"""Add relations with their columns, indexes and constraints to the catalog, and remove them
+(PostgreSQL's heap.c and index.c).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ _ACL_KINDS: dict[str, AclKind] = {
 
 
 def insert_relation(catalog: Catalog, relation: Relation) -> None:
-    """Add a relation: its pg_class row, its columns, and for a partitioned table its key.
+    """Add a relation: its pg_class row, its columns, and the key of a partitioned table.
 
     Indexes, constraints and parents are added by their own functions.
     """
@@ -81,7 +82,7 @@ def insert_column(catalog: Catalog, relid: int, column: Column) -> None:
 
 
 def update_column(catalog: Catalog, relid: int, column: Column) -> None:
-    """Put a column's new state, default included, in the place of its old one."""
+    """Replace the stored state of a column, including its default."""
     pg_attribute, pg_attrdef = schema.pg_attribute, schema.pg_attrdef
     catalog.update(
         pg_attribute,
@@ -128,7 +129,7 @@ def _insert_default(catalog: Catalog, relid: int, column: Column) -> None:
 
 
 def insert_index(catalog: Catalog, relation: Relation, index: Index) -> None:
-    """Add an index on `relation`, as a relation of its own."""
+    """Add an index on `relation`, as a separate relation."""
     kind: RelKind = "I" if relation.is_partitioned else "i"
     index_relation = Relation(
         index.oid, index.name, relation.schema, relation.schema_oid, kind, relation.owner, "",
@@ -195,7 +196,7 @@ def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constrai
 
 
 def update_constraint(catalog: Catalog, constraint: Constraint) -> None:
-    """Put what may change of a constraint in the place of what it was."""
+    """Replace the stored state of a constraint, as far as it may change."""
     pg_constraint = schema.pg_constraint
     catalog.update(
         pg_constraint,
@@ -210,12 +211,12 @@ def update_constraint(catalog: Catalog, constraint: Constraint) -> None:
 
 
 def delete_constraint(catalog: Catalog, oid: int) -> None:
-    """Remove a constraint; its index is the caller's matter."""
+    """Remove a constraint; the caller removes its index."""
     catalog.delete(schema.pg_constraint, schema.pg_constraint.c.oid == oid)
 
 
 def update_index(catalog: Catalog, index: Index) -> None:
-    """Put what may change of an index, its parent included, in the place of what it was."""
+    """Replace the stored state of an index, including its parent, as far as it may change."""
     pg_class, pg_index, pg_inherits = schema.pg_class, schema.pg_index, schema.pg_inherits
     catalog.update(
         pg_index,
@@ -239,7 +240,7 @@ def update_index(catalog: Catalog, index: Index) -> None:
 
 
 def update_relation(catalog: Catalog, relation: Relation) -> None:
-    """Put what may change of a relation's own row in the place of what it was."""
+    """Replace the stored state of a relation's own row, as far as it may change."""
     pg_class = schema.pg_class
     bound = relation.partition_bound
     catalog.update(
@@ -261,8 +262,8 @@ def update_relation(catalog: Catalog, relation: Relation) -> None:
 def replace_storage_column(
     catalog: Catalog, relation: Relation, former: Column, column: StorageColumn
 ) -> None:
-    """Let a relation's column have another column in storage than before: a new one, or one that
-    is there under a number of its own.
+    """Assign a relation's column to another column in storage: a new one, or an existing one with a
+    separate number.
 
     Args:
         relation, former: the relation and its column before.
@@ -290,7 +291,7 @@ def replace_storage_column(
 def delete_relation(catalog: Catalog, relation: Relation) -> None:
     """Remove a relation with its columns, indexes and constraints from the catalogs.
 
-    Its storage rows stay: decoding may still have to read what was written before.
+    Its storage rows stay, because decoding may still read earlier versions.
     """
     for index in relation.indexes:
         delete_index(catalog, index.oid)
@@ -313,7 +314,7 @@ def delete_relation(catalog: Catalog, relation: Relation) -> None:
 
 
 def delete_index(catalog: Catalog, oid: int) -> None:
-    """Remove an index; indexes of partitions that belong to it have to go first."""
+    """Remove an index; remove the indexes of partitions that belong to it first."""
     catalog.delete(schema.pg_index, schema.pg_index.c.indexrelid == oid)
     catalog.delete(schema.pg_inherits, schema.pg_inherits.c.inhrelid == oid)
     catalog.delete(schema.pg_class, schema.pg_class.c.oid == oid)

@@ -1,5 +1,6 @@
-"""The directory of a cluster: how it is made, for its owner alone, where it may not lie, and why it
-cannot be written."""
+"""The directory of a cluster: create it, restrict it to its owner, check its place, and explain why
+it cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ from replctl.private_file import make_private, make_private_directory, open_priv
 CATALOG = "catalog.db"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
-#: Bytes that a catalog needs at least to be opened for writing: those of SQLite's shared memory.
+#: Minimum of bytes for opening a catalog for writing: the size of SQLite's shared memory.
 _NEEDED = 32768
 
 
 def make_home(path: Path) -> bool:
-    """Make the directory of a cluster, if it is not there; return whether it was not."""
+    """Create the directory of a cluster if it does not exist; return whether it was created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=0o700)
@@ -36,10 +37,11 @@ def make_home(path: Path) -> bool:
 
 
 def make_home_private(path: Path) -> None:
-    """Keep the directory of a cluster and its catalog from other users; SQLite gives the files that
-    it makes next to the catalog the catalog's mode."""
+    """Protect the directory of a cluster and its catalog from other users.  SQLite creates files
+    next to the catalog with the catalog's mode.
+    """
     make_private_directory(path)
-    # To open and close a catalog that is in use would take SQLite's locks from this process
+    # Opening and closing a catalog in use would release this process's SQLite locks
     with suppress(FileExistsError):
         open_private(path / CATALOG, os.O_RDWR | os.O_CREAT | os.O_EXCL, "r+b").close()
     for suffix in ("", "-wal", "-shm"):
@@ -47,7 +49,7 @@ def make_home_private(path: Path) -> None:
             make_private(path / f"{CATALOG}{suffix}")
 
 
-#: What a cluster's directory has before its catalog is complete.
+#: The entry of a cluster's directory that holds tables.
 _TABLES = "base"
 _OWN_NAMES = frozenset(("cluster.lock", "lock", "log", "tmp", "spark", _TABLES, AUTO_CONF))
 
@@ -56,8 +58,8 @@ def check_is_outside_tables(path: Path) -> None:
     """Check that a home directory is not inside the directory of a Delta table.
 
     Raises:
-        ObjectNotInPrerequisiteState: the directory lies in that of a Delta table, whose owner may
-            remove what its log does not name.
+        ObjectNotInPrerequisiteState: the directory is inside that of a Delta table, whose owner may
+            remove files that the Delta log does not name.
     """
     place = path.absolute()
     for parent in (place, *place.parents):
@@ -71,8 +73,8 @@ def check_holds_nothing_else(path: Path) -> None:
     """Check that a directory only holds files of a cluster.
 
     Raises:
-        ObjectNotInPrerequisiteState: the directory has what no cluster puts there (initdb), or
-            tables of one whose catalog is lost.
+        ObjectNotInPrerequisiteState: the directory has files of other origin (initdb), or tables of
+            a cluster whose catalog is lost.
     """
     for entry in path.iterdir():
         is_own = entry.name in _OWN_NAMES or entry.name.startswith(CATALOG)
@@ -85,10 +87,10 @@ def check_holds_nothing_else(path: Path) -> None:
 
 
 def refusal_of(path: Path, error: Exception) -> PostgresError:
-    """Return why a cluster cannot be opened for writing, with its directory and the reason.
+    """Return the error that says why a cluster cannot be opened for writing, with its directory.
 
     Args:
-        error: of the system, or what SQLite has made of it.
+        error: an error of the system, or SQLite's translated error.
     """
     reason = error if isinstance(error, OSError) else _why_not_writable(path)
     if reason is None:
@@ -106,8 +108,8 @@ def refusal_of(path: Path, error: Exception) -> PostgresError:
 
 
 def _why_not_writable(path: Path) -> OSError | None:
-    """Return what the system says of a new file in a directory; None if it can be written."""
-    import tempfile  # not for every command
+    """Return the system's error for a new file in a directory; None if it can be written."""
+    import tempfile  # most commands do not need it
 
     try:
         with tempfile.TemporaryFile(dir=path) as file:

@@ -1,4 +1,6 @@
-"""`replctl cluster identify`, in the catalog: what a directory with a known identifier is."""
+"""Run `replctl cluster identify` in the catalog: settle what a directory with a known identifier
+is.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,10 @@ _STANDBYS_TO_WAIT_FOR = "synchronized_standby_slots"
 
 def identify_moved(cluster: Cluster) -> None:
     """Make the directory of a cluster its home.  If the recorded home still holds the cluster, that
-    one is the copy from now on, and is refused.
+    directory is treated as the copy, and is refused from now on.
 
     Raises:
-        ObjectInUse: programs use the one in the recorded home.
+        ObjectInUse: programs use the cluster in the recorded home.
     """
     path = cluster.path.resolve()
     home = _recorded_home(cluster)
@@ -50,7 +52,7 @@ def identify_moved(cluster: Cluster) -> None:
 
 
 def _holds(home: str, system_identifier: int) -> bool:
-    """Return whether a directory holds the cluster; what cannot be read is given up."""
+    """Return whether a directory holds the cluster; an unreadable catalog counts as given up."""
     try:
         return identifier_at(Path(home)) == system_identifier
     except ObjectNotInPrerequisiteState:
@@ -64,15 +66,15 @@ def _recorded_home(cluster: Cluster) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CopiedCluster:
-    """The changes that have made a copy a cluster of its own.
+    """The changes that turned a copy into a separate cluster.
 
     Attributes:
-        system_identifier: its new one.
-        ended: how many transactions in progress were ended.
-        slots: the slots that are dropped: subscribers and standbys of the original use them there.
-        subscriptions: those that are disabled: their publishers are other clusters.
-        tables: those that lie elsewhere, as (name, location): the copy only reads them.
-        settings: those that are removed: they name slots of the original's standbys.
+        system_identifier: its new identifier.
+        ended: the number of transactions in progress that were ended.
+        slots: the dropped slots; the original's subscribers and standbys use them there.
+        subscriptions: the disabled subscriptions; their publishers are other clusters.
+        tables: (name, location) of the tables outside of the home, which the copy only reads.
+        settings: the removed settings; they name slots of the original's standbys.
     """
 
     system_identifier: int
@@ -97,10 +99,10 @@ class HomeTable:
 
 
 def check_is_copy(cluster: Cluster) -> None:
-    """Check that a directory can become a cluster of its own.
+    """Check that a directory can become a separate cluster.
 
     Raises:
-        FeatureNotSupported: it is a standby, whose tables are its primary's.
+        FeatureNotSupported: it is a standby, whose tables belong to its primary.
         ObjectInUse: other programs use it.
         ObjectNotInPrerequisiteState: it shares files with the original.
     """
@@ -147,7 +149,7 @@ def _is_same_file(one: Path, other: Path) -> bool:
 
 
 def home_tables(connection: Connection) -> list[HomeTable]:
-    """Return the tables of all databases that lie in the cluster's home, dropped ones too."""
+    """Return the tables of all databases in the cluster's home, including dropped ones."""
     storage, wal, xact = state_schema.storage_table, state_schema.pg_wal, state_schema.pg_xact
     committed = (
         select(func.max(wal.c.version))
@@ -164,12 +166,13 @@ def home_tables(connection: Connection) -> list[HomeTable]:
 
 
 def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
-    """Make a copy a cluster of its own in its catalog.
+    """Turn a copy into a separate cluster in its catalog.
 
-    Its commits bear the marks of another key: neither cluster takes the other's for its own.
+    Its commits get marks with a new key, so that neither cluster takes the other's commits for its
+    own.
 
     Args:
-        versions: the newest version of each table in the home; -1 where nothing is left.
+        versions: the newest version of each table in the home; -1 if no version is left.
     """
     identifier = new_system_identifier()
     with cluster.begin(write=True) as connection:
@@ -198,8 +201,9 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
 
 
 def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> int:
-    """Abort what was in progress, batches and copies of subscriptions included: nothing of it is in
-    the tables any more; how many transactions there were."""
+    """Abort all transactions in progress, including batches and copies of subscriptions, and return
+    their number.  Their changes are no longer in the tables.
+    """
     xact = state_schema.pg_xact
     in_progress = list(connection.execute(select(xact.c.xid).where(xact.c.status == "i")).scalars())
     for xid in in_progress:
@@ -219,8 +223,9 @@ def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> in
 
 
 def _only_read(connection: Connection) -> list[tuple[str, str]]:
-    """Let nothing be written into tables outside the home, which are the original's: those with a
-    LOCATION, and those that a promoted standby has taken over."""
+    """Make the tables outside of the home read-only, and return their names and locations.  They
+    belong to the original: tables with a LOCATION, and tables that a promoted standby has kept.
+    """
     table, relation = state_schema.storage_table, schema.pg_class
     connection.execute(update(table).where(~lies_at_home()).values(is_read_only=True))
     query = (
@@ -261,7 +266,7 @@ def _drop_slots(connection: Connection, inside: Collection[Subscription]) -> lis
 def _rename_sync_slots(
     connection: Connection, inside: Collection[Subscription], old: int, new: int
 ) -> None:
-    """Give the slots of table synchronization their new names, which have the identifier."""
+    """Rename the slots of table synchronization, whose names contain the identifier."""
     prefixes = tuple(_sync_prefix(subscription) for subscription in inside)
     for slot in list_slots(connection):
         if slot.name.startswith(prefixes) and slot.name.endswith(f"_{old}"):
@@ -286,7 +291,7 @@ def _disable(connection: Connection, backend: str, outside: Collection[Subscript
 
 
 def _forget_standbys(cluster: Cluster) -> list[str]:
-    """Remove the setting that lets subscribers wait for standbys: they follow the original."""
+    """Remove the setting that makes subscribers wait for standbys, which follow the original."""
     settings = read_auto_conf(cluster.path)
     if _STANDBYS_TO_WAIT_FOR not in settings:
         return []

@@ -1,5 +1,6 @@
-"""The check that a directory is the home that it says to be: a copy of a home would write the
-tables, and use the slots, of the original."""
+"""Check that a directory is the recorded home of its cluster.  A copy of a home would write the
+tables, and use the slots, of the original.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ _CATALOG = "catalog.db"
 
 
 def check_identity(connection: Connection, path: Path) -> None:
-    """Check that a cluster is opened at its own home; one that was moved gets its new home.
+    """Check that a cluster is opened in its own home; a moved cluster gets its new home.
 
     Args:
-        connection: writes the cluster's catalog.
+        connection: a transaction that writes the cluster's catalog.
 
     Raises:
-        ObjectNotInPrerequisiteState: the home that it has recorded still holds a cluster of its
-            identifier: this one is a copy; or one that cannot be read (55000).
+        ObjectNotInPrerequisiteState: the recorded home still holds a cluster with this identifier,
+            so that this one is a copy; or the recorded home cannot be read (55000).
     """
     control = state_schema.pg_control
     row = connection.execute(select(control.c.home, control.c.system_identifier)).one()
@@ -46,7 +47,7 @@ def check_identity(connection: Connection, path: Path) -> None:
 
 
 def is_at_home(home: str, path: Path) -> bool:
-    """Return whether a recorded home is this directory, by the same or another name."""
+    """Return whether a recorded home is this directory, under any name."""
     if home == str(path):
         return True
     try:
@@ -56,12 +57,12 @@ def is_at_home(home: str, path: Path) -> bool:
 
 
 def record_home(connection: Connection, path: Path) -> None:
-    """Make a directory the home of the cluster in it."""
+    """Record a directory as the home of its cluster."""
     connection.execute(update(state_schema.pg_control).values(home=str(path)))
 
 
 def identifier_at(home: Path) -> int | None:
-    """Return the system identifier of the cluster in a directory; None where there is none.
+    """Return the system identifier of the cluster in a directory; None if there is none.
 
     Raises:
         ObjectNotInPrerequisiteState: there is a catalog that cannot be read (55000).
@@ -86,7 +87,7 @@ def identifier_at(home: Path) -> int | None:
 
 
 def _identify_hint(copy: Path) -> str:
-    """Return what ends the doubt about a directory."""
+    """Return the hint that tells how to settle what a directory is."""
     copied, moved = (
         own_command("cluster", "identify", option, home=copy) for option in ("--copied", "--moved")
     )

@@ -1,5 +1,6 @@
-"""The tables that transactions in progress mean to write, noted so that others can finish or undo
-them."""
+"""Record the tables that transactions in progress will write, so that other processes can finish or
+undo them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class Intent:
 
     Attributes:
         version: the table's Delta version before; None if there was no table.
-        is_whole: one commit of rows is all that the transaction does.
+        is_whole: a single commit of rows is all that the transaction does.
     """
 
     relid: int
@@ -28,7 +29,7 @@ class Intent:
 
 
 def insert_intent(connection: Connection, xid: int, intent: Intent) -> None:
-    """Note what a transaction is going to write."""
+    """Record that a transaction will write a table."""
     connection.execute(
         insert(state_schema.intent).values(
             xid=xid,
@@ -41,8 +42,8 @@ def insert_intent(connection: Connection, xid: int, intent: Intent) -> None:
 
 
 def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> None:
-    """Record a transaction of which only its commits to tables are known, as a block of a dead
-    process. The next user of its tables undoes it.
+    """Record a transaction that is known only by its commits to tables, like a block of a dead
+    process.  The next user of its tables undoes it.
     """
     catalog.connection.execute(
         insert(state_schema.pg_xact).values(
@@ -54,7 +55,7 @@ def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> N
 
 
 def move_intent(connection: Connection, xid: int, relid: int, version: int) -> None:
-    """The transaction's own work on a table begins after `version`."""
+    """Record that the transaction's own work on a table begins after `version`."""
     intent = state_schema.intent
     connection.execute(
         update(intent).where(intent.c.xid == xid, intent.c.relid == relid).values(version=version)
@@ -62,25 +63,27 @@ def move_intent(connection: Connection, xid: int, relid: int, version: int) -> N
 
 
 def intents_of(connection: Connection, xid: int) -> list[Intent]:
-    """Return what a transaction writes."""
+    """Return the tables that a transaction writes."""
     rows = connection.execute(select(state_schema.intent).where(state_schema.intent.c.xid == xid))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 
 
 def writes_others(connection: Connection, xid: int, relids: Collection[int]) -> bool:
-    """Return whether a transaction writes other tables than some."""
+    """Return whether a transaction writes tables other than some."""
     return not {item.relid for item in intents_of(connection, xid)}.issubset(relids)
 
 
 def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
-    """Tables that blocks of others write, each with its Delta version before all of them."""
+    """Return the tables that blocks of others write, each with its Delta version before all
+    blocks.
+    """
     xact, intent = state_schema.pg_xact, state_schema.intent
     others = sorted(catalog.snapshot.in_progress)
     query = (
         select(intent.c.relid, intent.c.version)
         .join(xact, xact.c.xid == intent.c.xid)
         .where(xact.c.xid.in_(others), xact.c.block_xid.is_not(None))
-        # Several blocks of dead processes may have written one: the earliest comes last
+        # Several blocks of dead processes may have written a table: the earliest comes last
         .order_by(intent.c.version.desc().nulls_last())
     )
     if not others:
@@ -89,13 +92,13 @@ def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
 
 
 def list_intents(connection: Connection) -> list[Intent]:
-    """Return what all transactions in progress mean to write."""
+    """Return the tables that all transactions in progress write."""
     rows = connection.execute(select(state_schema.intent))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 
 
 def oldest_intent(connection: Connection) -> int | None:
-    """Return when the oldest open intent of the cluster was noted, in microseconds since 1970."""
+    """Return the time of the oldest intent of the cluster, in microseconds since 1970."""
     oldest: int | None = connection.execute(
         select(func.min(state_schema.intent.c.began))
     ).scalar_one()
@@ -103,20 +106,20 @@ def oldest_intent(connection: Connection) -> int | None:
 
 
 def delete_intents(connection: Connection, xid: int, relids: Collection[int] | None = None) -> None:
-    """The transaction is done, with all tables or with some of them."""
+    """Remove the intents of a finished transaction, for all tables or for some."""
     intent = state_schema.intent
     done = delete(intent).where(intent.c.xid == xid)
     connection.execute(done if relids is None else done.where(intent.c.relid.in_(list(relids))))
 
 
 def writers_of(connection: Connection, backend: str, relids: Collection[int]) -> dict[int, str]:
-    """Transactions of other processes that have intents: each with the process that it belongs to.
+    """Return the transactions of other processes with intents, each with its process.
 
-    An apply worker's have none: its batch, or its copy, tells how they end.
+    Transactions of apply workers have none: their batches or copies tell how to finish them.
 
     Args:
         backend: this process.
-        relids: only those that write one of these tables.
+        relids: return only transactions that write any of these tables.
     """
     xact, intent = state_schema.pg_xact, state_schema.intent
     touching = select(intent.c.xid).where(intent.c.relid.in_(list(relids)))
@@ -127,7 +130,7 @@ def writers_of(connection: Connection, backend: str, relids: Collection[int]) ->
 
 
 def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int, str]:
-    """Blocks that are open and write one of some tables: each with its process."""
+    """Return the open blocks that write any of some tables, each with its process."""
     xact, intent = state_schema.pg_xact, state_schema.intent
     query = (
         select(xact.c.xid, xact.c.backend)

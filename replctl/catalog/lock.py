@@ -1,8 +1,8 @@
-"""Locks on objects of the catalogs: what one open block has changed, or relies on, others wait for
-(lmgr).
+"""Locks on objects of the catalogs: other transactions wait for an object that an open block has
+changed or relies on (lmgr).
 
-A writer of a row of a versioned table locks the objects of the row: its own, those that it is a
-part of, those that it uses, and its name.  Modes are three of PostgreSQL's.
+A writer of a row of a versioned table locks several objects: the row's own object, those that
+    contain it, those that it uses, and its name.  There are three of PostgreSQL's modes.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from replctl.record import dataclass
 
 
 class LockMode(IntEnum):
-    """How much a lock keeps from others: two of them exclude each other if their sum exceeds
-    three."""
+    """The strength of a lock: two locks conflict if the sum of their modes exceeds three."""
 
-    USE = 1  # the object stays as it is: ACCESS SHARE of a schema, ROW EXCLUSIVE of a table
+    USE = 1  # prevents changes of the object: ACCESS SHARE of a schema, ROW EXCLUSIVE of a table
     PUBLISH = 2  # SHARE UPDATE EXCLUSIVE
     CHANGE = 3  # ACCESS EXCLUSIVE
 
     def conflicts_with(self, other: LockMode) -> bool:
-        """Return whether two transactions cannot hold them at once."""
+        """Return whether two transactions cannot hold these locks at the same time."""
         return self + other > 3
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectLock:
-    """A lock: `name` says what it is on."""
+    """A lock; `name` identifies the locked object."""
 
     name: str
     mode: LockMode
@@ -40,8 +39,9 @@ class ObjectLock:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """The objects that a row of a table locks: by columns with OIDs of objects, and by those that
-    make up its name."""
+    """The locks for a row of a table: the columns with OIDs of objects, by mode, and the columns of
+    its name.
+    """
 
     changes: tuple[str, ...] = ("oid",)
     publishes: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def locks_of(table: Table, row: Mapping[str, Any]) -> set[ObjectLock]:
 
 
 def object_lock(database_oid: int, oid: int, mode: LockMode) -> ObjectLock:
-    """Return the lock on an object of a database; the cluster's own have database 0."""
+    """Return the lock on an object of a database; objects of the cluster have database 0."""
     return ObjectLock(f"{database_oid}/{oid}", mode)
 
 
@@ -115,14 +115,14 @@ def locks_held(
 
 
 def hold_locks(connection: Connection, xid: int, locks: Iterable[ObjectLock]) -> None:
-    """Note locks of a block, until it ends."""
+    """Record locks of a block, until it ends."""
     rows = [{"xid": xid, "name": lock.name, "mode": int(lock.mode)} for lock in locks]
     if rows:
         connection.execute(insert(state_schema.object_lock), rows)
 
 
 def release_locks(connection: Connection, xids: Iterable[int]) -> None:
-    """The transactions have ended."""
+    """Release the locks of transactions that have ended."""
     table = state_schema.object_lock
     connection.execute(delete(table).where(table.c.xid.in_(sorted(xids))))
 
@@ -132,7 +132,7 @@ def release_locks(connection: Connection, xids: Iterable[int]) -> None:
 
 
 def note_wait(connection: Connection, xid: int, holders: Iterable[int]) -> None:
-    """A block waits for others."""
+    """Record that a block waits for others."""
     rows = [{"xid": xid, "holder": holder} for holder in holders]
     if rows:
         connection.execute(insert(state_schema.lock_wait), rows)
@@ -144,7 +144,9 @@ def end_wait(connection: Connection, xid: int) -> None:
 
 
 def waiting_cycle(connection: Connection, xid: int) -> list[int]:
-    """Return the blocks from `xid` on that wait for each other in a circle; [] if it is in none."""
+    """Return the blocks, starting with `xid`, that wait for each other in a cycle; [] without
+    one.
+    """
     waits: dict[int, list[int]] = {}
     for row in connection.execute(select(state_schema.lock_wait)):
         waits.setdefault(int(row.xid), []).append(int(row.holder))
@@ -162,8 +164,7 @@ def waiting_cycle(connection: Connection, xid: int) -> list[int]:
 
 
 class OpenBlock(NamedTuple):
-    """A block that is in progress, or a transaction without one: its number, its database, and its
-    process."""
+    """A block in progress, or a transaction without a block: its number, database and process."""
 
     xid: int
     database_oid: int
@@ -171,7 +172,7 @@ class OpenBlock(NamedTuple):
 
 
 def open_blocks(connection: Connection, xids: Iterable[int]) -> dict[int, OpenBlock]:
-    """Return those of some transactions that are in progress, each with its block."""
+    """Return the transactions that are in progress, each with its block."""
     xact = state_schema.pg_xact
     query = select(xact).where(xact.c.xid.in_(sorted(xids)), xact.c.status == "i")
     return {

@@ -1,4 +1,4 @@
-"""Who may open a session: passwords, and limits of connections (postinit.c, auth.c)."""
+"""Check who may open a session: passwords and connection limits (postinit.c, auth.c)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from replctl.errors import (
 from replctl.record import dataclass
 from replctl.types import text
 
-_numbers = count(1)  # of this process's connections
+_numbers = count(1)  # numbers of this process's connections
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,16 @@ def log_in(
     """Connect a role to a database.
 
     Args:
-        password: what the client gives; None for a client that is trusted.
+        password: the client's password; None for a trusted client.
         is_worker: the session belongs to a background process, which no limit counts.
 
     Raises:
-        CannotConnectNow: a standby was promoted in the cluster's place (FATAL).
-        InvalidPassword: the password is not the role's, or no longer (28P01, FATAL).
+        CannotConnectNow: a standby has replaced the cluster (FATAL).
+        InvalidPassword: the password is wrong or has expired (28P01, FATAL).
         InvalidAuthorizationSpecification: there is no such role, or it may not log in (FATAL).
-        TooManyConnections: the role has as many as it may have (53300, FATAL).
-        DatabaseDoesNotExist, ConnectNotPermitted: no such database, or not for the role (FATAL).
+        TooManyConnections: the role's connection limit is reached (53300, FATAL).
+        DatabaseDoesNotExist, ConnectNotPermitted: the database does not exist, or the role may not
+            connect to it (FATAL).
     """
     check_connectable(cluster.control())
     with cluster.read(0) as catalog:
@@ -82,7 +83,7 @@ def log_in(
 
 
 def _database_to_connect(cluster: Cluster, name: str, role: Role) -> int:
-    """Return the OID of a database that a role may connect to."""
+    """Return the OID of a database, and check that a role may connect to it."""
     if not _is_text(name):
         raise DatabaseDoesNotExist(f'database "{name}" does not exist')
     oid = cluster.database_oid(name)
@@ -96,7 +97,7 @@ def _database_to_connect(cluster: Cluster, name: str, role: Role) -> int:
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a name is of characters; bytes that are none are surrogates in it."""
+    """Return whether a name consists of valid characters; invalid bytes are surrogates in it."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -105,7 +106,9 @@ def _is_text(name: str) -> bool:
 
 
 def _authenticate(cluster: Cluster, role_name: str, role: Role | None, password: str) -> None:
-    """The client learns that it failed; the log of the cluster says why."""
+    """Check a password.  The client only learns of the failure; the cluster's log has the
+    reason.
+    """
     reason = None
     if role is None:
         reason = f'Role "{role_name}" does not exist.'
@@ -135,7 +138,7 @@ def _marked(cluster: Cluster, role: Role) -> Path:
     """Return the mark of a new connection.
 
     Raises:
-        TooManyConnections: there are too many with it.
+        TooManyConnections: the new connection exceeds the role's limit.
     """
     folder = cluster.path / "lock"
     mark = folder / f"connection.{cluster.backend}.{next(_numbers)}.{role.oid}"
@@ -149,7 +152,7 @@ def _marked(cluster: Cluster, role: Role) -> Path:
 
 
 def _counts(cluster: Cluster, mark: Path) -> bool:
-    """Return whether a mark is of a living process; others are removed."""
+    """Return whether a mark belongs to a live process; remove other marks."""
     if cluster.is_alive(mark.name.split(".")[1]):
         return True
     mark.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
-"""Names looked up in a database: the search path, and the catalog as expressions see it
-(namespace.c)."""
+"""Look up names in a database: the search path, and the environment of expressions
+(namespace.c).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 from replctl.types.quote import quote_qualified_identifier
 from replctl.types.session_form import CANONICAL, SessionForm
 
-#: The columns of catalogs with users' objects that have the name and the schema.
+#: The columns with name and schema in catalogs of users' objects.
 _NAME_COLUMNS = {
     "pg_collation": ("collname", "collnamespace"),
     "pg_proc": ("proname", "pronamespace"),
@@ -45,13 +46,13 @@ _NAME_COLUMNS = {
 
 
 class SearchPath:
-    """The schemas that a name without a schema is looked up in, after pg_catalog.
+    """The schemas in which names without a schema are looked up, after pg_catalog.
 
     Args:
         catalog: the catalogs of the database.
-        names: of the schemas; those that do not exist are passed over.
-        role_oid: who looks; schemas that it may not use are passed over, too.
-        temporary_schema: the name of the schema that pg_temp stands for.
+        names: the names of the schemas; missing ones are ignored.
+        role_oid: the role that looks up; schemas that it may not use are ignored.
+        temporary_schema: the name of the schema behind pg_temp.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class SearchPath:
 
     @cached_property
     def entries(self) -> tuple[tuple[str, int], ...]:
-        """Names and OIDs of the schemas that exist, without pg_catalog."""
+        """Names and OIDs of the existing schemas, without pg_catalog."""
         found = ((name, find_schema(self._catalog, name)) for name in self._names)
         privileges = privileges_of(self._catalog, self._role_oid)
         return tuple(
@@ -77,18 +78,19 @@ class SearchPath:
 
     @property
     def for_creation(self) -> tuple[tuple[str, int], ...]:
-        """Return the same without the schema of temporary relations."""
+        """Return `entries` without the schema of temporary relations."""
         return tuple(entry for entry in self.entries if entry[0] != self.temporary_schema)
 
     def schema_oid(self, name: str) -> int | None:
-        """Return the OID of a schema, whether it is searched or not."""
+        """Return the OID of a schema, even if it is not in the search path."""
         if name == "pg_temp":
             name = self.temporary_schema or name
         return self._catalog.cached((find_schema, name), lambda: find_schema(self._catalog, name))
 
     def rows(self, table: str, schema_name: str | None, name: str) -> list[tuple[int, Any]]:
-        """Return rows of objects with a name, each with the place of its schema in the search
-        path."""
+        """Return rows of objects with a name, each with the position of its schema in the search
+        path.
+        """
         name_column, schema_column = _NAME_COLUMNS[table]
         if schema_name is None:
             places = {oid: place for place, (_name, oid) in enumerate(self.entries, start=1)}
@@ -100,8 +102,9 @@ class SearchPath:
         return [(places[oid], row) for oid, row in found if oid in places]
 
     def _by_name(self, table: str, name_column: str) -> dict[str, list[Any]]:
-        """Return all rows of a catalog of users' objects: there are few, and most names are not
-        there."""
+        """Return all rows of a catalog of users' objects by name.  There are few rows, and most
+        names are not found.
+        """
         result: dict[str, list[Any]] = defaultdict(list)
         for row in self._catalog.select(schema_table.metadata.tables[table]):
             result[str(row._mapping[name_column])].append(row)
@@ -109,17 +112,16 @@ class SearchPath:
 
 
 class CatalogEnvironment(BuiltinEnvironment):
-    """A database as one transaction sees it.
+    """A database as seen by one transaction.
 
     Args:
         catalog: its catalogs.
         database: its name.
-        search_path: names of the schemas to search after pg_catalog; those that do not exist are
-            passed over.
-        role_oid: who looks; schemas that it may not use are passed over, too.
-        temporary_schema: the name of the schema that pg_temp stands for.
-        form: how literals are read, and constants shown.
-        routine: the function whose body is looked at.
+        search_path: names of the schemas to search after pg_catalog; missing ones are ignored.
+        role_oid: the role that looks up; schemas that it may not use are ignored.
+        temporary_schema: the name of the schema behind pg_temp.
+        form: the format for reading literals and showing constants.
+        routine: the function whose body is analysed.
     """
 
     def __init__(
@@ -141,14 +143,14 @@ class CatalogEnvironment(BuiltinEnvironment):
         self.form = form
 
     def within(self, routine: Routine) -> CatalogEnvironment:
-        """Return the database as the body of a function sees it."""
+        """Return the environment for the body of a function."""
         inner = copy(self)
         inner.routine = routine
         return inner
 
     @property
     def privileges(self) -> Privileges:
-        """Return what the role that looks may do, as the catalog is now."""
+        """Return the privileges of the role that looks up, as the catalog is now."""
         return privileges_of(self.catalog, self._role_oid)
 
     # -- schemas and relations
@@ -160,8 +162,9 @@ class CatalogEnvironment(BuiltinEnvironment):
         return schema_names(self.catalog).get(oid)
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
-        """Return the OID of a relation, catalogs included; without a schema the first in the search
-        path."""
+        """Return the OID of a relation or catalog; without a schema, the first in the search
+        path.
+        """
         if schema is None:
             if name in builtin.system_relations():
                 return builtin.system_relations()[name].oid
@@ -178,7 +181,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         return _relation_in(self.catalog, schema_oid, name)
 
     def relation_name(self, oid: int) -> str | None:
-        """Return how regclass shows a relation: with its schema unless the search path finds it."""
+        """Return regclass's text of a relation: with its schema unless the search path finds it."""
         found = _schema_and_name(self, oid)
         if found is None:
             return None
@@ -233,8 +236,9 @@ class CatalogEnvironment(BuiltinEnvironment):
         )
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
-        """Return a type that a user made has its schema before its name unless the search path
-        finds it."""
+        """Return a type's name; user-defined types have their schema unless the search path finds
+        them.
+        """
         if not name.startswith("@"):
             return super().format_type(name, typmod)
         type_ = self.type(name)
@@ -333,7 +337,7 @@ class CatalogEnvironment(BuiltinEnvironment):
 def _domain_check(
     environment: CatalogEnvironment, domain: Type
 ) -> tuple[str, Callable[[Sequence[Any]], Any]]:
-    """Return the base type of a domain, and what checks a value of it in Python."""
+    """Return the base type of a domain, and a Python function that checks its values."""
     from replctl.adt.interpret import compiled  # the evaluator, which few commands need
 
     base, typmod = base_type(environment, domain.name)

@@ -1,4 +1,4 @@
-"""Opening of clusters, to write them or, where that cannot be, to read their catalogs."""
+"""Open clusters for writing, or only for reading their catalogs if that is not possible."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from replctl.errors import DiskFull, IoError, UndefinedFile
 def open_cluster(
     path: str | Path | None = None, *, is_made: bool = True, is_checked: bool = True
 ) -> Cluster:
-    """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory; if
-    it cannot be written, to read its catalogs.
+    """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory.  If it
+    cannot be written, open it for reading its catalogs.
 
     Args:
-        is_made: if it is not there.
-        is_checked: it has to be at its own home.
+        is_made: create it if it does not exist.
+        is_checked: check that it is in its own home.
 
     Raises:
-        ObjectNotInPrerequisiteState: it is a copy of another one, or there are other things in
-            the directory.
-        IoError: the directory cannot be made or used.
-        UndefinedFile: there is no cluster in it, and none is to be made (58P01).
-        ObjectNotInPrerequisiteState, ObjectInUse: it is of another revision, from which it
-            cannot be upgraded, or not now (check_upgradable).
+        ObjectNotInPrerequisiteState: it is a copy of another cluster, or the directory has other
+            files.
+        IoError: the directory cannot be created or used.
+        UndefinedFile: it does not exist, and `is_made` is False (58P01).
+        ObjectNotInPrerequisiteState, ObjectInUse: its revision cannot be upgraded, or not now
+            (check_upgradable).
         DataCorrupted: catalog.db is not a catalog.
     """
     chosen = Cluster.home(path)
@@ -55,18 +55,18 @@ def open_cluster(
 
 
 def other_cluster(cluster: Cluster, path: Path) -> Cluster:
-    """Return the cluster in another directory than a first one's.  It is open as long as the first,
-    so that who is at work there is seen to be alive.
+    """Return the cluster in another directory.  It stays open as long as the first one, so that
+    other processes see this process as alive there.
 
     Raises:
-        IoError, ObjectNotInPrerequisiteState, DataCorrupted: as `open_cluster`.
+        IoError, ObjectNotInPrerequisiteState, DataCorrupted: see `open_cluster`.
     """
     resolved = path.resolve()
     if resolved == cluster.path.resolve():
         return cluster
-    with cluster.opening_other:  # two threads are one process to it
+    with cluster.opening_other:  # the lock of that cluster does not separate threads of one process
         known = cluster.others.get(resolved)
-        if known is not None and known.is_replaced:  # it was made again, or put back
+        if known is not None and known.is_replaced:  # it was created again, or restored
             known.close()
             del cluster.others[resolved]
         if resolved not in cluster.others:

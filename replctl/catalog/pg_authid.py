@@ -1,4 +1,4 @@
-"""Roles, and which of them are members of others."""
+"""Roles and their memberships."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
 
-DATABASE_OWNER = 6171  # pg_database_owner, which owns schema public
+DATABASE_OWNER = 6171  # pg_database_owner, the owner of schema public
 READ_ALL_DATA, WRITE_ALL_DATA, CREATE_SUBSCRIPTION, MAINTAIN = 6181, 6182, 6304, 6337
 READ_SERVER_FILES, WRITE_SERVER_FILES, EXECUTE_SERVER_PROGRAM = 4569, 4570, 4571
 MONITOR, READ_ALL_SETTINGS, READ_ALL_STATS, STAT_SCAN_TABLES = 3373, 3374, 3375, 3377
 SIGNAL_BACKEND, CHECKPOINT = 4200, 4544
-#: Roles that initdb makes next to the superuser (pg_authid.dat).
+#: Roles that initdb creates in addition to the superuser (pg_authid.dat).
 PREDEFINED_ROLES = {
     MONITOR: "pg_monitor",
     READ_ALL_SETTINGS: "pg_read_all_settings",
@@ -32,7 +32,7 @@ PREDEFINED_ROLES = {
     CREATE_SUBSCRIPTION: "pg_create_subscription",
     MAINTAIN: "pg_maintain",
 }
-#: Those that are members of others (system_functions.sql): role, member.
+#: Memberships of predefined roles (system_functions.sql): role, member.
 _PREDEFINED_MEMBERSHIPS = (
     (READ_ALL_SETTINGS, MONITOR),
     (READ_ALL_STATS, MONITOR),
@@ -40,7 +40,7 @@ _PREDEFINED_MEMBERSHIPS = (
 )
 #: OIDs by name.
 PREDEFINED_OIDS = {name: oid for oid, name in PREDEFINED_ROLES.items()}
-_FIRST_MEMBERSHIP = 13000  # of what initdb makes (FirstUnpinnedObjectId is 12000)
+_FIRST_MEMBERSHIP = 13000  # the first OID of initdb's memberships (FirstUnpinnedObjectId is 12000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A row of pg_auth_members: `member` is one of `role`."""
+    """A row of pg_auth_members: `member` belongs to `role`."""
 
     oid: int
     role: int
@@ -121,19 +121,19 @@ def insert_role(catalog: Catalog, role: Role) -> None:
 
 
 def update_role(catalog: Catalog, role: Role) -> None:
-    """Put a role's new state in the place of its old one."""
+    """Replace the stored state of a role."""
     catalog.update(schema.pg_authid, schema.pg_authid.c.oid == role.oid, **_values(role))
 
 
 def delete_role(catalog: Catalog, oid: int) -> None:
-    """Remove a role, with its memberships; nothing may belong to it."""
+    """Remove a role and its memberships; the role must not own anything."""
     table = schema.pg_auth_members
     catalog.delete(table, (table.c.roleid == oid) | (table.c.member == oid))
     catalog.delete(schema.pg_authid, schema.pg_authid.c.oid == oid)
 
 
 def memberships(catalog: Catalog) -> list[Membership]:
-    """Return all memberships, in the order in which they were made."""
+    """Return all memberships, in their order of creation."""
     table = schema.pg_auth_members
     return [
         Membership(
@@ -150,7 +150,7 @@ def memberships(catalog: Catalog) -> list[Membership]:
 
 
 def put_membership(catalog: Catalog, membership: Membership) -> None:
-    """Add a membership, or change what it allows."""
+    """Add a membership, or change its options."""
     table = schema.pg_auth_members
     values = {
         "roleid": membership.role,

@@ -1,5 +1,6 @@
-"""Relations as the catalog has them: tables, indexes and views with their columns, constraints and
-partitions."""
+"""Relations in the catalog: tables, indexes and views with their columns, constraints and
+partitions.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from replctl.types import builtin
 
 RelKind: TypeAlias = Literal["r", "p", "i", "I", "S", "v", "m", "c", "f"]
 
-#: What an error calls a relation of a kind (errdetail_relkind_not_supported in
+#: The words for relations of each kind in errors (errdetail_relkind_not_supported in
 #: catalog/objectaddress).
 RELKIND_PLURAL = {
     "r": "tables",
@@ -60,33 +61,34 @@ class Column:
     is_local: bool = True
     inherited_count: int = 0
     dimensions: int = 0
-    missing_value: str | None = None  # what rows written before the column was added have in it
-    storage: str = ""  # p, e, x, m; '' for that of the type
+    missing_value: str | None = None  # the value for rows written before the column was added
+    storage: str = ""  # p, e, x, m; '' for the type's default
     compression: str = ""  # p: pglz, l: lz4
     statistics: int | None = None
     options: dict[str, str] = field(default_factory=dict, hash=False)
-    domain: str = ""  # the type that it is declared with, where `type` is the one under that
+    domain: str = ""  # the declared type if it is a domain; `type` is then its base type
     domain_default: nodes.Expr | None = None
 
     @property
     def declared_type(self) -> str:
-        """Return the column's type as statements see it."""
+        """Return the column's type in statements."""
         return self.domain or self.type
 
     @property
     def declared_typmod(self) -> int:
-        """The modifier that it is declared with."""
+        """The declared modifier."""
         return -1 if self.domain else self.typmod
 
     @property
     def has_default(self) -> bool:
-        """Return whether it, or its domain, has a default."""
+        """Return whether the column or its domain has a default."""
         return self.default is not None or self.domain_default is not None
 
     @property
     def filled(self) -> nodes.Expr | None:
-        """Return the value of a new row that nothing is said about; None: NULL.  A domain may have
-        a default of its own, or not allow NULL (build_column_default)."""
+        """Return the value for a new row without a given value; None: NULL.  A domain may have its
+        own default, or forbid NULL (build_column_default).
+        """
         if self.default is not None or not self.domain:
             return self.default
         value = self.domain_default
@@ -105,8 +107,8 @@ class KeyDetail:
     """A column of an index, as CREATE INDEX specifies it.
 
     Attributes:
-        name: what the index calls an expression.
-        collation, opclass: None for those of the column and the type.
+        name: the index's name for an expression.
+        collation, opclass: None for the defaults of the column and the type.
         option: pg_index.indoption: 1 is DESC, 2 is NULLS FIRST.
     """
 
@@ -118,8 +120,9 @@ class KeyDetail:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A row of pg_index with its name; `key` are the attnums of the key columns, 0 for an
-    expression."""
+    """A row of pg_index with its name; `key` has the attnums of the key columns, and 0 for
+    expressions.
+    """
 
     oid: int
     name: str
@@ -131,21 +134,21 @@ class Index:
     nulls_not_distinct: bool = False
     predicate: nodes.Expr | None = None
     parent_oid: int = 0  # the partitioned index that it belongs to
-    is_deferrable: bool = False  # its constraint is; then it identifies no rows
+    is_deferrable: bool = False  # its constraint is deferrable; then it identifies no rows
     is_clustered: bool = False
     access_method: str = "btree"
     exprs: tuple[nodes.Expr, ...] = ()  # one for each 0 of the key
-    details: tuple[KeyDetail, ...] = ()  # one for each column of the key; (): nothing is said
+    details: tuple[KeyDetail, ...] = ()  # one for each column of the key; (): only defaults
     options: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def is_unique_over_columns(self) -> bool:
-        """Unique over columns, for every row or for those that satisfy the predicate."""
+        """Return whether it is unique over columns, for all rows or for those of its predicate."""
         return self.is_unique and 0 not in self.key
 
     @property
     def is_plain_unique(self) -> bool:
-        """Unique over columns, for every row: what can identify rows."""
+        """Return whether it is unique over columns for all rows, so that it can identify rows."""
         return self.is_unique_over_columns and self.predicate is None
 
 
@@ -154,7 +157,7 @@ class Constraint:
     """A row of pg_constraint: p primary key, u unique, c check, f foreign key.
 
     Attributes:
-        is_enforced: False for a key that the rows of an adopted table are believed to have.
+        is_enforced: False for a key of an adopted table, which replctl trusts without a check.
     """
 
     oid: int
@@ -174,12 +177,12 @@ class Constraint:
     no_inherit: bool = False
     is_enforced: bool = True
     is_deferrable: bool = False
-    on_delete_columns: tuple[int, ...] = ()  # those that ON DELETE SET NULL or SET DEFAULT sets
+    on_delete_columns: tuple[int, ...] = ()  # columns that ON DELETE SET NULL or SET DEFAULT sets
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
-    """How a partitioned table splits its rows: strategy r(ange), l(ist), h(ash)."""
+    """The partition key of a table: strategy r(ange), l(ist), h(ash)."""
 
     strategy: Literal["r", "l", "h"]
     attnums: tuple[int, ...]  # 0 where the key is an expression
@@ -192,7 +195,7 @@ RangeDatum: TypeAlias = tuple[Literal["value", "minvalue", "maxvalue"], str | No
 
 @dataclass(frozen=True, slots=True)
 class PartitionBound:
-    """Which rows a partition takes; values are canonical texts of the partition key's types."""
+    """The rows of a partition; values are canonical texts of the partition key's types."""
 
     kind: Literal["default", "list", "range", "hash"]
     values: tuple[str | None, ...] = ()
@@ -204,7 +207,7 @@ class PartitionBound:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A row of pg_class with all that belongs to it.  `columns` leaves dropped columns out."""
+    """A row of pg_class with all its parts.  `columns` omits dropped columns."""
 
     oid: int
     name: str
@@ -225,13 +228,13 @@ class Relation:
     options: dict[str, str] = field(default_factory=dict, hash=False)
     storage: Storage | None = None
     dropped_attnums: tuple[int, ...] = ()
-    has_row_security: bool = False  # policies count
-    forces_row_security: bool = False  # for its owner, too
-    is_populated: bool = True  # False: a materialized view that has no rows yet
+    has_row_security: bool = False  # policies apply
+    forces_row_security: bool = False  # also to its owner
+    is_populated: bool = True  # False: a materialized view without rows yet
 
     @property
     def qualified_name(self) -> str:
-        """`schema.name`, as messages of logical replication have it, without quotes."""
+        """Return `schema.name` as in messages of logical replication, without quotes."""
         return f"{self.schema}.{self.name}"
 
     @property
@@ -250,7 +253,7 @@ class Relation:
         """Return the column with that number.
 
         Raises:
-            KeyError: it has none, or it was dropped.
+            KeyError: there is no such column, or it was dropped.
         """
         for column in self.columns:
             if column.attnum == attnum:
@@ -258,7 +261,7 @@ class Relation:
         raise KeyError(attnum)
 
     def index_columns(self, index: Index) -> tuple[Column, ...]:
-        """Return the columns of an index's key, in its order; its expressions are left out."""
+        """Return the columns of an index's key, in its order, without its expressions."""
         return tuple(self.column_at(attnum) for attnum in index.key if attnum)
 
     def foreign_keys(self) -> tuple[Constraint, ...]:
@@ -280,13 +283,14 @@ def find_relation_oid(catalog: Catalog, name: str, schema_oid: int) -> int | Non
 
 
 def get_relation(catalog: Catalog, oid: int) -> Relation | None:
-    """Return the relation with that OID, as this catalog sees it."""
+    """Return the relation with that OID; None if this catalog has none."""
     return load_relations(catalog, [oid]).get(oid)
 
 
 def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relation]:
-    """Return the relations with these OIDs that there are, in a fixed number of queries for each
-    500 of them."""
+    """Return the existing relations among these OIDs; each 500 of them take a fixed number of
+    queries.
+    """
     result: dict[int, Relation] = {}
     ordered = sorted(set(oids))
     for start in range(0, len(ordered), 500):
@@ -295,7 +299,7 @@ def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relatio
 
 
 def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, tuple[str, str]]:
-    """Return the (schema, name) of the relations with these OIDs that there are."""
+    """Return the (schema, name) of the existing relations among these OIDs."""
     pg_class, pg_namespace = schema.pg_class, schema.pg_namespace
     wanted = set(oids)
     query = (
@@ -327,7 +331,7 @@ def is_valid_index(relations: Mapping[int, Relation], table: Relation, index: In
 
 
 def index_table_oid(catalog: Catalog, index_oid: int) -> int:
-    """Return the OID of the table that an index is on."""
+    """Return the OID of an index's table."""
     row = catalog.first(schema.pg_index, schema.pg_index.c.indexrelid == index_oid)
     assert row is not None
     return int(row.indrelid)
@@ -337,7 +341,8 @@ def relation_oids(
     catalog: Catalog, kinds: Iterable[str], schema_oid: int | None = None
 ) -> list[int]:
     """Return OIDs of the relations of these kinds, in one schema or in all, in their order of
-    creation."""
+    creation.
+    """
     pg_class = schema.pg_class
     rows = catalog.select(
         pg_class,
@@ -349,8 +354,9 @@ def relation_oids(
 
 
 def leaf_partitions(catalog: Catalog, relation: Relation) -> list[Relation]:
-    """Return the tables that hold a relation's rows: itself, or for a partitioned table its
-    leaves."""
+    """Return the tables that hold a relation's rows: its leaves if it is partitioned, else
+    itself.
+    """
     if not relation.is_partitioned:
         return [relation]
     loaded = load_relations(catalog, descendants_of(catalog, relation.oid))

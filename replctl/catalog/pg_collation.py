@@ -1,4 +1,4 @@
-"""Collations that users made; how they are found is namespace.py's."""
+"""User-defined collations; namespace.py looks them up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UserCollation:
 
 
 def list_collations(catalog: Catalog) -> list[UserCollation]:
-    """Return all collations that users made in the database, in their order of creation."""
+    """Return all user-defined collations of the database, in their order of creation."""
     table = schema.pg_collation
     return [
         UserCollation(

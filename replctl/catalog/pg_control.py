@@ -1,5 +1,6 @@
-"""The state of a cluster: a primary, a standby of one, or a primary that a standby has replaced
-(pg_control, standby.signal)."""
+"""The state of a cluster: a primary, a standby, or a primary that a standby has replaced
+(pg_control, standby.signal).
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ class ControlData:
     """The row of pg_control.
 
     Attributes:
-        timeline: how often the cluster has changed its home by promotion, from 1.
+        timeline: the number of promotions in the cluster's history, plus 1.
         is_in_recovery: it is a standby.
-        promoted_to: the directory of the standby that was promoted in its place.
-        revision: of the catalog; None, if that is not known.
+        promoted_to: the directory of the standby that replaced it.
+        revision: the catalog's revision; None if it is unknown.
     """
 
     system_identifier: int
@@ -31,7 +32,7 @@ class ControlData:
 
 
 def read_control(connection: Connection) -> ControlData:
-    """Return what the cluster is now."""
+    """Return the state of the cluster."""
     control = state_schema.pg_control
     row = connection.execute(select(control)).one()
     return ControlData(
@@ -45,10 +46,10 @@ def read_control(connection: Connection) -> ControlData:
 
 
 def check_connectable(control: ControlData) -> None:
-    """Check whether sessions may be opened.
+    """Check that sessions may be opened.
 
     Raises:
-        CannotConnectNow: a standby was promoted in its place (57P03).
+        CannotConnectNow: a standby has replaced the cluster (57P03).
     """
     if control.promoted_to is not None:
         raise CannotConnectNow(
@@ -59,14 +60,14 @@ def check_connectable(control: ControlData) -> None:
 
 
 def check_writable(connection: Connection, *, in_recovery: bool) -> None:
-    """Check whether the catalog may be changed: asked within each transaction that does.
+    """Check that the catalog may be changed; each transaction that writes does this.
 
     Args:
-        in_recovery: it is a change that a standby makes, too.
+        in_recovery: the change is one that standbys make, too.
 
     Raises:
-        ReadOnlySqlTransaction: it is a standby's (25006).
-        CannotConnectNow: a standby was promoted in its place, or another program has upgraded the
+        ReadOnlySqlTransaction: the cluster is a standby (25006).
+        CannotConnectNow: a standby has replaced the cluster, or another program has upgraded the
             catalog (57P03).
     """
     control = read_control(connection)
@@ -83,7 +84,7 @@ def check_writable(connection: Connection, *, in_recovery: bool) -> None:
 
 
 def check_not_in_recovery(connection: Connection, what: str) -> None:
-    """Check whether a function that changes something may be called.
+    """Check that a function that changes something may be called.
 
     Raises:
         ReadOnlySqlTransaction: the cluster is a standby (25006).
@@ -93,10 +94,10 @@ def check_not_in_recovery(connection: Connection, what: str) -> None:
 
 
 def check_writes_log(connection: Connection) -> None:
-    """Check whether there is an end of the log to ask for.
+    """Check that this cluster writes a log, which then has an end.
 
     Raises:
-        ObjectNotInPrerequisiteState: a standby writes none (55000).
+        ObjectNotInPrerequisiteState: it is a standby, which does not (55000).
     """
     if read_control(connection).is_in_recovery:
         raise ObjectNotInPrerequisiteState(
@@ -106,10 +107,10 @@ def check_writes_log(connection: Connection) -> None:
 
 
 def check_recovers(connection: Connection) -> ControlData:
-    """Return what a standby is.
+    """Return the state of a standby.
 
     Raises:
-        ObjectNotInPrerequisiteState: the cluster is none (55000).
+        ObjectNotInPrerequisiteState: the cluster is not a standby (55000).
     """
     control = read_control(connection)
     if not control.is_in_recovery:
@@ -121,10 +122,10 @@ def check_recovers(connection: Connection) -> ControlData:
 
 
 def check_timeline(connection: Connection, timeline: int) -> None:
-    """Check whether what was written on a timeline can be this cluster's.
+    """Check that writes on a timeline can belong to this cluster.
 
     Raises:
-        CannotConnectNow: a standby was promoted in its place (57P03).
+        CannotConnectNow: a standby has replaced the cluster (57P03).
     """
     if timeline > read_control(connection).timeline:
         raise CannotConnectNow(
@@ -135,5 +136,5 @@ def check_timeline(connection: Connection, timeline: int) -> None:
 
 
 def replace_by(connection: Connection, home: str) -> None:
-    """A standby is promoted in this cluster's place: nothing is written here any more."""
+    """Record that a promoted standby has replaced this cluster, which accepts no more writes."""
     connection.execute(update(state_schema.pg_control).values(promoted_to=home))

@@ -1,4 +1,4 @@
-"""Settings that sessions of a role, or in a database, begin with."""
+"""Initial settings of sessions, by role and database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EVERY = 0  # database, or role
 
 
 def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[str, str]:
-    """Return what was said for a role in a database, either of which may be EVERY, in its order."""
+    """Return the settings of a role in a database, in their order; either OID may be EVERY."""
     table = schema.pg_db_role_setting
     row = catalog.first(table, table.c.setdatabase == database_oid, table.c.setrole == role_oid)
     if row is None:
@@ -23,7 +23,7 @@ def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[
 def put_settings(
     catalog: Catalog, database_oid: int, role_oid: int, settings: dict[str, str]
 ) -> None:
-    """Say it again; nothing, if there are no settings."""
+    """Replace the settings of a role in a database; an empty dict removes them."""
     table = schema.pg_db_role_setting
     where = (table.c.setdatabase == database_oid, table.c.setrole == role_oid)
     catalog.delete(table, *where)
@@ -33,9 +33,10 @@ def put_settings(
 
 
 def settings_at_start(catalog: Catalog, database_oid: int, role_oid: int) -> dict[str, str]:
-    """Return what a session begins with: what was said for the role in this database is before what
-    was said for the role, that before the database's, that before everybody's
-    (process_settings)."""
+    """Return the initial settings of a session.  Settings of the role in this database take
+    precedence over those of the role, then of the database, then of all sessions
+    (process_settings).
+    """
     found: dict[str, str] = {}
     for place in (
         (EVERY, EVERY),
@@ -48,12 +49,12 @@ def settings_at_start(catalog: Catalog, database_oid: int, role_oid: int) -> dic
 
 
 def delete_settings_of_role(catalog: Catalog, role_oid: int) -> None:
-    """A role goes."""
+    """Remove the settings of a dropped role."""
     table = schema.pg_db_role_setting
     catalog.delete(table, table.c.setrole == role_oid)
 
 
 def delete_settings_of_database(catalog: Catalog, database_oid: int) -> None:
-    """A database goes."""
+    """Remove the settings of a dropped database."""
     table = schema.pg_db_role_setting
     catalog.delete(table, table.c.setdatabase == database_oid)

@@ -28,8 +28,9 @@ EVERYWHERE = 0
 def stored_default_acl(
     catalog: Catalog, role_oid: int, schema_oid: int, kind: AclKind
 ) -> Acl | None:
-    """Return what was said for objects that a role makes in a schema, or EVERYWHERE; in a schema
-    that is in addition."""
+    """Return the default privileges for objects that a role creates in a schema, which add to those
+    for EVERYWHERE; None if there are none.
+    """
     table = schema.pg_default_acl
     row = catalog.first(
         table,
@@ -43,7 +44,7 @@ def stored_default_acl(
 def put_default_acl(
     catalog: Catalog, role_oid: int, schema_oid: int, kind: AclKind, acl: Acl | None
 ) -> None:
-    """Say it again; None for what holds where nothing was said."""
+    """Replace default privileges; None restores the built-in ones."""
     table = schema.pg_default_acl
     where = (
         table.c.defaclrole == role_oid,
@@ -67,8 +68,9 @@ def put_default_acl(
 def new_object_acl(
     catalog: Catalog, kind: AclKind, owner: int, schema_oid: int = EVERYWHERE
 ) -> str | None:
-    """Return the access list of a new object, as it is stored; None if nothing else holds than by
-    itself (get_user_default_acl)."""
+    """Return the stored access list of a new object; None if the built-in defaults apply
+    (get_user_default_acl).
+    """
     everywhere = stored_default_acl(catalog, owner, EVERYWHERE, kind)
     here = stored_default_acl(catalog, owner, schema_oid, kind) if schema_oid else None
     if everywhere is None and here is None:

@@ -1,4 +1,4 @@
-"""Comments on objects: of a database in pg_description, of the cluster in pg_shdescription."""
+"""Comments on objects: pg_description for a database, pg_shdescription for the cluster."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
 from replctl.types import builtin
 
-#: The catalogs whose objects belong to the cluster and are commented on as such; subscriptions are
-#: not among them.
+#: Catalogs of objects of the whole cluster with shared comments; subscriptions are not among them.
 _SHARED = ("pg_authid", "pg_database")
 
 
 def set_comment(
     catalog: Catalog, class_name: str, oid: int, text: str | None, *, number: int = 0
 ) -> None:
-    """Put a comment in the place of the one that an object has; None removes it.
+    """Replace the comment on an object; None removes it.
 
     Args:
-        class_name: the catalog that the object is in.
+        class_name: the catalog of the object.
         number: a column's attnum.
     """
     table = schema.pg_shdescription if class_name in _SHARED else schema.pg_description

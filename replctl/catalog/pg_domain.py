@@ -1,4 +1,4 @@
-"""Domains: the rows of pg_type and pg_constraint that they are made of."""
+"""Domains and their rows in pg_type and pg_constraint."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class DomainConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain without what it has of the type under it.
+    """A domain, without properties of its base type.
 
     Attributes:
-        name: in typed expressions.
-        base: the type under it, which may be a domain; `typmod` is its modifier.
-        constraints: in the order of their names.
+        name: its name in typed expressions.
+        base: its base type, which may be a domain; `typmod` is its modifier.
+        constraints: sorted by name.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class DomainBase:
-    """The type under a domain that is no domain, its modifier, and the domain's default."""
+    """The innermost base type of a domain, its modifier, and the domain's default."""
 
     base: str
     typmod: int
@@ -67,7 +67,7 @@ def _bases(catalog: Catalog) -> dict[str, DomainBase]:
     for row in catalog.select(pg_type, pg_type.c.typtype == "d", order_by=[pg_type.c.oid]):
         base, typmod = type_name(int(row.typbasetype)), int(row.typtypmod)
         default = None if row.typdefaultbin is None else pg_node_tree.loads(row.typdefaultbin)
-        below = found.get(base)  # a domain is made after the one that it is over
+        below = found.get(base)  # a domain is newer than its base type
         if below is not None:
             base, typmod = below.base, below.typmod
         found[type_name(int(row.oid))] = DomainBase(base, typmod, default)
@@ -109,13 +109,13 @@ def _load(catalog: Catalog, name: str) -> Domain:
 
 
 def set_default(catalog: Catalog, name: str, default: nodes.Expr | None, text: str | None) -> None:
-    """Give a domain another default, or none; `text` is how it prints."""
+    """Set or remove the default of a domain; `text` is its SQL."""
     stored = None if default is None else pg_node_tree.dumps(default)
     _update(catalog, name, typdefaultbin=stored, typdefault=text)
 
 
 def set_not_null(catalog: Catalog, name: str, not_null: bool) -> None:
-    """Let a domain allow NULL, or not; its constraint is the caller's matter."""
+    """Set whether a domain forbids NULL; the caller changes its constraint."""
     _update(catalog, name, typnotnull=not_null)
 
 
@@ -146,7 +146,7 @@ def insert_domain_constraint(
 
 
 def update_domain_constraint(catalog: Catalog, constraint: DomainConstraint) -> None:
-    """Put the name and the state of a constraint in the place of what they were."""
+    """Replace the name and the state of a constraint."""
     pg_constraint = schema.pg_constraint
     catalog.update(
         pg_constraint,

@@ -1,4 +1,4 @@
-"""Which relations are below which: partitions and children, pg_inherits."""
+"""Inheritance between relations: partitions and children (pg_inherits)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def children_of(catalog: Catalog, oid: int) -> list[int]:
 
 
 def descendants_of(catalog: Catalog, oid: int) -> list[int]:
-    """Return OIDs of all relations below, nearest first, each once; `oid` itself comes first."""
+    """Return OIDs of `oid` and all its descendants, nearest first, each once."""
     found = [oid]
     for parent in found:
         found.extend(child for child in children_of(catalog, parent) if child not in found)
@@ -24,8 +24,9 @@ def descendants_of(catalog: Catalog, oid: int) -> list[int]:
 
 
 def ancestors_of(catalog: Catalog, oid: int) -> list[int]:
-    """Return OIDs of the partitioned tables that a partition belongs to, nearest first
-    (get_partition_ancestors)."""
+    """Return OIDs of the partitioned tables above a partition, nearest first
+    (get_partition_ancestors).
+    """
     pg_class, pg_inherits = schema.pg_class, schema.pg_inherits
     ancestors: list[int] = []
     current = oid
@@ -41,7 +42,7 @@ def ancestors_of(catalog: Catalog, oid: int) -> list[int]:
 
 
 def delete_parent(catalog: Catalog, child_oid: int, parent_oid: int) -> None:
-    """Note that a relation does not inherit from another any more."""
+    """Record that a relation no longer inherits from another."""
     pg_inherits = schema.pg_inherits
     catalog.delete(
         pg_inherits, pg_inherits.c.inhrelid == child_oid, pg_inherits.c.inhparent == parent_oid
@@ -49,5 +50,5 @@ def delete_parent(catalog: Catalog, child_oid: int, parent_oid: int) -> None:
 
 
 def insert_parent(catalog: Catalog, child_oid: int, parent_oid: int, sequence: int) -> None:
-    """Note that a relation inherits from, or is a partition of, another."""
+    """Record that a relation inherits from, or is a partition of, another."""
     catalog.insert(schema.pg_inherits, inhrelid=child_oid, inhparent=parent_oid, inhseqno=sequence)

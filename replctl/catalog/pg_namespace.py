@@ -9,7 +9,7 @@ from replctl.catalog.acl import PUBLIC, AclItem, encode_acl
 from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.transaction import Catalog
 
-_FIRST_TEMPORARY = 3  # as in a PostgreSQL that nobody else uses
+_FIRST_TEMPORARY = 3  # as in a PostgreSQL server without other sessions
 
 
 def find_schema(catalog: Catalog, name: str) -> int | None:
@@ -24,7 +24,7 @@ def schema_names(catalog: Catalog) -> dict[int, str]:
 
 
 def insert_schema(catalog: Catalog, name: str, owner: int) -> int:
-    """Add a schema; its OID."""
+    """Add a schema, and return its OID."""
     oid = catalog.new_oid()
     acl = new_object_acl(catalog, "schema", owner)
     catalog.insert(schema.pg_namespace, oid=oid, nspname=name, nspowner=owner, nspacl=acl)
@@ -32,7 +32,7 @@ def insert_schema(catalog: Catalog, name: str, owner: int) -> int:
 
 
 def insert_temporary_schema(catalog: Catalog, session_key: str, owner: int) -> str:
-    """Add the schema of a session's temporary relations, which every role may use; its name."""
+    """Add the schema of a session's temporary relations, open to every role; return its name."""
     names = set(schema_names(catalog).values())
     number = _FIRST_TEMPORARY
     while f"pg_temp_{number}" in names:
@@ -54,10 +54,10 @@ def temporary_schemas(catalog: Catalog) -> dict[int, str]:
 
 
 def delete_schema(catalog: Catalog, oid: int) -> None:
-    """Remove a schema, which has to be empty."""
+    """Remove an empty schema."""
     catalog.delete(schema.pg_namespace, schema.pg_namespace.c.oid == oid)
 
 
 def rename_schema(catalog: Catalog, oid: int, name: str) -> None:
-    """Give a schema another name."""
+    """Rename a schema."""
     catalog.update(schema.pg_namespace, schema.pg_namespace.c.oid == oid, nspname=name)

@@ -1,4 +1,4 @@
-"""Policies: which rows of a table a role may see, and may write."""
+"""Policies: the rows of a table that a role may see and write."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Policy:
 
     Attributes:
         command: r (SELECT), a (INSERT), w (UPDATE), d (DELETE) or * for all of them.
-        roles: OIDs of those that it is for; 0 is everybody.
-        using, check: conditions in the stored form of expressions, with query trees in them
+        roles: OIDs of the affected roles; 0 is PUBLIC.
+        using, check: conditions as stored expressions, which may contain query trees
             (query.stored).
     """
 
@@ -37,11 +37,11 @@ class Policy:
 
     @property
     def reads_other_tables(self) -> bool:
-        """Return whether its USING holds a subquery, which only `replctl.query` can read."""
+        """Return whether its USING contains a subquery, which only `replctl.query` can read."""
         return self.using is not None and '{"node":"SubLink"' in self.using
 
     def concerns(self, command: str, privileges: Privileges) -> bool:
-        """Return whether it is about a command (r, a, w, d) of a role."""
+        """Return whether it applies to a command (r, a, w, d) of a role."""
         is_for = PUBLIC in self.roles or any(role in privileges.roles for role in self.roles)
         return self.command in (command, "*") and is_for
 
@@ -56,7 +56,7 @@ def policies_of(catalog: Catalog, relid: int) -> list[Policy]:
 
 
 def list_policies(catalog: Catalog) -> list[Policy]:
-    """Return all policies of the database, in the order in which they were made."""
+    """Return all policies of the database, in their order of creation."""
     table = schema.pg_policy
     return [_policy(row) for row in catalog.select(table, order_by=[table.c.oid])]
 
@@ -67,7 +67,7 @@ def find_policy(catalog: Catalog, relid: int, name: str) -> Policy | None:
 
 
 def put_policy(catalog: Catalog, policy: Policy) -> None:
-    """Add a policy, or put its new state in the place of its old one."""
+    """Add a policy, or replace its stored state."""
     table = schema.pg_policy
     values = {
         "polname": policy.name,
@@ -90,10 +90,10 @@ def delete_policies(catalog: Catalog, oids: Collection[int]) -> None:
 def is_row_security_active(
     privileges: Privileges, relation: Relation, row_security: str = "on"
 ) -> bool:
-    """Return whether policies decide which rows of a table a role sees (check_enable_rls).
+    """Return whether policies restrict the rows of a table for a role (check_enable_rls).
 
     Args:
-        row_security: the setting of that name.
+        row_security: the setting row_security.
 
     Raises:
         InsufficientPrivilege: they do, and row_security is off (42501).

@@ -1,4 +1,4 @@
-"""Functions and operators that users made; how they are found is namespace.py's."""
+"""User-defined functions and operators; namespace.py looks them up."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def list_operators(catalog: Catalog) -> list[UserOperator]:
 
 
 def get_function(catalog: Catalog, oid: int) -> UserFunction:
-    """Return the function with this OID, which there has to be."""
+    """Return the function with this OID, which must exist."""
     row = catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
     if row is None:
         raise InternalError(f"cache lookup failed for function {oid}")
@@ -71,7 +71,7 @@ def insert_function(catalog: Catalog, function: UserFunction) -> None:
 
 
 def update_function(catalog: Catalog, function: UserFunction) -> None:
-    """Put a function's new definition in the place of its old one."""
+    """Replace the definition of a function."""
     table = schema.pg_proc
     catalog.update(table, table.c.oid == function.oid, **_function_values(function))
 

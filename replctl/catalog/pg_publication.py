@@ -1,4 +1,4 @@
-"""Publications and what belongs to them."""
+"""Publications, and their tables and schemas."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """A row of pg_publication_rel: `columns` are attnums in ascending order, None for all of
-    them."""
+    """A row of pg_publication_rel: `columns` are attnums in ascending order; None for all
+    columns.
+    """
 
     oid: int
     publication_oid: int
@@ -53,7 +54,7 @@ class PublishedTable:
 
 
 class Memberships:
-    """The tables and schemas that some publications of a database contain (pg_publication.c)."""
+    """The tables and schemas of some publications of a database (pg_publication.c)."""
 
     def __init__(self, catalog: Catalog, publications: Sequence[Publication]) -> None:
         self._catalog = catalog
@@ -68,20 +69,22 @@ class Memberships:
         }
 
     def lists(self, publication: Publication, relation: Relation) -> bool:
-        """Return whether a publication has a relation by name or by its schema."""
+        """Return whether a publication lists a relation or its schema."""
         listed = (publication.oid, relation.oid) in self._tables
         return listed or relation.schema_oid in self._schemas[publication.oid]
 
     def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
-        """Return a table's place in a publication, with its filter and columns, if it is listed by
-        name."""
+        """Return a table's entry in a publication, with filter and columns; None if it is not
+        listed by name.
+        """
         if publication.all_tables or relation.schema_oid in self._schemas[publication.oid]:
             return None
         return self._tables.get((publication.oid, relation.oid))
 
     def members(self, publication: Publication) -> set[int]:
-        """Return OIDs of the relations of one publication: leaves, or roots where it publishes by
-        them (pg_get_publication_tables)."""
+        """Return OIDs of the relations of a publication: leaves, or roots if it publishes via roots
+        (pg_get_publication_tables).
+        """
         via_root = publication.publish_via_partition_root
         if publication.all_tables:
             candidates = load_relations(self._catalog, relation_oids(self._catalog, "rp")).values()
@@ -108,7 +111,7 @@ class Memberships:
 
 
 def is_publishable(relation: Relation) -> bool:
-    """Permanent tables that users made (is_publishable_class in pg_publication.c)."""
+    """Return whether it is a permanent user table (is_publishable_class in pg_publication.c)."""
     return relation.kind in ("r", "p") and relation.persistence == "p"
 
 
@@ -133,7 +136,7 @@ def publications_by_oid(catalog: Catalog, oids: Collection[int]) -> dict[int, Pu
 def published_tables(
     catalog: Catalog, *, publication_oid: int | None = None, relids: Collection[int] | None = None
 ) -> list[PublishedTable]:
-    """Tables that are listed in publications: in one of them, or those among `relids`, or all."""
+    """Return the tables listed in publications: in one of them, or those among `relids`, or all."""
     table = schema.pg_publication_rel
     where = []
     if publication_oid is not None:
@@ -144,14 +147,14 @@ def published_tables(
 
 
 def published_schemas(catalog: Catalog, publication_oid: int) -> list[int]:
-    """Return OIDs of the schemas whose tables a publication has."""
+    """Return OIDs of a publication's schemas."""
     table = schema.pg_publication_namespace
     rows = catalog.select(table, table.c.pnpubid == publication_oid, order_by=[table.c.oid])
     return [int(row.pnnspid) for row in rows]
 
 
 def publications_of_schemas(catalog: Catalog) -> dict[int, list[int]]:
-    """Return OIDs of publications by the OID of a schema that they have."""
+    """Return OIDs of publications by the OIDs of their schemas."""
     result: dict[int, list[int]] = defaultdict(list)
     for row in catalog.select(schema.pg_publication_namespace):
         result[int(row.pnnspid)].append(int(row.pnpubid))
@@ -164,7 +167,7 @@ def insert_publication(catalog: Catalog, publication: Publication) -> None:
 
 
 def update_publication(catalog: Catalog, publication: Publication) -> None:
-    """Put a publication's new state in the place of its old one."""
+    """Replace the stored state of a publication."""
     catalog.update(
         schema.pg_publication,
         schema.pg_publication.c.oid == publication.oid,
@@ -197,7 +200,7 @@ def insert_published_table(catalog: Catalog, published: PublishedTable) -> None:
 
 
 def delete_published_table(catalog: Catalog, oid: int) -> None:
-    """Take a table out of a publication; `oid` is that of the membership."""
+    """Remove a table from a publication; `oid` is the OID of its entry."""
     catalog.delete(schema.pg_publication_rel, schema.pg_publication_rel.c.oid == oid)
 
 
@@ -212,7 +215,7 @@ def insert_published_schema(catalog: Catalog, publication_oid: int, schema_oid: 
 
 
 def delete_published_schema(catalog: Catalog, publication_oid: int, schema_oid: int) -> None:
-    """Take a schema out of a publication."""
+    """Remove a schema from a publication."""
     table = schema.pg_publication_namespace
     catalog.delete(table, table.c.pnpubid == publication_oid, table.c.pnnspid == schema_oid)
 

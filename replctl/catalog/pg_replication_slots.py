@@ -1,5 +1,6 @@
-"""Replication slots, which hold back a publisher's log, and origins, which hold a subscriber's
-progress."""
+"""Replication slots, which retain a publisher's log, and origins, which hold a subscriber's
+progress.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +33,19 @@ _SLOT_NAME = re.compile(r"[a-z0-9_]+")
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSlot:
-    """A row of pg_replication_slots: changes after `confirmed_flush_lsn` are still to be sent.
+    """A row of pg_replication_slots: changes after `confirmed_flush_lsn` are not sent yet.
 
-    A physical slot belongs to no database and has no plugin; what its standby has received is its
-    `restart_lsn`.
+    A physical slot has no database and no plugin; its `restart_lsn` is the position that its
+    standby has received.
 
     Attributes:
-        synced: slot synchronization has made it (slotsync.py); on a standby it is not to be used.
-        standby_home: the directory of the standby that follows by a physical slot.
-        owner: the session (Session.key) that a temporary slot goes with.
-        publications: what its reader subscribes to, as far as that is known.
-        retention: what owners of adopted tables have done to what it needs: lost (removed some of
-            it), unreserved (may do so); None: nothing.
-        applied_lsn: what its subscription has said to have applied, whatever others have decided.
+        synced: slot synchronization created it (slotsync.py); a standby may not use it.
+        standby_home: the directory of the standby that uses a physical slot.
+        owner: the session (Session.key) of a temporary slot.
+        publications: its reader's publications, if known.
+        retention: the effect of owners of adopted tables on its data: lost (they removed some of
+            it), unreserved (they may do so); None: no effect.
+        applied_lsn: the position that its subscription has reported as applied.
     """
 
     name: str
@@ -70,12 +71,12 @@ class ReplicationSlot:
 
     @property
     def temporary(self) -> bool:
-        """Return whether it goes with the session that has made it."""
+        """Return whether it ends with the session that created it."""
         return self.owner is not None
 
     @property
     def owner_pid(self) -> int | None:
-        """The process of the session that a temporary slot goes with."""
+        """The process of a temporary slot's session."""
         return None if self.owner is None else owner_pid(self.owner)
 
 
@@ -84,8 +85,8 @@ class SessionOrigin:
     """The replication origin that a session's commits carry.
 
     Attributes:
-        lsn: where a transaction is in the remote log.
-        timestamp: when it was committed there, in microseconds since 1970; None: as it is here.
+        lsn: the position of a transaction in the remote log.
+        timestamp: its commit time there, in microseconds since 1970; None: the local commit time.
     """
 
     name: str
@@ -104,10 +105,10 @@ def is_owner_alive(cluster: Cluster, owner: str) -> bool:
 
 
 def validate_slot_name(name: str) -> None:
-    """Check whether a slot may have that name (ReplicationSlotValidateName).
+    """Check that a slot name is valid (ReplicationSlotValidateName).
 
     Raises:
-        InvalidName, NameTooLong: it may not.
+        InvalidName, NameTooLong: it is not.
     """
     if not name:
         raise InvalidName(f'replication slot name "{name}" is too short')
@@ -125,7 +126,7 @@ def get_slot(connection: Connection, name: str) -> ReplicationSlot:
     """Return the slot of that name.
 
     Raises:
-        UndefinedObject: there is none (42704).
+        UndefinedObject: there is no such slot (42704).
     """
     slot = find_slot(connection, name)
     if slot is None:
@@ -134,10 +135,10 @@ def get_slot(connection: Connection, name: str) -> ReplicationSlot:
 
 
 def check_database(slot: ReplicationSlot, database_oid: int) -> None:
-    """Check whether changes of a slot can be read in a database.
+    """Check that changes of a slot can be read in a database.
 
     Raises:
-        ObjectNotInPrerequisiteState: it is another's (55000).
+        ObjectNotInPrerequisiteState: the slot belongs to another database (55000).
     """
     if slot.database_oid != database_oid:
         raise ObjectNotInPrerequisiteState(
@@ -146,7 +147,7 @@ def check_database(slot: ReplicationSlot, database_oid: int) -> None:
 
 
 def find_slot(connection: Connection, name: str) -> ReplicationSlot | None:
-    """Return the slot of that name; names are the cluster's."""
+    """Return the slot of that name, which is unique in the cluster."""
     table = state_schema.pg_replication_slots
     row = connection.execute(select(table).where(table.c.slot_name == name)).first()
     return None if row is None else _slot(row)
@@ -162,7 +163,7 @@ def create_slot(connection: Connection, slot: ReplicationSlot) -> None:
     """Add a slot.
 
     Raises:
-        DuplicateObject: there is one of its name (42710).
+        DuplicateObject: there is a slot of that name (42710).
     """
     if find_slot(connection, slot.name) is not None:
         raise DuplicateObject(f'replication slot "{slot.name}" already exists')
@@ -191,10 +192,10 @@ def create_slot(connection: Connection, slot: ReplicationSlot) -> None:
 
 
 def advance_slot(connection: Connection, name: str, lsn: int, *, is_applied: bool = False) -> None:
-    """The subscriber has all changes up to `lsn`; a slot never moves back.
+    """Record that the subscriber has all changes up to `lsn`; a slot never moves back.
 
     Args:
-        is_applied: the subscription says so itself; else somebody has decided it.
+        is_applied: the subscription itself reports this; else another user or program decided it.
     """
     table = state_schema.pg_replication_slots
     applied = {"applied_lsn": lsn} if is_applied else {}
@@ -216,10 +217,10 @@ def alter_slot(
     failover: bool | None = None,
     two_phase: bool | None = None,
 ) -> None:
-    """Change properties of a slot; None leaves one as it is.
+    """Change properties of a slot; None keeps a property.
 
     Raises:
-        UndefinedObject: there is none of that name (42704).
+        UndefinedObject: there is no slot of that name (42704).
     """
     get_slot(connection, name)
     table = state_schema.pg_replication_slots
@@ -230,7 +231,7 @@ def alter_slot(
 
 
 def note_publications(connection: Connection, name: str, publications: Sequence[str]) -> None:
-    """Note what the reader of a slot subscribes to."""
+    """Record the publications of a slot's reader."""
     table = state_schema.pg_replication_slots
     text = json.dumps(list(publications), ensure_ascii=False)
     is_other = or_(table.c.publications.is_(None), table.c.publications != text)
@@ -239,16 +240,16 @@ def note_publications(connection: Connection, name: str, publications: Sequence[
 
 
 def note_retention(connection: Connection, name: str, status: str | None) -> None:
-    """Note what owners of adopted tables have done to what a slot needs."""
+    """Record the effect of owners of adopted tables on a slot's data."""
     table = state_schema.pg_replication_slots
     connection.execute(update(table).where(table.c.slot_name == name).values(retention=status))
 
 
 def note_inactive(connection: Connection, name: str, since: int | None = None) -> None:
-    """Note that a slot is released (ReplicationSlotRelease).
+    """Record that a slot is released (ReplicationSlotRelease).
 
     Args:
-        since: when, in microseconds since 1970; None: now.
+        since: the time in microseconds since 1970; None: now.
     """
     table = state_schema.pg_replication_slots
     time_ = time.time_ns() // 1000 if since is None else since
@@ -259,7 +260,7 @@ def delete_slot(connection: Connection, name: str) -> None:
     """Drop a slot.
 
     Raises:
-        UndefinedObject: there is none of that name (42704).
+        UndefinedObject: there is no slot of that name (42704).
     """
     get_slot(connection, name)
     for table in (state_schema.pg_replication_slots, state_schema.pg_stat_replication_slots):
@@ -285,17 +286,17 @@ def drop_abandoned_slots(cluster: Cluster) -> None:
 
 
 def check_not_owned(slot: ReplicationSlot, session_key: str) -> None:
-    """Check whether a session may use a slot: a temporary one is its session's alone.
+    """Check that a session may use a slot; only its own session may use a temporary one.
 
     Raises:
-        ObjectInUse: it is another session's (55006).
+        ObjectInUse: it belongs to another session (55006).
     """
     if slot.owner is not None and slot.owner != session_key:
         raise ObjectInUse(f'replication slot "{slot.name}" is active for PID {slot.owner_pid}')
 
 
 def count_decoded(connection: Connection, name: str, transactions: int, size: int) -> None:
-    """Note what was read from a slot: how many transactions, and bytes of output."""
+    """Count the transactions and bytes of output read from a slot."""
     table = state_schema.pg_stat_replication_slots
     connection.execute(
         update(table)
@@ -307,7 +308,7 @@ def count_decoded(connection: Connection, name: str, transactions: int, size: in
 
 
 def reset_statistics(connection: Connection, name: str | None) -> None:
-    """Forget what was read from a slot, or from all of them (None)."""
+    """Reset the statistics of a slot, or of all (None)."""
     table = state_schema.pg_stat_replication_slots
     change = update(table).values(total_txns=0, total_bytes=0, stats_reset=time.time_ns() // 1000)
     connection.execute(change if name is None else change.where(table.c.slot_name == name))
@@ -324,7 +325,7 @@ def get_origin(connection: Connection, name: str) -> int:
     """Return the OID of an origin.
 
     Raises:
-        UndefinedObject: there is none of that name (42704).
+        UndefinedObject: there is no origin of that name (42704).
     """
     oid = find_origin(connection, name)
     if oid is None:
@@ -333,7 +334,7 @@ def get_origin(connection: Connection, name: str) -> int:
 
 
 def origin_progress(connection: Connection, name: str) -> int | None:
-    """Return how far an origin has come in the remote log; None if there is no such origin."""
+    """Return an origin's position in the remote log; None if there is no such origin."""
     table = state_schema.pg_replication_origin
     lsn = connection.execute(
         select(table.c.remote_lsn).where(table.c.roname == name)
@@ -361,8 +362,9 @@ def create_origin(connection: Connection, name: str, position: LogPosition) -> N
 def advance_origin(
     connection: Connection, name: str, position: LogPosition, local_lsn: int | None
 ) -> None:
-    """Note progress: remote changes up to a position are in, by the local commit at `local_lsn`
-    (None: as before)."""
+    """Record that remote changes up to a position are applied, by the local commit at `local_lsn`
+    (None keeps the recorded one).
+    """
     table = state_schema.pg_replication_origin
     values: dict[str, Any] = {"remote_lsn": position.lsn, "remote_digest": position.digest}
     values |= {} if local_lsn is None else {"local_lsn": local_lsn}
@@ -370,7 +372,7 @@ def advance_origin(
 
 
 def raise_origin(connection: Connection, name: str, remote_lsn: int, local_lsn: int) -> None:
-    """Advance an origin as `advance_origin`, but never backwards (replorigin_session_advance)."""
+    """Advance an origin, but never backwards (replorigin_session_advance)."""
     table = state_schema.pg_replication_origin
     connection.execute(
         update(table)
@@ -391,10 +393,10 @@ def commit_with_origin(
     changes_catalog: bool,
     savepoints: Sequence[int] = (),
 ) -> int:
-    """Enter a commit that carries an origin, whose progress moves with it; its LSN.
+    """Commit a transaction with its origin and the origin's progress; return the commit's LSN.
 
     Args:
-        changes_catalog, savepoints: as in `commit_transaction`.
+        changes_catalog, savepoints: see `commit_transaction`.
     """
     if origin is None:
         return commit_transaction(
@@ -414,21 +416,22 @@ def commit_with_origin(
 
 
 def origin_owner(cluster: Cluster, connection: Connection, name: str) -> str | None:
-    """Return the session, alive, that has an origin set up."""
+    """Return the live session that has set up an origin; else None."""
     table = state_schema.pg_replication_origin
     owner = connection.execute(select(table.c.owner).where(table.c.roname == name)).scalar_one()
     return owner if owner is not None and is_owner_alive(cluster, owner) else None
 
 
 def own_origin(connection: Connection, name: str, owner: str | None) -> None:
-    """An origin is set up in a session; None: in none any more."""
+    """Record the session that has set up an origin; None for no session."""
     table = state_schema.pg_replication_origin
     connection.execute(update(table).where(table.c.roname == name).values(owner=owner))
 
 
 def origin_status(connection: Connection) -> list[tuple[int, str, int, int]]:
-    """OID, name and progress (remote and local LSN) of the origins that have any, or that a session
-    has set up."""
+    """Return OID, name and progress (remote and local LSN) of the origins that have progress, or
+    that a session has set up.
+    """
     table = state_schema.pg_replication_origin
     query = (
         select(table.c.roident, table.c.roname, table.c.remote_lsn, table.c.local_lsn)
@@ -439,7 +442,7 @@ def origin_status(connection: Connection) -> list[tuple[int, str, int, int]]:
 
 
 def drop_origin(connection: Connection, name: str) -> None:
-    """Forget an origin."""
+    """Remove an origin."""
     connection.execute(
         delete(state_schema.pg_replication_origin).where(
             state_schema.pg_replication_origin.c.roname == name

@@ -9,7 +9,7 @@ _SELECT_RULE = "_RETURN"
 
 
 def view_rules(catalog: Catalog) -> dict[int, str]:
-    """Return the query trees of all views, materialized ones included, by their OIDs."""
+    """Return the query trees of all views, including materialized ones, by OID."""
     table = schema.pg_rewrite
     rows = catalog.select(table, order_by=[table.c.oid])
     return {int(row.ev_class): str(row.ev_action) for row in rows}
@@ -22,7 +22,7 @@ def view_rule(catalog: Catalog, relid: int) -> str | None:
 
 
 def put_view_rule(catalog: Catalog, relid: int, query: str) -> None:
-    """Give a view its query, or another."""
+    """Set or replace the query of a view."""
     table = schema.pg_rewrite
     if catalog.update(table, table.c.ev_class == relid, ev_action=query) == 0:
         catalog.insert(

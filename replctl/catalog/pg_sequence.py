@@ -1,4 +1,4 @@
-"""Sequences: how they count, whose they are, and how far they have come."""
+"""Sequences: their definitions, owners and current values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from replctl.expr import nodes
 from replctl.record import dataclass
 from replctl.types import builtin
 
-#: The last value of a sequence, and whether it was given already; else it is the next one.
+#: The last value of a sequence and True; or its next value and False.
 State: TypeAlias = tuple[int, bool]
 
 _NEXTVAL = 1574  # nextval(regclass) in pg_proc
@@ -38,13 +38,13 @@ _PORTION = 1024
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A row of pg_sequence, with the rows of pg_depend that concern it.
+    """A row of pg_sequence, with its rows of pg_depend.
 
     Attributes:
-        owner_relid, owner_attnum: the column that it is dropped with; 0 for none.
+        owner_relid, owner_attnum: the column with which it is dropped; 0 for none.
         ownership: a(uto), for serial columns and OWNED BY, or i(nternal), for identity columns.
-        node: the number of its state, as a relation's filenode: ALTER SEQUENCE gives it another
-            one, which ROLLBACK takes back.
+        node: the number of its state, like a relation's filenode.  ALTER SEQUENCE assigns another
+            one, which ROLLBACK reverts.
     """
 
     relid: int
@@ -62,20 +62,20 @@ class Sequence:
 
 
 def insert_sequence(catalog: Catalog, sequence: Sequence, state: State) -> None:
-    """Add a sequence with its state; its relation is there already."""
+    """Add a sequence with its state; its relation exists already."""
     sequence = replace(sequence, node=sequence.relid)
     catalog.insert(schema.pg_sequence, seqrelid=sequence.relid, **_values_of(sequence))
     _insert_state(catalog.connection, sequence.node, state)
 
 
 def update_sequence(catalog: Catalog, sequence: Sequence) -> None:
-    """Put how a sequence counts, and whose it is, in the place of what that was."""
+    """Replace the stored definition and owner of a sequence."""
     table = schema.pg_sequence
     catalog.update(table, table.c.seqrelid == sequence.relid, **_values_of(sequence))
 
 
 def rewrite_sequence(catalog: Catalog, sequence: Sequence, state: State) -> Sequence:
-    """Return a sequence with another state, which ROLLBACK takes back (AlterSequence)."""
+    """Return a sequence with another state, which ROLLBACK reverts (AlterSequence)."""
     sequence = replace(sequence, node=catalog.new_oid())
     _insert_state(catalog.connection, sequence.node, state)
     update_sequence(catalog, sequence)
@@ -111,14 +111,14 @@ def get_sequence(catalog: Catalog, relid: int) -> Sequence | None:
 
 
 def owned_sequences(catalog: Catalog, relid: int, attnum: int | None = None) -> list[Sequence]:
-    """Return the sequences that go with a table, or with one of its columns."""
+    """Return the sequences that a table, or one of its columns, owns."""
     table = schema.pg_sequence
     found = _select(catalog, table.c.ownerrelid == relid)
     return [sequence for sequence in found if attnum in (None, sequence.owner_attnum)]
 
 
 def sequence_of_call(node: nodes.Node) -> int | None:
-    """Return the OID of the sequence that a call of nextval() takes a value from."""
+    """Return the OID of the sequence of a nextval() call; None for other nodes."""
     match node:
         case nodes.FuncExpr(function_oid=oid, args=(nodes.Const(value=str(value)),)):
             return int(value) if oid == _NEXTVAL else None
@@ -126,17 +126,17 @@ def sequence_of_call(node: nodes.Node) -> int | None:
 
 
 def sequences_of(expr: nodes.Expr) -> list[int]:
-    """Return the OIDs of the sequences that an expression takes values from."""
+    """Return the OIDs of the sequences from which an expression takes values."""
     found = map(sequence_of_call, nodes.walk(expr))
     return [oid for oid in found if oid is not None]
 
 
 class NumberedCalls:
-    """The calls of nextval() in the new values of rows, each with a column of its own.
+    """The calls of nextval() in the new values of rows; each call gets its own column.
 
     Args:
         first: the number of the first column.
-        varno: the number of the table that has the columns; 0: they have no table.
+        varno: the number of the columns' table; 0 without a table.
 
     Attributes:
         sequences: the OIDs of the sequences of the calls, in the order of the columns.
@@ -153,7 +153,7 @@ class NumberedCalls:
         return range(self._first, self._first + len(self.sequences))
 
     def with_columns(self, expr: nodes.Expr) -> nodes.Expr:
-        """Return an expression that finds what its calls give in columns."""
+        """Return an expression in which columns replace the calls of nextval()."""
 
         def replaced(node: nodes.Node) -> nodes.Node | None:
             oid = sequence_of_call(node)
@@ -181,7 +181,7 @@ def taken_by_calls(
 
     Args:
         calls: the sequence of each call.
-        take: takes values of a sequence: which, and how many.
+        take: takes values of a sequence, given the sequence and the number of values.
     """
     of_row = Counter(calls)
     values = {called: take(called, count * number) for called, number in of_row.items()}
@@ -194,23 +194,24 @@ def taken_by_calls(
 
 
 def delete_sequence(catalog: Catalog, relid: int) -> None:
-    """Remove what makes a relation a sequence.  Its state stays for ROLLBACK, until VACUUM
-    (`trim_states`)."""
+    """Remove a sequence's definition.  Its state stays for ROLLBACK, until VACUUM
+    (`trim_states`).
+    """
     catalog.delete(schema.pg_sequence, schema.pg_sequence.c.seqrelid == relid)
 
 
 def trim_states(connection: Connection) -> None:
-    """Remove the states of sequences that nobody can see any more."""
+    """Remove the states of sequences that no transaction can see any more."""
     state, table = state_schema.sequence_state, schema.pg_sequence
     is_there = exists().where(table.c.node == state.c.node)
     connection.execute(delete(state).where(~is_there))
 
 
 def restart_sequence(catalog: Catalog, sequence: Sequence, *, in_block: bool) -> None:
-    """Let a sequence begin again (TRUNCATE ... RESTART IDENTITY).
+    """Restart a sequence (TRUNCATE ... RESTART IDENTITY).
 
     Args:
-        in_block: ROLLBACK takes it back.
+        in_block: ROLLBACK must be able to revert it.
     """
     if in_block:
         rewrite_sequence(catalog, sequence, (sequence.start, False))
@@ -219,13 +220,13 @@ def restart_sequence(catalog: Catalog, sequence: Sequence, *, in_block: bool) ->
 
 
 def last_value(catalog: Catalog, relid: int) -> int | None:
-    """Return the value that a sequence has given last; None if it has given none yet."""
+    """Return the last value of a sequence; None if it has not produced one yet."""
     value, is_called = sequence_state(catalog, relid)
     return value if is_called else None
 
 
 def sequence_state(catalog: Catalog, relid: int) -> State:
-    """Return the row of a sequence's relation: its value, and whether that was given already."""
+    """Return the row of a sequence's relation: its value, and whether nextval() has returned it."""
     return _state(catalog.connection, _sequence(catalog, relid)[1].node)
 
 
@@ -255,9 +256,9 @@ class _Portion:
     """Values that a query has taken from a sequence in advance.
 
     Attributes:
-        node: that of the sequence.
+        node: the sequence's `node`.
         values: all of them; the last one is the sequence's last value.
-        given: the number of values that were given.
+        given: the number of values used so far.
     """
 
     node: int
@@ -276,7 +277,7 @@ def _taken(
 
     Args:
         connection: a transaction that writes.
-        or_fewer: near its end as many as it has, at least one.
+        or_fewer: near the end of the sequence take fewer, at least one.
     """
     relation, sequence = _sequence(catalog, relid)
     _check_unchanged(catalog, connection, sequence)
@@ -290,10 +291,10 @@ def _taken(
 
 
 def _check_unchanged(catalog: Catalog, connection: Connection, sequence: Sequence) -> None:
-    """Check that no transaction that `catalog` does not see has given a sequence another state.
+    """Check that no transaction invisible to `catalog` has given a sequence another state.
 
     Raises:
-        TransactionInProgress: one has.
+        TransactionInProgress: there is such a transaction.
     """
     table = schema.pg_sequence
     query = select(table.c.xmin).where(
@@ -310,15 +311,15 @@ def _check_unchanged(catalog: Catalog, connection: Connection, sequence: Sequenc
 def values_after(
     sequence: Sequence, name: str, last_value: int, is_called: bool, count: int
 ) -> range:
-    """Return the values that a sequence gives next.
+    """Return the next values of a sequence.
 
     Args:
         name: its name, for an error.
-        last_value, is_called: how far it has come.
+        last_value, is_called: its state.
 
     Raises:
         SequenceGeneratorLimitExceeded: it does not have enough values left (2200H).
-        FeatureNotSupported: it begins again on the way.
+        FeatureNotSupported: it would cycle before it has produced them.
     """
     values = _values_after(sequence, last_value, is_called, count)
     if values is None and sequence.cycles:
@@ -338,25 +339,25 @@ def values_after(
 
 @dataclass
 class SequenceValues:
-    """Values that a session takes from sequences; what is taken is gone, also if its statement
+    """Values that a session takes from sequences.  Taken values are used up even if the statement
     fails.
 
     Args:
-        cluster: whose sequences they are.
+        cluster: the cluster of the sequences.
     """
 
     cluster: Cluster
     _current: dict[int, int] = field(default_factory=dict, init=False)
-    _last: int = field(default=0, init=False)  # the sequence that lastval() is about
+    _last: int = field(default=0, init=False)  # the sequence of lastval()
     _portions: dict[int, _Portion] | None = field(default=None, init=False)  # None: not in a query
 
     @contextmanager
     def in_portions(self) -> Iterator[None]:
-        """Within a query, take single values in portions, each twice as large as the one before:
-        a transaction of the catalog for each value takes some milliseconds.
+        """Take single values of a query in portions, each twice as large as the one before, because
+        a catalog transaction for each value takes some milliseconds.
 
-        Values that are left at the end go back, except where another session has taken values
-        since: the sequence then has a gap, as after a crash.
+        Unused values go back at the end, except if another session has taken values since.  Then
+        the sequence has a gap, as after a crash.
         """
         if self._portions is not None:
             yield
@@ -373,12 +374,12 @@ class SequenceValues:
         """Return the next values of a sequence.
 
         Args:
-            catalog: what the session sees.
+            catalog: the session's view of the catalog.
 
         Raises:
-            SequenceGeneratorLimitExceeded: it has not as many left (2200H).
+            SequenceGeneratorLimitExceeded: it does not have enough values left (2200H).
             TransactionInProgress: another transaction alters it.
-            WrongObjectType: it is no sequence (42809).
+            WrongObjectType: the relation is not a sequence (42809).
         """
         if self._portions is not None and count == 1:
             values = self._of_portion(catalog, relid, self._portions)
@@ -418,7 +419,7 @@ class SequenceValues:
             connection.execute(update(state).where(*of_portion).values(last_value=given))
 
     def take_first(self, catalog: Catalog, relid: int, count: int) -> None:
-        """Take the first values of a sequence that the transaction of `catalog` has made."""
+        """Take the first values of a sequence that the transaction of `catalog` created."""
         sequence = get_sequence(catalog, relid)
         assert sequence is not None
         last = sequence.start + sequence.increment * (count - 1)
@@ -427,21 +428,21 @@ class SequenceValues:
         self._last = relid
 
     def upcoming(self, catalog: Catalog, relid: int, count: int) -> range:
-        """Return the values that `take` would give; they are not taken.
+        """Return the values that `take` would return, without taking them.
 
         Raises:
-            SequenceGeneratorLimitExceeded, WrongObjectType: as `take`.
+            SequenceGeneratorLimitExceeded, WrongObjectType: see `take`.
         """
         relation, sequence = _sequence(catalog, relid)
         with self.cluster.begin(write=False) as connection:
             return values_after(sequence, relation.name, *_state(connection, sequence.node), count)
 
     def current(self, catalog: Catalog, relid: int) -> int:
-        """Return the value that this session has taken last from a sequence (currval).
+        """Return the value that this session last took from a sequence (currval).
 
         Raises:
             ObjectNotInPrerequisiteState: it has taken none (55000).
-            WrongObjectType: it is no sequence (42809).
+            WrongObjectType: the relation is not a sequence (42809).
         """
         relation, _sequence_row = _sequence(catalog, relid)
         if relid not in self._current:
@@ -451,8 +452,7 @@ class SequenceValues:
         return self._current[relid]
 
     def last(self, catalog: Catalog) -> tuple[int, int]:
-        """Return the sequence that this session has taken a value from last, and the value
-        (lastval).
+        """Return the sequence from which this session last took a value, and the value (lastval).
 
         Raises:
             ObjectNotInPrerequisiteState: it has taken none, or the sequence is gone (55000).
@@ -462,11 +462,11 @@ class SequenceValues:
         return self._last, self._current[self._last]
 
     def put(self, catalog: Catalog, relid: int, value: int, *, is_called: bool = True) -> int:
-        """Set how far a sequence has come (setval); `value`.
+        """Set the state of a sequence (setval), and return `value`.
 
         Raises:
-            NumericValueOutOfRange: it does not reach that far (22003).
-            WrongObjectType: it is no sequence (42809).
+            NumericValueOutOfRange: the value is outside of the sequence's bounds (22003).
+            WrongObjectType: the relation is not a sequence (42809).
         """
         relation, sequence = _sequence(catalog, relid)
         if not sequence.minimum <= value <= sequence.maximum:
@@ -497,8 +497,8 @@ def _sequence(catalog: Catalog, relid: int) -> tuple[Relation, Sequence]:
 
 
 def _values_after(sequence: Sequence, last_value: int, is_called: bool, count: int) -> range | None:
-    """Return the next values, starting again from the other end if a cycling sequence is at its
-    end; None if there are not enough.
+    """Return the next values, from the other end if a cycling sequence is at its end; None if there
+    are not enough.
     """
     step = sequence.increment
     starts = [last_value + step if is_called else last_value]
@@ -518,7 +518,7 @@ def _state(connection: Connection, node: int) -> State:
 
 
 def _put_state(connection: Connection, node: int, value: int, *, is_called: bool) -> None:
-    """Let a sequence continue elsewhere, at once and for all sessions."""
+    """Set the value of a sequence, at once and for all sessions."""
     state = state_schema.sequence_state
     connection.execute(
         update(state).where(state.c.node == node).values(last_value=value, is_called=is_called)

@@ -122,7 +122,7 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
     rows: list[list[str | None]] = []
     transactions = size = 0
     reached = slot.confirmed_flush_lsn
-    end = reached if wanted < 0 else end  # the limit on rows is met
+    end = reached if wanted < 0 else end  # a negative limit is met before the first row
     for decoded in decode(session, slot.name, reached, end, plugin.publications, wanted):
         for lsn, xid, data in plugin.output(decoded):
             rows.append([format_lsn(lsn), str(xid), _shown(data, call)])

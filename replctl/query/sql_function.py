@@ -63,8 +63,8 @@ class FunctionCall:
 
 
 def function_calls(query: Query, context: FunctionContext) -> list[FunctionCall]:
-    """Return the calls that run before a query; none if the query does more than call functions
-    once.
+    """Return the calls that run before a query; none if the query has FROM or other clauses, or
+    reads tables in a subquery.
     """
     environment = context.environment
     plain = Query(query.outputs)
