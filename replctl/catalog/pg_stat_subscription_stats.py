@@ -14,7 +14,7 @@ from replctl.catalog.transaction import Catalog
 
 
 def count_error(catalog: Catalog, subscription_oid: int, kind: str) -> None:
-    """Count an error of a subscription: kind apply or sync."""
+    """Count an error of a subscription; `kind` is apply or sync."""
     _add_to_statistics(catalog, subscription_oid, {f"{kind}_error_count": 1})
 
 
@@ -26,7 +26,7 @@ def count_conflicts(catalog: Catalog, subscription_oid: int, counts: Mapping[str
 
 
 def reset_statistics(catalog: Catalog, subscription_oid: int | None) -> None:
-    """Begin to count again for one subscription, or for all (None)."""
+    """Reset the counters of one subscription, or of all (None)."""
     table = state_schema.pg_stat_subscription_stats
     everything = list_subscriptions(catalog, all_databases=True)
     oids = [s.oid for s in everything] if subscription_oid is None else [subscription_oid]

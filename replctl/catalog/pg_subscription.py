@@ -1,4 +1,4 @@
-"""Subscriptions and the state of their tables: pg_subscription and pg_subscription_rel."""
+"""Subscriptions and the state of their tables (pg_subscription and pg_subscription_rel)."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ from replctl.catalog.table_verification import delete_verification
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
 
-#: What resync_max_delete is by default.
+#: The default of resync_max_delete.
 RESYNC_MAX_DELETE = 10
 
 
 class Resync(Enum):
-    """pg_subscription.subresync: what ends a fault that a table's reconcile ends: a statement, or
-    the subscription itself, where all rows of the table are its own."""
+    """pg_subscription.subresync: who reconciles a table after a fault: a user by a statement, or
+    the subscription itself, if it owns all rows of the table.
+    """
 
     MANUAL = "manual"
     AUTO = "auto"
 
 
 class RelState(Enum):
-    """pg_subscription_rel.srsubstate: how far a table's synchronization is."""
+    """pg_subscription_rel.srsubstate: the progress of a table's synchronization."""
 
     INIT = "i"
     DATASYNC = "d"
@@ -52,8 +53,9 @@ class RelState(Enum):
 
     @property
     def is_copied(self) -> bool:
-        """Return whether the table's rows are there: after a crash, i and d copy again, the others
-        do not."""
+        """Return whether the table's rows are copied.  After a crash, tables in states i and d are
+        copied again, others are not.
+        """
         return self in (RelState.FINISHEDCOPY, RelState.SYNCDONE, RelState.READY)
 
 
@@ -62,9 +64,9 @@ class Subscription:
     """A row of pg_subscription.
 
     Attributes:
-        resync, resync_max_delete: replctl's own; the percentage of a table's rows that it deletes
-            at most where it reconciles the table by itself.
-        table_map: replctl's own; the tables that take the rows of published ones with other names.
+        resync, resync_max_delete: replctl's own; how faults are resolved, and the maximum
+            percentage of a table's rows that an automatic reconcile deletes.
+        table_map: replctl's own; the targets of published tables with other names.
     """
 
     oid: int
@@ -91,32 +93,32 @@ class Subscription:
 
     @property
     def origin_name(self) -> str:
-        """The name of the replication origin that holds its progress."""
+        """The name of the replication origin with its progress."""
         return f"pg_{self.oid}"
 
     def table_origin_name(self, relid: int) -> str:
-        """Return the name of the origin that holds the progress of a table's synchronization."""
+        """Return the name of the origin with the progress of a table's synchronization."""
         return f"{self.origin_name}_{relid}"
 
     def table_slot_name(self, relid: int, system_identifier: int) -> str:
-        """Return the name of the slot that holds back what a table's synchronization needs.
+        """Return the name of the slot that retains the log for a table's synchronization.
 
         Args:
-            system_identifier: the subscriber's.
+            system_identifier: the subscriber's identifier.
         """
         return f"{self.origin_name}_sync_{relid}_{system_identifier}"
 
 
 @dataclass(frozen=True, slots=True)
 class CopySnapshot:
-    """The decisions that a copy has made before it writes.
+    """The decisions of a copy before it writes.
 
     Attributes:
-        lsn: the position in the publisher's log that it reads.
-        publisher_state: what the publisher needs to find that state again.
-        xid: the transaction that it writes in.
-        targets: the tables that it writes, by OID: version before and step.
-        digest: of the publisher's commit at `lsn`.
+        lsn: the position in the publisher's log that the copy reads.
+        publisher_state: the data with which the publisher finds that state again.
+        xid: the transaction that writes the copy.
+        targets: the written tables by OID: the version before, and the step.
+        digest: the digest of the publisher's commit at `lsn`.
     """
 
     lsn: int
@@ -130,19 +132,19 @@ class CopySnapshot:
 class SubscriptionRelation:
     """A row of pg_subscription_rel.
 
-    Changes of the table count from after `lsn`, a position in the publisher's log (None: from
-    wherever the subscription is).  `snapshot` is what state d has fixed for its copy.
+    Changes of the table apply from after `lsn`, a position in the publisher's log (None: from the
+    subscription's own position).  `snapshot` holds the decisions of state d for its copy.
 
     Attributes:
-        method: what its copy does to the rows that are there.
-        deletion: which rows a reconcile deletes; None: those that are the subscription's.
-        definition: what was published of it when it was copied last; None before that.
-        applied: the row filters that its rows have passed since it was copied or reconciled.
-        owned_since: the position in the database's own log since which all its rows are the
-            subscription's, unless others have changed it after that; None: since it was made.
-        fault: what another program has done to the rows that were applied, if that stops the
-            subscription (note_fault).
-        digest: of the publisher's commit at `lsn`; None if it is not known.
+        method: the effect of its copy on existing rows.
+        deletion: the rows that a reconcile deletes; None: the subscription's own rows.
+        definition: the published part of the table at its last copy; None before that.
+        applied: the row filters of the rows that were written since the last copy or reconcile.
+        owned_since: the position in the database's own log since which all its rows belong to the
+            subscription, except for later changes of others; None: since its creation.
+        fault: the damage by another program to applied rows, if that stops the subscription
+            (note_fault).
+        digest: the digest of the publisher's commit at `lsn`; None if it is unknown.
     """
 
     subscription_oid: int
@@ -185,13 +187,13 @@ def insert_subscription(catalog: Catalog, subscription: Subscription) -> None:
 
 
 def update_subscription(catalog: Catalog, subscription: Subscription) -> None:
-    """Put a subscription's new state in the place of its old one."""
+    """Replace the stored state of a subscription."""
     table = schema.pg_subscription
     catalog.update(table, table.c.oid == subscription.oid, **_values(subscription))
 
 
 def delete_subscription(catalog: Catalog, oid: int) -> None:
-    """Remove a subscription and all that is known of its tables."""
+    """Remove a subscription and all records about its tables."""
     catalog.delete(schema.pg_subscription, schema.pg_subscription.c.oid == oid)
     for table, column in (
         (state_schema.pg_subscription_rel, state_schema.pg_subscription_rel.c.srsubid),
@@ -206,7 +208,7 @@ def delete_subscription(catalog: Catalog, oid: int) -> None:
 
 
 def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[SubscriptionRelation]:
-    """Return the tables of a subscription, in the order in which they were added."""
+    """Return the tables of a subscription, by OID."""
     table = state_schema.pg_subscription_rel
     query = select(table).where(table.c.srsubid == subscription_oid).order_by(table.c.srrelid)
     return [
@@ -238,8 +240,9 @@ def insert_subscription_relation(catalog: Catalog, relation: SubscriptionRelatio
 
 
 def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
-    """Put a table's new state in the place of the old one, if it still belongs to the
-    subscription; its fault stays."""
+    """Replace the stored state of a table, except for its fault, if the table still belongs to the
+    subscription.
+    """
     table = state_schema.pg_subscription_rel
     catalog.connection.execute(
         update(table)
@@ -251,7 +254,7 @@ def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelatio
 def note_applied_filters(
     catalog: Catalog, subscription_oid: int, relid: int, filters: Sequence[AppliedFilter]
 ) -> None:
-    """Note the row filters that rows of a table have passed which are about to be written."""
+    """Record the row filters of rows of a table before the rows are written."""
     for relation in subscription_relations(catalog, subscription_oid):
         if relation.relid != relid:
             continue
@@ -261,8 +264,9 @@ def note_applied_filters(
 
 
 def is_copied_anywhere(connection: Connection, relids: Collection[int]) -> bool:
-    """Return whether a subscription has copied rows into one of some tables, and goes on writing
-    it."""
+    """Return whether a subscription has copied rows into any of some tables, and still writes
+    it.
+    """
     table = state_schema.pg_subscription_rel
     query = select(table.c.srrelid).where(table.c.srrelid.in_(list(relids)), _is_copied())
     return connection.execute(query.limit(1)).first() is not None
@@ -274,8 +278,9 @@ def note_fault(
     fault: str,
     subscription_oids: Collection[int] | None = None,
 ) -> None:
-    """Note what another program has done to the rows that subscriptions, all or some, have written
-    into tables: they stop until the tables are copied again.  An earlier fault stays."""
+    """Record damage by another program to rows that all or some subscriptions have written.  The
+    subscriptions stop until the tables are copied again.  An earlier fault stays.
+    """
     table = state_schema.pg_subscription_rel
     where = [table.c.srrelid.in_(list(relids)), _is_copied(), table.c.fault.is_(None)]
     if subscription_oids is not None:
@@ -284,7 +289,7 @@ def note_fault(
 
 
 def clear_fault(connection: Connection, subscription_oid: int, relid: int) -> None:
-    """Note that a table's rows are right again."""
+    """Record that a table's rows are correct again."""
     table = state_schema.pg_subscription_rel
     connection.execute(
         update(table)
@@ -314,7 +319,7 @@ def _state(relation: SubscriptionRelation) -> dict[str, Any]:
 
 
 def delete_subscription_relation(catalog: Catalog, subscription_oid: int, relid: int) -> None:
-    """Take a table out of a subscription."""
+    """Remove a table from a subscription."""
     table = state_schema.pg_subscription_rel
     catalog.connection.execute(
         delete(table).where(table.c.srsubid == subscription_oid, table.c.srrelid == relid)
@@ -333,7 +338,7 @@ def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
 
 
 def unfinished_copies(catalog: Catalog) -> list[CopySnapshot]:
-    """Return the copies that have begun and not finished."""
+    """Return the unfinished copies."""
     stored = state_schema.pg_subscription_rel.c.snapshot
     query = select(stored).where(stored.is_not(None))
     return [_snapshot(text) for text in catalog.connection.execute(query).scalars()]
@@ -371,7 +376,7 @@ def _values(subscription: Subscription) -> dict[str, Any]:
 
 
 def _signed(lsn: int) -> int:
-    """Return an LSN that a user has chosen, as SQLite keeps it in 64 bits."""
+    """Return an LSN of a user as a signed number of 64 bits, for SQLite."""
     return lsn - 2**64 if lsn >= 2**63 else lsn
 
 

@@ -1,4 +1,4 @@
-"""Types that users made: enums, domains and the row types of tables; and the names of all types."""
+"""User-defined types: enums, domains and the row types of tables; and the names of all types."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from replctl.types import builtin
 
 
 def type_name(oid: int) -> str:
-    """Return the name of a type in typed expressions: its catalog name, or '@' and its OID if a
-    user made it."""
+    """Return the name of a type in typed expressions: its catalog name, or '@' and its OID if it is
+    user-defined.
+    """
     if oid == 0:
         return ""
     known = builtin.types_by_oid().get(oid)
@@ -42,14 +43,14 @@ def get_type(catalog: Catalog, name: str) -> builtin.Type:
 
 
 def find_type(catalog: Catalog, schema_oid: int, name: str) -> builtin.Type | None:
-    """Return the type that a user made under that name in a schema."""
+    """Return the user-defined type of that name in a schema."""
     pg_type = schema.pg_type
     row = catalog.first(pg_type, pg_type.c.typname == name, pg_type.c.typnamespace == schema_oid)
     return None if row is None else _type(catalog, row)
 
 
 def type_schema_oid(catalog: Catalog, name: str) -> int:
-    """Return the schema of a user's type."""
+    """Return the schema of a user-defined type."""
     row = catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
     assert row is not None
     return int(row.typnamespace)
@@ -74,7 +75,7 @@ def insert_type(
     relid: int = 0,
     **facts: object,
 ) -> str:
-    """Add a type and the type of arrays of it.
+    """Add a type and its array type.
 
     Args:
         kind: e for an enum, c for the row type of relation `relid`, d for a domain.
@@ -100,7 +101,7 @@ def insert_type(
 
 
 def insert_enum_labels(catalog: Catalog, name: str, labels: tuple[str, ...]) -> None:
-    """Give an enum its labels."""
+    """Add the labels of a new enum."""
     for order, label in enumerate(labels, start=1):
         catalog.insert(
             schema.pg_enum,
@@ -114,8 +115,7 @@ def insert_enum_labels(catalog: Catalog, name: str, labels: tuple[str, ...]) -> 
 def insert_enum_label(
     catalog: Catalog, name: str, label: str, neighbor: str | None = None, *, is_after: bool = False
 ) -> None:
-    """Give an enum one more label: the last one, or that before or after a neighbor
-    (AddEnumLabel)."""
+    """Add one label to an enum, at the end, or before or after a neighbor (AddEnumLabel)."""
     pg_enum = schema.pg_enum
     rows = catalog.select(
         pg_enum, pg_enum.c.enumtypid == type_oid(name), order_by=[pg_enum.c.enumsortorder]
@@ -149,7 +149,7 @@ def delete_type(catalog: Catalog, name: str) -> None:
 
 
 def _array_name(catalog: Catalog, name: str, schema_oid: int) -> str:
-    """Return `_name`, or `_name_1` where there is such a type (makeArrayTypeName)."""
+    """Return `_name`, or `_name_1` and so on if that type exists (makeArrayTypeName)."""
     candidate, number = f"_{name}", 0
     while find_type(catalog, schema_oid, candidate) is not None:
         number += 1
@@ -185,7 +185,7 @@ def _type(catalog: Catalog, row: object) -> builtin.Type:
 
 
 def _domain(catalog: Catalog, fields: Any) -> builtin.Type:
-    """Return a domain, which has most of its base type."""
+    """Return a domain, with most properties of its base type."""
     base = get_type(catalog, type_name(int(fields["typbasetype"])))
     collations = {oid: name for name, oid in builtin.collations().items()}
     return replace(

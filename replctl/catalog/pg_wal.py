@@ -1,5 +1,4 @@
-"""The commit log as it is stored: what each transaction did to which Delta version of which
-relation."""
+"""The stored commit log: the effect of each transaction on the Delta versions of relations."""
 
 from __future__ import annotations
 
@@ -20,13 +19,13 @@ from replctl.catalog.transaction import (
 )
 from replctl.record import dataclass
 
-#: What a log entry does to rows: `change` (read its change feed), `truncate`, or `none`; `break`:
-#: the table does not have its versions before it any more, and what differs is not known;
-#: `message` is what pg_logical_emit_message() wrote, of no relation.
+#: The effect of a log entry on rows: `change` (read its change feed), `truncate`, or `none`.
+#: `break`: the table has lost its earlier versions, and the difference is unknown.  `message` comes
+#: from pg_logical_emit_message(), and has no relation.
 CHANGE, TRUNCATE, NONE, BREAK, MESSAGE = "change", "truncate", "none", "break", "message"
-#: The entries that subscribers have to do something about.
+#: The entries that subscribers must handle.
 _ROW_ACTIONS = (CHANGE, TRUNCATE, BREAK)
-#: The transaction of what is none's.
+#: The transaction number of entries without a transaction.
 NO_XID = 0
 
 
@@ -46,13 +45,13 @@ class LogEntry:
 
     @property
     def statement_lsn(self) -> int:
-        """Return what the entries of one TRUNCATE have in common."""
+        """Return the number that the entries of one TRUNCATE share."""
         return int(str(self.detail.get("statement", self.lsn)))
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A transaction that was committed; `commit_time` is in microseconds since 1970."""
+    """A committed transaction; `commit_time` is in microseconds since 1970."""
 
     xid: int
     commit_lsn: int
@@ -65,9 +64,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTable:
-    """Where a table is stored, and the newest Delta version of it that is in the log, with the
-    digest of the version's file, and what the file's number, size and time were when it was read
-    (DeltaCommit.file_state)."""
+    """The location of a table, and its newest Delta version in the log.  `digest` is the digest of
+    that version's file; `file_state` are the file's number, size and time when it was read
+    (DeltaCommit.file_state).
+    """
 
     relid: int
     location: str
@@ -78,21 +78,23 @@ class LoggedTable:
 
 @dataclass(frozen=True, slots=True)
 class EnteredVersion:
-    """A version of a relation that is in the log: the digest of its file, and its mark if it is
-    replctl's own."""
+    """A version of a relation in the log: the digest of its file, and the mark of a commit by
+    replctl.
+    """
 
     digest: str | None
     mark: str | None
 
 
 def last_logged_version(connection: Connection, relid: int) -> int | None:
-    """Return the newest Delta version of a relation that is in the log."""
+    """Return the newest Delta version of a relation in the log."""
     return last_entered_version(connection, relid, "").version
 
 
 def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> list[LoggedTable]:
-    """Return the relations with rows of their own whose Delta tables have been made: all tables of
-    the database, or those of some OIDs that are."""
+    """Return the relations with existing Delta tables: all tables of the database, or those among
+    `relids`.
+    """
     pg_class, storage, wal = schema.pg_class, state_schema.storage_table, state_schema.pg_wal
     of_table = wal.alias()
     newest = (
@@ -126,7 +128,7 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
 
 
 def last_committed_version(catalog: Catalog, relid: int) -> int | None:
-    """Return the newest Delta version of a relation that everybody may see."""
+    """Return the newest committed Delta version of a relation."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     return catalog.connection.execute(
         select(func.max(wal.c.version))
@@ -136,9 +138,9 @@ def last_committed_version(catalog: Catalog, relid: int) -> int | None:
 
 
 def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
-    """Return the Delta version of a relation that an LSN has; None if it had no table then.
+    """Return the Delta version of a relation at an LSN; None if it had no table then.
 
-    It is the one before the first later version: entries that nobody needs are removed, except for
+    It is the version before the first later one, because unneeded entries are removed, except for
     the newest.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
@@ -154,8 +156,9 @@ def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
 
 
 def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]) -> bool:
-    """Return whether the newest changes of a relation from some origins were found in the table:
-    the catalog has forgotten the transaction that made them, and so what it applied."""
+    """Return whether a relation's newest changes from some origins were found in the table, while
+    the catalog has lost their transaction and the position that it applied.
+    """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     newest = (
         select(xact.c.origin_lsn)
@@ -171,8 +174,9 @@ def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]
 def acknowledge_changes(
     catalog: Catalog, relids: Collection[int], origins: Collection[str], origin_lsn: int
 ) -> None:
-    """Take changes of relations from some origins, which the catalog had forgotten, for applied up
-    to an LSN: the tables were reconciled with what the origin had there."""
+    """Accept changes of relations from some origins, which the catalog had lost, as applied up to
+    an LSN.  The tables were reconciled with the origin's state there.
+    """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     xids = select(wal.c.xid).where(wal.c.relid.in_(relids), wal.c.action == CHANGE)
     forgotten = update(xact).where(
@@ -182,16 +186,18 @@ def acknowledge_changes(
 
 
 def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
-    """Return how far a committed transaction has brought its origin; None if it is not known, or
-    has none."""
+    """Return the origin's position after a committed transaction; None if it is unknown or there is
+    none.
+    """
     xact = state_schema.pg_xact
     query = select(xact.c.origin_lsn).where(xact.c.xid == xid, xact.c.status == "c")
     return catalog.connection.execute(query).scalar_one_or_none()
 
 
 def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool:
-    """Return whether another transaction than `but` has entered versions of a relation and is in
-    progress."""
+    """Return whether a transaction in progress, other than `but`, has entered versions of a
+    relation.
+    """
     others = catalog.snapshot.in_progress.difference([but])
     wal = state_schema.pg_wal
     query = select(wal.c.lsn).where(wal.c.relid == relid, wal.c.xid.in_(sorted(others))).limit(1)
@@ -199,14 +205,14 @@ def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool
 
 
 def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | None = None) -> None:
-    """Note that what a transaction has entered since an LSN was undone: its versions change
-    nothing.
+    """Record that the changes which a transaction has entered since an LSN are undone: its versions
+    change nothing.
 
-    Versions of other writers among them stay. A TRUNCATE of theirs becomes a change: it has not
-    removed the rows that come back.
+    Versions of other writers among them stay.  A TRUNCATE of another writer becomes a change,
+    because it did not remove the rows that return.
 
     Args:
-        relid: of this relation only.
+        relid: affect only this relation.
     """
     wal = state_schema.pg_wal
     mine = [wal.c.xid == xid, wal.c.lsn > since_lsn]
@@ -219,11 +225,11 @@ def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | No
 
 
 def bequeath(catalog: Catalog, xid: int, *, relid: int | None = None) -> None:
-    """Give another transaction, which has done only what others have, what a transaction has
-    entered and taken back: it can be forgotten, and its versions stay known.
+    """Move the entries of an undone transaction to a new transaction that does nothing else.  The
+    old one can then be forgotten, while its versions stay known.
 
     Args:
-        relid: of this relation only.
+        relid: move only entries of this relation.
     """
     wal = state_schema.pg_wal
     mine = [wal.c.xid == xid] + ([] if relid is None else [wal.c.relid == relid])
@@ -245,12 +251,12 @@ def enter(
     file_state: str | None = None,
     mark: str | None = None,
 ) -> int:
-    """Add an entry to the log; its LSN.
+    """Add an entry to the log, and return its LSN.
 
     Args:
-        digest: of the version's file in Delta's log.
+        digest: the digest of the version's file in Delta's log.
         file_state: number, size and time of that file.
-        mark: nonce and number of a commit of replctl's own.
+        mark: nonce and number of a commit by replctl.
     """
     lsn = next_lsn(catalog.connection)
     catalog.connection.execute(
@@ -271,7 +277,7 @@ def enter(
 
 
 def entered_versions(connection: Connection, relid: int, after: int) -> dict[int, EnteredVersion]:
-    """Return the versions of a relation newer than `after` that are in the log."""
+    """Return the versions of a relation after `after` that are in the log."""
     wal = state_schema.pg_wal
     query = select(wal.c.version, wal.c.digest, wal.c.mark).where(
         wal.c.relid == relid, wal.c.version > after
@@ -282,10 +288,10 @@ def entered_versions(connection: Connection, relid: int, after: int) -> dict[int
 
 
 def last_entered_version(connection: Connection, relid: int, location: str) -> LoggedTable:
-    """Return the newest version of a relation that is in the log.
+    """Return the newest version of a relation in the log.
 
     Args:
-        location: of the relation's table.
+        location: the location of the relation's table.
     """
     wal = state_schema.pg_wal
     row = connection.execute(
@@ -300,15 +306,14 @@ def last_entered_version(connection: Connection, relid: int, location: str) -> L
 
 
 def last_action(connection: Connection, relid: int) -> str | None:
-    """Return what the newest entry of a relation does to rows."""
+    """Return the effect on rows of a relation's newest entry."""
     wal = state_schema.pg_wal
     query = select(wal.c.action).where(wal.c.relid == relid).order_by(wal.c.lsn.desc()).limit(1)
     return connection.execute(query).scalar_one_or_none()
 
 
 def forget_versions(connection: Connection, relid: int, after: int) -> None:
-    """Remove the entries of versions of a relation newer than `after`: the table does not have them
-    any more."""
+    """Remove the entries of a relation's versions after `after`, which the table no longer has."""
     wal = state_schema.pg_wal
     connection.execute(delete(wal).where(wal.c.relid == relid, wal.c.version > after))
 
@@ -321,13 +326,13 @@ def has_entered(connection: Connection, relid: int, xid: int) -> bool:
 
 
 def broken_since(catalog: Catalog, relids: Collection[int], lsn: int) -> list[int]:
-    """Return those of some relations that have a `break` committed after an LSN."""
+    """Return the relations among `relids` with a `break` that was committed after an LSN."""
     entries = entries_between(catalog, lsn, insert_lsn(catalog.connection), (BREAK,))
     return sorted({entry.relid for entry in entries}.intersection(relids))
 
 
 def entered_marks(connection: Connection, relid: int, marks: Collection[str]) -> set[str]:
-    """Return those of some marks that versions of a relation in the log bear."""
+    """Return the marks among `marks` that belong to versions of a relation in the log."""
     wal = state_schema.pg_wal
     query = select(wal.c.mark).where(wal.c.relid == relid, wal.c.mark.in_(list(marks)))
     return set(map(str, connection.execute(query).scalars()))
@@ -399,13 +404,13 @@ def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit
 
 
 def enter_message(catalog: Catalog, prefix: str, content: bytes, *, xid: int = NO_XID) -> int:
-    """Add a message to the log, as a part of a transaction or (NO_XID) of none; its LSN."""
+    """Add a message to the log, within a transaction or without (NO_XID); return its LSN."""
     detail: dict[str, object] = {"prefix": prefix, "content": content.hex()}
     return enter(catalog, xid, 0, None, MESSAGE, detail)
 
 
 def messages_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[tuple[int, str, bytes]]:
-    """Return the messages in (from_lsn, to_lsn] that are no transaction's: LSN, prefix, content."""
+    """Return the messages in (from_lsn, to_lsn] without a transaction: LSN, prefix, content."""
     wal = state_schema.pg_wal
     query = (
         select(wal.c.lsn, wal.c.detail)

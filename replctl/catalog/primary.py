@@ -1,4 +1,4 @@
-"""The cluster that a standby follows: its primary, as primary_conninfo has it."""
+"""Find and open the primary that a standby follows, according to primary_conninfo."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from replctl.types.quote import quote_literal
 
 
 def primary_home(standby: Cluster) -> str:
-    """Return the directory of the cluster that a standby follows, or what else is named."""
+    """Return the directory of the standby's primary, or any other host in primary_conninfo."""
     conninfo = read_auto_conf(standby.path).get("primary_conninfo", "")
     return parse_conninfo(conninfo).get("host", "")
 
 
 def follow_hint(standby: Path, primary: str) -> str:
-    """Return what lets a standby follow another primary than before.
+    """Return the hint that tells how a standby can follow another primary.
 
     Args:
         standby, primary: directories.
@@ -39,8 +39,8 @@ def open_primary(standby: Cluster) -> Iterator[Cluster]:
     """Yield the cluster that a standby follows.
 
     Raises:
-        ConnectionFailure: it cannot be used, or is another one than that which the standby was
-            made of (08006).
+        ConnectionFailure: it cannot be used, or is not the cluster from which the standby was
+            created (08006).
     """
     home = primary_home(standby)
     if not home.startswith("/"):
@@ -60,10 +60,10 @@ def open_primary(standby: Cluster) -> Iterator[Cluster]:
 
 @contextmanager
 def open_existing(home: Path) -> Iterator[Cluster]:
-    """Yield a cluster that is there: looking for it does not make it.
+    """Yield an existing cluster, without creating it.
 
     Raises:
-        ConnectionFailure: it is not there, or cannot be used (08006).
+        ConnectionFailure: it does not exist, or cannot be used (08006).
     """
     message = (
         "could not connect to the primary server: connection to server on directory"

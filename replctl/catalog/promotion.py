@@ -1,7 +1,7 @@
 """Promotion: a standby takes its primary's place (xlog.c, signalled by pg_promote).
 
-What the primary has in its catalog is taken over to the last, as long as that can be read: first it
-is replaced, and nobody changes anything there any more, then the standby follows it once more.
+The standby takes over the primary's complete catalog, if it can be read.  First the primary is
+marked as replaced, so that it accepts no more changes.  Then the standby follows it once more.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import CannotConnectNow, LockNotAvailable
 from replctl.injection_point import injection_point
 
-#: Seconds that promotion waits for those who still write, unless it is told otherwise (pg_promote).
+#: Default of the seconds that a promotion waits for writers (pg_promote).
 WAIT_SECONDS = 60
-#: How many numbers a lost log may have assigned.
+#: Upper limit of the numbers that a lost log may have assigned.
 _GAP = 1_000_000
 _SEGMENT = 16 * 2**20
 
@@ -32,7 +32,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
     """Make a standby the primary.  A promotion that fails can be repeated.
 
     Raises:
-        ObjectNotInPrerequisiteState: the cluster is no standby.
+        ObjectNotInPrerequisiteState: the cluster is not a standby.
         ConnectionFailure: the primary's catalog cannot be read.
         CannotConnectNow: another standby was promoted before.
         LockNotAvailable: processes that use the primary did not stop writing in time.
@@ -51,7 +51,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
 
 
 def become_primary(connection: Connection) -> None:
-    """Make this cluster the primary: from now on it assigns LSNs."""
+    """Make this cluster the primary, which assigns LSNs from now on."""
     control = state_schema.pg_control
     keep_tables(connection)
     connection.execute(
@@ -60,8 +60,7 @@ def become_primary(connection: Connection) -> None:
 
 
 def skip_lost_numbers(connection: Connection) -> None:
-    """The old primary has assigned more numbers than are known here: go on far behind them, so that
-    none means two things."""
+    """Skip the numbers that the lost primary may have assigned, so that no number is used twice."""
     control, step = state_schema.pg_control, state_schema.apply_step
     connection.execute(
         update(control).values(
@@ -79,9 +78,9 @@ def database_oids(connection: Connection) -> list[int]:
 
 
 def _replace(primary: Cluster, home: Path) -> None:
-    """Mark the old primary as replaced: from now on nothing is committed there."""
+    """Mark the old primary as replaced, so that nothing is committed there any more."""
     promoted_to = primary.control().promoted_to
-    if promoted_to == str(home):  # a promotion that did not come to its end
+    if promoted_to == str(home):  # an unfinished promotion
         return
     if promoted_to is not None:
         raise CannotConnectNow(
@@ -93,7 +92,7 @@ def _replace(primary: Cluster, home: Path) -> None:
 
 
 def _wait_for_writers(primary: Cluster, deadline: float) -> None:
-    """Let those who have begun to write tables end: they find out when they mean to commit."""
+    """Wait for processes that are writing tables; their commits will fail."""
     for path in sorted((primary.path / "lock").glob("relation-*.lock")):
         try:
             with primary.lock(path.stem, timeout=max(0.0, deadline - time.monotonic())):

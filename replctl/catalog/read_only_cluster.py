@@ -1,6 +1,6 @@
 """A cluster in a directory that cannot be written: read-only, full, or another user's.
 
-Its catalogs can be read; what would write says which directory, and why not.
+Its catalogs can be read; writes fail with an error that names the directory and the reason.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _COPIES = 3
 
 
 class ReadOnlyCluster(Cluster):
-    """An open cluster directory, of which catalogs can be read.
+    """An open cluster directory whose catalogs can only be read.
 
     Attributes:
-        refusal: why it cannot be written.
+        refusal: the reason why it cannot be written.
     """
 
     refusal: PostgresError
@@ -46,7 +46,7 @@ class ReadOnlyCluster(Cluster):
         self.log = ServerLog(self.log_file, lambda timeout: self.lock("log", timeout))
         self.is_new = False
         self.upgraded_from = None
-        # Who writes it elsewhere may remove -wal and -shm
+        # A writer on another machine may remove -wal and -shm
         self._files = CatalogFiles(CatalogFiles.at(path).catalog, None, None)
         self._stored_lsn = None
         self._is_overwritten = False
@@ -66,10 +66,10 @@ class ReadOnlyCluster(Cluster):
 
     @contextmanager
     def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
-        """Begin a transaction as Cluster.begin.
+        """Yield a read transaction like Cluster.begin.
 
         Raises:
-            DiskFull, FileAccessDenied, IoError: it is to write.
+            DiskFull, FileAccessDenied, IoError: `write` is true.
         """
         if write:
             raise copy(self.refusal)
@@ -78,7 +78,7 @@ class ReadOnlyCluster(Cluster):
 
     @contextmanager
     def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
-        """Raise why there can be no lock: what is going to write needs it."""
+        """Raise the refusal: only writers need locks."""
         raise copy(self.refusal)
         yield
 
@@ -88,11 +88,11 @@ class ReadOnlyCluster(Cluster):
             return backend == self.backend or is_locked(
                 self.path / "lock" / f"backend-{backend}.lock"
             )
-        except PermissionError:  # another user's
+        except PermissionError:  # a process of another user
             return True
 
     def close(self) -> None:
-        """Let go of the catalog."""
+        """Close the catalog."""
         for cluster in list(self.others.values()):
             cluster.close()
         self.engine.dispose()
@@ -104,7 +104,7 @@ def _check_revision(connection: Connection, path: Path, refusal: PostgresError) 
 
     Raises:
         PostgresError: `refusal`, if the catalog was never complete.
-        ObjectNotInPrerequisiteState: it is of another replctl.
+        ObjectNotInPrerequisiteState: it belongs to another version.
     """
     if not inspect(connection).has_table("alembic_version"):
         raise copy(refusal)
@@ -119,13 +119,13 @@ def _check_revision(connection: Connection, path: Path, refusal: PostgresError) 
 
 
 def _read_only_engine(catalog: Path, stack: ExitStack, refusal: PostgresError) -> Engine:
-    """Return SQLAlchemy's engine over a catalog that cannot be written.
+    """Return SQLAlchemy's engine over a read-only catalog.
 
     Args:
-        stack: keeps a copy of the catalog, if there has to be one.
+        stack: keeps a copy of the catalog, if one is needed.
 
     Raises:
-        PostgresError: `refusal`, if it cannot be read, either.
+        PostgresError: `refusal`, if the catalog cannot be read either.
     """
     try:
         uri = _readable(catalog, stack)
@@ -149,10 +149,10 @@ def _read_only_engine(catalog: Path, stack: ExitStack, refusal: PostgresError) -
 
 
 def _readable(catalog: Path, stack: ExitStack) -> str:
-    """Return the URI by which SQLite reads a catalog.
+    """Return the URI with which SQLite can read a catalog.
 
-    SQLite needs files next to it to read what is in its write-ahead log: if it cannot make them,
-    it reads a copy; without such a log, it reads the catalog as one that does not change.
+    SQLite needs files next to the catalog to read its write-ahead log.  If it cannot create them,
+    it reads a copy.  Without a log, it reads the catalog as an immutable file.
     """
     plain = f"{catalog.as_uri()}?mode=ro"
     if _is_readable(plain):

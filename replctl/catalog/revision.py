@@ -1,7 +1,7 @@
-"""The revision of a catalog, and its upgrade by the migrations that lead to this program's.
+"""The revision of a catalog, and its upgrade to this program's revision by migrations.
 
-An upgrade is one transaction of SQLite, under the lock of who opens the cluster: it is complete or
-undone, and others who open the cluster wait for it.
+An upgrade is one SQLite transaction, under the lock of the process that opens the cluster.  It is
+complete or undone, and other processes that open the cluster wait for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MIGRATIONS = "replctl.catalog:migrations"
 
 
 def stored_revision(connection: Connection) -> str | None:
-    """Return the revision of a catalog; None, if it is not made yet."""
+    """Return the revision of a catalog; None if it is not created yet."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     query = text("SELECT version_num FROM alembic_version")
@@ -36,7 +36,7 @@ def stored_revision(connection: Connection) -> str | None:
 
 
 def check_upgradable(home: Path, revision: str, users: Collection[int]) -> None:
-    """Check that a catalog of another revision can be upgraded, now.
+    """Check that a catalog of another revision can be upgraded now.
 
     Args:
         users: the processes that have it open.
@@ -44,7 +44,7 @@ def check_upgradable(home: Path, revision: str, users: Collection[int]) -> None:
     Raises:
         ObjectNotInPrerequisiteState: no migration leads from its revision to this program's
             (55000).
-        ObjectInUse: programs use it, which know its present revision only (55006).
+        ObjectInUse: programs use it that only know its present revision (55006).
     """
     if revision not in _known_revisions():
         is_newer = revision > schema.REVISION
@@ -69,10 +69,10 @@ def check_upgradable(home: Path, revision: str, users: Collection[int]) -> None:
 
 
 def keep_copy(engine: Engine, home: Path, revision: str) -> Path:
-    """Copy the catalog as it is before an upgrade; where the copy is.
+    """Copy the catalog before an upgrade, and return the path of the copy.
 
     Raises:
-        IoError: it cannot be written.
+        IoError: the copy cannot be written.
     """
     copy, unfinished = home / f"{CATALOG}.{revision}", home / f"unfinished-{CATALOG}.{revision}"
     try:
@@ -95,7 +95,7 @@ def keep_copy(engine: Engine, home: Path, revision: str) -> Path:
 
 
 def migrate(connection: Connection) -> None:
-    """Make a catalog, or bring it to this program's revision, within a transaction that writes."""
+    """Create a catalog, or upgrade it to this program's revision, within a write transaction."""
     from alembic import command
 
     config = _config()
@@ -106,7 +106,7 @@ def migrate(connection: Connection) -> None:
 
 
 def _known_revisions() -> set[str]:
-    """Return the revisions that migrations lead on from."""
+    """Return the revisions from which migrations lead to the newest."""
     from alembic.script import ScriptDirectory
 
     return {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}

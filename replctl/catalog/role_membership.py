@@ -1,4 +1,4 @@
-"""Which roles a role is a member of, directly or through others (roles_is_member_of in acl.c)."""
+"""Find the roles of which a role is a direct or indirect member (roles_is_member_of in acl.c)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from replctl.catalog.transaction import Catalog
 def reachable_roles(
     catalog: Catalog, role_oid: int, counts: Callable[[Membership], bool]
 ) -> frozenset[int]:
-    """Return a role, and those that it is a member of by memberships that count.  The owner of the
-    database is a member of pg_database_owner, too."""
+    """Return a role, and the roles that it reaches by memberships for which `counts` returns True.
+    The owner of the database is also a member of pg_database_owner.
+    """
     by_member: dict[int, list[Membership]] = {}
     for membership in memberships(catalog):
         by_member.setdefault(membership.member, []).append(membership)

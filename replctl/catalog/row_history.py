@@ -1,4 +1,4 @@
-"""Who has changed the rows of a table, by our log."""
+"""Find who has changed the rows of a table, according to the log."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from replctl.catalog.transaction import Catalog
 def has_changes_of_others(
     catalog: Catalog, relids: Collection[int], origins: Collection[str], since_lsn: int | None
 ) -> bool:
-    """Return whether anybody else has changed rows of tables since they were empty.
+    """Return whether others have changed rows of tables since the tables were last empty.
 
-    What others have committed within a transaction of ours counts as theirs: it bears no mark.
+    Commits of others during our transaction count as theirs, because they have no mark.
 
     Args:
-        origins: of the changes that are one's own.
-        since_lsn: only later changes count; None: all.
+        origins: the origins of own changes.
+        since_lsn: consider only later changes; None: all.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     truncation = wal.alias()

@@ -1,5 +1,6 @@
-"""Definitions as SQL text: expressions, constraints, indexes and partitions of relations
-(ruleutils.c)."""
+"""Print definitions as SQL text: expressions, constraints, indexes and partitions of relations
+(ruleutils.c).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.deparse_constant import constant
 from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
 
-#: What pg_constraint.confupdtype and confdeltype say.
+#: The actions behind pg_constraint.confupdtype and confdeltype.
 ACTIONS = {"a": "", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 
 
@@ -44,7 +45,7 @@ def constraint_definition(
     *,
     is_pretty: bool = False,
 ) -> str:
-    """`PRIMARY KEY (a, c)`, `CHECK ((a > 5))`, ... as pg_get_constraintdef() prints it."""
+    """Return `PRIMARY KEY (a, c)`, `CHECK ((a > 5))`, ... like pg_get_constraintdef()."""
     match constraint.kind:
         case "p" | "u":
             index = next(i for i in relation.indexes if i.oid == constraint.index_oid)
@@ -65,7 +66,7 @@ def constraint_definition(
 def domain_constraint_definition(
     environment: CatalogEnvironment, constraint: DomainConstraint, *, is_pretty: bool = False
 ) -> str:
-    """`CHECK ((VALUE > 0))`, as pg_get_constraintdef() prints a constraint of a domain."""
+    """Return `CHECK ((VALUE > 0))`, ... like pg_get_constraintdef() for a domain's constraint."""
     if constraint.check is None:
         return "NOT NULL"
     context = DeparseContext(environment, "", {}, is_pretty=is_pretty)
@@ -74,7 +75,7 @@ def domain_constraint_definition(
 
 
 def domain_default(environment: CatalogEnvironment, default: nodes.Expr) -> str:
-    """`'a'::text`: the default of a domain, as pg_type.typdefault has it."""
+    """Return `'a'::text`, ...: the default of a domain as in pg_type.typdefault."""
     return deparse(default, DeparseContext(environment, "", {}))
 
 
@@ -102,7 +103,7 @@ def _foreign_key(
 def index_definition(
     environment: CatalogEnvironment, relation: Relation, index: Index, *, is_pretty: bool = False
 ) -> str:
-    """`CREATE UNIQUE INDEX i ON public.t USING btree (a)`, as pg_get_indexdef() prints it."""
+    """Return `CREATE UNIQUE INDEX i ON public.t USING btree (a)`, ... like pg_get_indexdef()."""
     unique = "UNIQUE " if index.is_unique else ""
     only = "ONLY " if relation.is_partitioned else ""
     name = quote_qualified_identifier(relation.schema, relation.name)
@@ -115,7 +116,7 @@ def index_definition(
 def index_columns(
     environment: CatalogEnvironment, relation: Relation, index: Index, *, is_pretty: bool = False
 ) -> str:
-    """`btree (a, c) INCLUDE (d) WHERE (a > 5)`: an index without its name and table."""
+    """Return `btree (a, c) INCLUDE (d) WHERE (a > 5)`, ...: an index without its name and table."""
     keys = [
         index_key_column(environment, relation, index, number, is_pretty=is_pretty)
         + _detail(relation, index, number)
@@ -141,7 +142,7 @@ def index_key_column(
     *,
     is_pretty: bool = False,
 ) -> str:
-    """`a`, `lower(a)`, `((a + 1))`: a column of an index, or an expression, counted from 0."""
+    """Return `a`, `lower(a)` or `((a + 1))`: a key column or expression of an index, from 0."""
     attnum = index.key[number]
     if attnum:
         return quote_identifier(relation.column_at(attnum).name)
@@ -151,7 +152,7 @@ def index_key_column(
 
 
 def index_key_expression(index: Index, number: int) -> nodes.Expr:
-    """Return the expression at a place of an index's key."""
+    """Return the expression at a position of an index's key."""
     return index.exprs[index.key[:number].count(0)]
 
 
@@ -161,7 +162,7 @@ def _option_value(value: str) -> str:
 
 
 def key_collation(relation: Relation, index: Index, number: int) -> str | None:
-    """Return the collation that a column of an index's key has without COLLATE."""
+    """Return the collation of a key column without COLLATE."""
     attnum = index.key[number]
     if attnum:
         return relation.column_at(attnum).collation
@@ -178,7 +179,7 @@ def _looks_like_function(expr: nodes.Expr) -> bool:
 
 
 def _detail(relation: Relation, index: Index, number: int) -> str:
-    """` COLLATE "C" text_pattern_ops DESC NULLS LAST`"""
+    """Return ` COLLATE "C" text_pattern_ops DESC NULLS LAST`, ...: the options of a key column."""
     if not index.details:
         return ""
     detail, text = index.details[number], ""
@@ -191,7 +192,7 @@ def _detail(relation: Relation, index: Index, number: int) -> str:
 
 
 def partition_key(environment: CatalogEnvironment, relation: Relation) -> str:
-    """`RANGE (a, lower(b))`, as pg_get_partkeydef() prints it."""
+    """Return `RANGE (a, lower(b))`, ... like pg_get_partkeydef()."""
     key = relation.partition_key
     assert key is not None
     exprs = iter(key.exprs)
@@ -208,7 +209,7 @@ def partition_key(environment: CatalogEnvironment, relation: Relation) -> str:
 
 
 def partition_key_types(relation: Relation) -> list[tuple[str, int]]:
-    """(type, typmod) of each column of the key that a table is partitioned by."""
+    """Return (type, typmod) of each column of a table's partition key."""
     key = relation.partition_key
     assert key is not None
     exprs = iter(key.exprs)
@@ -226,7 +227,7 @@ def partition_key_types(relation: Relation) -> list[tuple[str, int]]:
 def partition_bound(
     environment: CatalogEnvironment, bound: PartitionBound, types: Sequence[tuple[str, int]]
 ) -> str:
-    """`FOR VALUES FROM (1) TO (10)`, as pg_get_expr(relpartbound) prints it.
+    """Return `FOR VALUES FROM (1) TO (10)`, ... like pg_get_expr(relpartbound).
 
     Args:
         types: (type, typmod) of each column of the partition key.
@@ -251,7 +252,7 @@ def partition_bound(
 
 
 def column_names(relation: Relation, attnums: Sequence[int]) -> str:
-    """`a, "B"`"""
+    """Return `a, "B"`: the quoted names of columns."""
     return ", ".join(quote_identifier(relation.column_at(attnum).name) for attnum in attnums)
 
 

@@ -1,11 +1,12 @@
-"""The catalog's versioned tables, with PostgreSQL's names where PostgreSQL has them.
+"""The catalog's versioned tables, with PostgreSQL's names where they exist.
 
-They hold what DDL defines.  A row is never overwritten: it carries the transactions that made and
-that removed it (`xmin`, `xmax`; 0 for none), as PostgreSQL's heap rows do.  So a block's changes
-are its own until it commits, and decoding sees the definitions that were in force at each commit.
-*Shared* tables belong to the cluster, the others to one database (`dbid`).
+They hold the definitions that DDL makes.  A row is never overwritten: it has the numbers of the
+transactions that created and removed it (`xmin`, `xmax`; 0 for none), like rows of PostgreSQL's
+heap.  So a block's changes are invisible to others until it commits, and decoding sees the
+definitions at each commit.  *Shared* tables belong to the cluster, the others to one database
+(`dbid`).
 
-State that only moves on is in state_schema.py: the log, slots, origins, what is known of storage.
+State without versions is in state_schema.py: the log, slots, origins and facts about storage.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ pg_auth_members = versioned(
     shared=True,
 )
 
-#: Access lists are stored in a form of their own (acl.py).
+#: Access lists have a stored form of their own (acl.py).
 pg_database = versioned(
     "pg_database",
     oid(),
@@ -58,8 +59,8 @@ pg_database = versioned(
     shared=True,
 )
 
-#: What ALTER ROLE and ALTER DATABASE say of settings, `name=value` in JSON; 0 is every database, or
-#: every role.
+#: Settings of ALTER ROLE and ALTER DATABASE as `name=value` in JSON; 0 is every database or every
+#: role.
 pg_db_role_setting = versioned(
     "pg_db_role_setting",
     oid("setdatabase"),
@@ -115,7 +116,7 @@ pg_attribute = versioned(
     integer("attinhcount", default=0),
     text("attmissingval", nullable=True),
     integer("attfilenode", default=0),
-    text("attstorage", default=""),  # '' for that of the type
+    text("attstorage", default=""),  # '' for the type's default
     text("attcompression", default=""),
     integer("attstattarget", nullable=True),
     text("attoptions", nullable=True),
@@ -139,7 +140,7 @@ pg_index = versioned(
     boolean("indimmediate", default=True),
     boolean("indisclustered"),
     text("indam", default="btree"),
-    text("indkeydetails", nullable=True),  # of KeyDetail, in JSON
+    text("indkeydetails", nullable=True),  # KeyDetail in JSON
     text("indkey"),
     text("indexprs", nullable=True),
     text("indpred", nullable=True),
@@ -178,8 +179,7 @@ Index("pg_constraint_contypid_index", pg_constraint.c.contypid)
 Index("pg_constraint_confrelid_index", pg_constraint.c.confrelid)
 
 
-#: The last columns are the rows of pg_depend that concern the sequence, and its filenode
-#: (pg_sequence.py).
+#: The last columns hold the sequence's rows of pg_depend, and its filenode (pg_sequence.py).
 pg_sequence = versioned(
     "pg_sequence",
     oid("seqrelid"),
@@ -281,7 +281,7 @@ pg_operator = versioned(
 Index("pg_operator_name_index", pg_operator.c.oprname)
 
 
-#: Collations that users made of built-in ones; `collsource` is whose copy it is.
+#: User-defined copies of built-in collations; `collsource` is the original.
 pg_collation = versioned(
     "pg_collation",
     oid(),
@@ -291,12 +291,12 @@ pg_collation = versioned(
     text("collsource"),
 )
 
-#: What a view or a materialized view selects: a query tree (query/stored.py).
+#: The query of a view or a materialized view: a query tree (query/stored.py).
 pg_rewrite = versioned("pg_rewrite", oid(), text("rulename"), oid("ev_class"), text("ev_action"))
 Index("pg_rewrite_ev_class_index", pg_rewrite.c.ev_class)
 
 
-#: What ALTER DEFAULT PRIVILEGES says: access lists that new objects get; namespace 0 is everywhere.
+#: Access lists of ALTER DEFAULT PRIVILEGES for new objects; namespace 0 is all schemas.
 pg_default_acl = versioned(
     "pg_default_acl",
     oid(),
@@ -306,7 +306,7 @@ pg_default_acl = versioned(
     text("defaclacl"),
 )
 
-#: Expressions are stored as those of tables are, with query trees in them (query/stored.py).
+#: Conditions are stored expressions, which may contain query trees (query/stored.py).
 pg_policy = versioned(
     "pg_policy",
     oid(),
@@ -395,7 +395,7 @@ pg_subscription = versioned(
     text("subsynccommit", default="off"),
     text("subpublications"),
     text("suborigin", default="any"),
-    text("subresync", default="manual"),  # replctl's own, as what follows
+    text("subresync", default="manual"),  # replctl's own, like the next columns
     integer("subresyncmaxdelete", default=10),  # percentage of a table's rows
     text("subtablemap", default=""),
     shared=True,

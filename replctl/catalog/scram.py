@@ -13,8 +13,9 @@ _VERIFIER = re.compile(rf"SCRAM-SHA-256\$([1-9][0-9]{{0,8}}):{_BASE64}\${_BASE64
 
 
 def scram_verifier(password: str, iterations: int) -> str:
-    """Return `SCRAM-SHA-256$4096:salt$StoredKey:ServerKey`; what is one already stays as it is
-    (scram_build_secret)."""
+    """Return a verifier: `SCRAM-SHA-256$4096:salt$StoredKey:ServerKey`.  A `password` that is
+    already a verifier is unchanged (scram_build_secret).
+    """
     if _VERIFIER.fullmatch(password):
         return password
     salt = secrets.token_bytes(16)
@@ -26,7 +27,7 @@ def scram_verifier(password: str, iterations: int) -> str:
 
 
 def is_password(password: str, verifier: str) -> bool:
-    """Return whether a verifier is of a password (scram_verify_plain_password)."""
+    """Return whether a verifier belongs to a password (scram_verify_plain_password)."""
     found = _VERIFIER.fullmatch(verifier)
     if found is None:
         return False

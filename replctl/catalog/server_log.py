@@ -1,7 +1,7 @@
-"""A cluster's log: a line of JSON for each event, with the keys of PostgreSQL's jsonlog
-(elog.c, jsonlog.c).
+"""A cluster's log: one line of JSON for each event, with the keys of PostgreSQL's jsonlog (elog.c,
+jsonlog.c).
 
-Several processes write it: each line is written by itself, and files are rotated under a lock.
+Several processes write it: each line is a separate write, and files are rotated under a lock.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from replctl.private_file import open_private
 
 _FILE_SIZE = 10 * 1024 * 1024  # log_rotation_size
 _OLD_FILES = 5
-#: Seconds to wait for another process that writes a line: one that is stopped holds up nobody.
+#: Seconds to wait for another writer; a stopped process must not block others.
 _PATIENCE = 5.0
 
 
 class ServerLog:
-    """Writes to a file that others write, too.
+    """Writes to a file that other processes also write.
 
     Args:
-        lock: keeps other processes from writing meanwhile; takes the seconds to wait for that.
+        lock: excludes other writers; its argument is the number of seconds to wait.
     """
 
     def __init__(self, path: Path, lock: Callable[[float], AbstractContextManager[None]]) -> None:
@@ -46,12 +46,12 @@ class ServerLog:
         """Log an event that is not an error.
 
         Args:
-            backend_type: what this process is when it says so, as in pg_stat_activity.
+            backend_type: the type of this process, as in pg_stat_activity.
         """
         self._write({"error_severity": severity, "message": message, "backend_type": backend_type})
 
     def report_error(self, error: PostgresError | Notice, *, backend_type: str) -> None:
-        """An error or a notice that PostgreSQL would report, with all that it says."""
+        """Log an error or a notice that PostgreSQL would report, with all its fields."""
         self._write(
             {
                 "error_severity": error.severity,
@@ -65,7 +65,7 @@ class ServerLog:
         )
 
     def report_fault(self, error: Exception) -> None:
-        """An error that nobody has foreseen, with its traceback."""
+        """Log an unexpected error with its traceback."""
         self._write(
             {
                 "error_severity": "ERROR",
@@ -99,7 +99,9 @@ class ServerLog:
             self._tell(error)
 
     def _tell(self, error: OSError | PostgresError) -> None:
-        """Say once that the file cannot be written: what goes on must not end by that."""
+        """Report once that the file cannot be written.  A running command must not fail because of
+        it.
+        """
         if not self._is_told:
             reason = error.strerror if isinstance(error, OSError) else error.message
             print(f'replctl: could not write log file "{self._path}": {reason}', file=sys.stderr)
@@ -107,7 +109,7 @@ class ServerLog:
 
 
 class _Handler(RotatingFileHandler):
-    """Opens the file for each line, as another process may have rotated it meanwhile."""
+    """Opens the file for each line, since another process may have rotated it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
@@ -119,7 +121,7 @@ class _Handler(RotatingFileHandler):
         return cast(TextIOWrapper, open_private(self.baseFilename, flags, "a", self.encoding))
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Let the error go on that is being handled."""
+        """Raise the current error again."""
         raise
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -1,4 +1,4 @@
-"""The settings without which slots cannot be used (slot.c, logical.c)."""
+"""Check the settings that slots require (slot.c, logical.c)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replctl.errors import (
 
 
 def check_slot_requirements(setting: Setting) -> None:
-    """Check whether there may be slots at all (CheckSlotRequirements).
+    """Check that slots are possible at all (CheckSlotRequirements).
 
     Raises:
         ObjectNotInPrerequisiteState: max_replication_slots or wal_level is too low (55000).
@@ -29,7 +29,7 @@ def check_slot_requirements(setting: Setting) -> None:
 
 
 def check_decoding_requirements(setting: Setting) -> None:
-    """Check whether changes may be decoded at all (CheckLogicalDecodingRequirements).
+    """Check that changes can be decoded at all (CheckLogicalDecodingRequirements).
 
     Raises:
         ObjectNotInPrerequisiteState: max_replication_slots or wal_level is too low (55000).
@@ -49,11 +49,11 @@ def create_slot_at_end(
     failover: bool = False,
     owner: str | None = None,
 ) -> ReplicationSlot:
-    """Make a slot at the end of the log; one with an owner (Session.key) is temporary.
+    """Create a slot at the end of the log; a slot with an owner (Session.key) is temporary.
 
     Raises:
         FeatureNotSupported: a temporary slot cannot have failover.
-        PostgresError: as `create_slot_within_limits`.
+        PostgresError: see `create_slot_within_limits`.
     """
     lsn = insert_lsn(connection)
     slot = ReplicationSlot(
@@ -73,14 +73,14 @@ def create_slot_at_end(
 def create_slot_within_limits(
     connection: Connection, slot: ReplicationSlot, setting: Setting
 ) -> None:
-    """Add a slot.
+    """Add a slot, and check all limits.
 
     Raises:
-        ObjectNotInPrerequisiteState: as `check_decoding_requirements`.
-        InvalidName: it may not have that name.
+        ObjectNotInPrerequisiteState: see `check_decoding_requirements`.
+        InvalidName: the name is not valid.
         FeatureNotSupported: a temporary slot cannot have failover.
         DuplicateObject: a slot of that name exists (42710).
-        ConfigurationLimitExceeded: there are max_replication_slots (53400).
+        ConfigurationLimitExceeded: there are max_replication_slots already (53400).
     """
     if slot.is_logical:
         check_decoding_requirements(setting)

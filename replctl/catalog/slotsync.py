@@ -1,5 +1,6 @@
-"""Slot synchronization: the failover slots of a primary, kept on its standby so that subscriptions
-can go on there after a promotion (slotsync.c)."""
+"""Slot synchronization: keep copies of a primary's failover slots on its standby, so that
+subscriptions can continue there after a promotion (slotsync.c).
+"""
 
 from __future__ import annotations
 
@@ -26,11 +27,12 @@ _SYNCED = "This replication slot is being synchronized from the primary server."
 
 
 def pg_sync_replication_slots(standby: Cluster) -> None:
-    """Synchronize the slots once, with the primary's as they are now.
+    """Synchronize the slots once with the primary's current ones.
 
     Raises:
-        ObjectNotInPrerequisiteState: the cluster is no standby, or a slot cannot be synchronized.
-        InvalidParameterValue: the standby is not configured for that.
+        ObjectNotInPrerequisiteState: the cluster is not a standby, or a slot cannot be
+            synchronized.
+        InvalidParameterValue: the standby is not configured for synchronization.
         ConnectionFailure: the primary cannot be reached.
     """
     if not standby.is_in_recovery:
@@ -54,11 +56,11 @@ def pg_sync_replication_slots(standby: Cluster) -> None:
 
 
 def synchronize_slots(connection: Connection) -> list[PostgresError]:
-    """Make, move and drop a standby's synchronized slots, in a transaction next to the primary's
-    catalog (Cluster.begin_beside); what is wrong with those that it leaves alone.
+    """Create, move and drop a standby's synchronized slots, and return the problems with skipped
+    ones.  The transaction also reads the primary's catalog (Cluster.begin_beside).
 
-    As the whole log is copied, a slot is ready for failover as soon as it is there: none is made as
-    a temporary one that has to wait for the standby to catch up.
+    The standby copies the whole log, so that a slot is ready for failover at once.  There is no
+    temporary phase in which a slot waits for the standby to catch up.
     """
     table = state_schema.pg_replication_slots
     remote = _failover_slots(connection)
@@ -77,10 +79,10 @@ def synchronize_slots(connection: Connection) -> list[PostgresError]:
 
 
 def check_not_synced(connection: Connection, slot: ReplicationSlot) -> None:
-    """Check whether changes can be read by a slot.
+    """Check that changes can be read from a slot.
 
     Raises:
-        ObjectNotInPrerequisiteState: the primary does that (55000).
+        ObjectNotInPrerequisiteState: only the primary may read it (55000).
     """
     if slot.synced and read_control(connection).is_in_recovery:
         raise ObjectNotInPrerequisiteState(
@@ -91,10 +93,10 @@ def check_not_synced(connection: Connection, slot: ReplicationSlot) -> None:
 
 
 def check_droppable(connection: Connection, slot: ReplicationSlot) -> None:
-    """Check whether a slot can be dropped.
+    """Check that a slot can be dropped.
 
     Raises:
-        ObjectNotInPrerequisiteState: the next synchronization would make it again (55000).
+        ObjectNotInPrerequisiteState: the next synchronization would create it again (55000).
     """
     if slot.synced and read_control(connection).is_in_recovery:
         raise ObjectNotInPrerequisiteState(
@@ -103,10 +105,10 @@ def check_droppable(connection: Connection, slot: ReplicationSlot) -> None:
 
 
 def check_creatable(connection: Connection, *, failover: bool) -> None:
-    """Check whether a slot can be made here.
+    """Check that a slot can be created here.
 
     Raises:
-        FeatureNotSupported: it is a failover slot, on a standby (0A000).
+        FeatureNotSupported: it is a failover slot on a standby (0A000).
     """
     if failover and read_control(connection).is_in_recovery:
         raise FeatureNotSupported(
@@ -115,14 +117,14 @@ def check_creatable(connection: Connection, *, failover: bool) -> None:
 
 
 def check_alterable(connection: Connection, slot: ReplicationSlot, *, failover: bool) -> None:
-    """Check whether a slot can be changed (ReplicationSlotAlter).
+    """Check that a slot can be changed (ReplicationSlotAlter).
 
     Args:
-        failover: it is to become a failover slot.
+        failover: the change makes it a failover slot.
 
     Raises:
-        ObjectNotInPrerequisiteState: the primary changes it (55000).
-        FeatureNotSupported: it would be a failover slot of a standby (0A000).
+        ObjectNotInPrerequisiteState: only the primary may change it (55000).
+        FeatureNotSupported: it would be a failover slot on a standby (0A000).
     """
     if not read_control(connection).is_in_recovery:
         return
@@ -143,10 +145,10 @@ def _failover_slots(connection: Connection) -> Sequence[Row[Any]]:
 def _problem(
     local: ReplicationSlot | None, remote: Row[Any], position: int
 ) -> PostgresError | None:
-    """Return why a slot of the primary cannot be synchronized now; None if it can.
+    """Return the reason why a slot of the primary cannot be synchronized now; None if it can.
 
     Args:
-        position: the end of the log that the standby has.
+        position: the end of the standby's log.
     """
     if local is not None and not local.synced:
         return ObjectNotInPrerequisiteState(

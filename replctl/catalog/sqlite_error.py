@@ -1,4 +1,4 @@
-"""Errors of SQLite about a cluster's catalog, as PostgreSQL would make them."""
+"""Translate SQLite's errors about a cluster's catalog to PostgreSQL's."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from replctl.errors import (
 
 
 def is_busy(error: exc.DBAPIError) -> bool:
-    """Return whether another process holds what SQLite needs."""
+    """Return whether another process holds a lock that SQLite needs."""
     name = getattr(error.orig, "sqlite_errorname", "")
     return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-#: Limits of SQLite on the depth of a query, and other ones.
+#: SQLite's messages about the depth of a query, and about other limits.
 _TOO_DEEP = re.compile(r"parser stack overflow|Expression tree is too large")
 _TOO_MUCH = re.compile(r"too many |at most |too large|too big")
 
 
 def refusal_of_query(error: exc.DBAPIError) -> PostgresError:
-    """Return SQLite's complaint about a query that replctl has written for it."""
+    """Return the error for a query of replctl that SQLite refuses."""
     reason = str(error.orig)
     if _TOO_DEEP.match(reason):
         return StatementTooComplex("stack depth limit exceeded")
@@ -42,7 +42,7 @@ def refusal_of_query(error: exc.DBAPIError) -> PostgresError:
 
 
 def translated(error: exc.DBAPIError, home: Path) -> PostgresError:
-    """Return SQLite's complaint about a cluster's catalog as PostgreSQL would make it."""
+    """Return PostgreSQL's equivalent of an SQLite error about a cluster's catalog."""
     name = getattr(error.orig, "sqlite_errorname", "")
     reason = str(error.orig)
     if is_busy(error):

@@ -1,8 +1,8 @@
-"""A standby: a cluster whose catalog follows another's, and whose tables are the other's
+"""A standby: a cluster whose catalog follows another's, and which reads the other's tables
 (pg_basebackup, walreceiver.c).
 
-It shares the storage of the tables, and reads each at the version that its catalog knows.  Slots
-are its own: the primary's are not there, unless slot synchronization has made them.
+It shares the tables' storage, and reads each table at the version in its own catalog.  It has its
+own slots, and copies of the primary's only with slot synchronization.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from replctl.injection_point import injection_point
 from replctl.private_file import make_private_directory, open_private
 from replctl.record import dataclass
 
-#: What a standby does not take over: it says what the standby's own processes do.
+#: Tables that a standby does not copy: they describe the standby's own processes.
 _OWN_TABLES = (
     "pg_control",
     "pg_replication_slots",
@@ -56,20 +56,20 @@ _OWN_TABLES = (
     "walsender",
     "logical_worker",
 )
-#: The catalog as long as it is not complete.
+#: The name of an incomplete catalog.
 _BACKUP = f"unfinished-{CATALOG}"
-#: Columns of pg_control that follow the primary's.
+#: Columns of pg_control that the standby copies.
 _FOLLOWED = ("next_xid", "next_oid", "insert_lsn", "timeline", "trimmed_lsn")
 
 
 def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
-    """Make a standby in a new directory, and the physical slot by which it follows.
+    """Create a standby in a new directory, and its physical slot at the primary.
 
     Raises:
         ConnectionFailure: there is no primary.
-        FeatureNotSupported: it is a standby itself.
-        IoError: the directory is not empty, or cannot be made.
-        InvalidName, ObjectNotInPrerequisiteState: the slot is not to be had.
+        FeatureNotSupported: the primary is a standby itself.
+        IoError: the directory is not empty, or cannot be created.
+        InvalidName, ObjectNotInPrerequisiteState: the slot cannot be created.
     """
     validate_slot_name(slot_name)
     primary_home, home = primary_home.resolve(), home.resolve()
@@ -104,19 +104,19 @@ def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WalReceiver:
-    """A standby that is attached to its primary."""
+    """A standby attached to its primary."""
 
     standby: Cluster
     primary: Cluster
     slot_name: str
 
     def receive(self) -> list[PostgresError]:
-        """Take over what the primary's catalog has become, in one step, and confirm it there; what
-        is wrong with slots that could not be synchronized, if sync_replication_slots is on.
+        """Copy the changes of the primary's catalog in one step, and confirm them there.  Return
+        the problems with slots that were not synchronized, if sync_replication_slots is on.
 
         Raises:
-            ObjectNotInPrerequisiteState: the cluster is no standby any more.
-            CannotConnectNow: another standby was promoted in the primary's place.
+            ObjectNotInPrerequisiteState: the cluster is no longer a standby.
+            CannotConnectNow: another standby has replaced the primary.
             IoError: the primary's catalog cannot be read.
         """
         _check_is_primary(self.primary, self.standby)
@@ -131,14 +131,14 @@ class WalReceiver:
 
 @contextmanager
 def attached(standby: Cluster) -> Iterator[WalReceiver]:
-    """Attach a standby to its primary: its slot is active meanwhile.
+    """Attach a standby to its primary; its slot is active meanwhile.
 
     Raises:
-        ObjectNotInPrerequisiteState: the cluster is no standby.
+        ObjectNotInPrerequisiteState: the cluster is not a standby.
         ConnectionFailure: the primary cannot be reached.
-        CannotConnectNow: another standby was promoted in its place.
-        ObjectInUse: another process has attached it.
-        TooManyConnections: the primary has max_wal_senders already.
+        CannotConnectNow: another standby has replaced the primary.
+        ObjectInUse: another process has attached this standby.
+        TooManyConnections: the primary already has max_wal_senders.
     """
     with standby.begin(write=False) as connection:
         check_recovers(connection)
@@ -156,10 +156,10 @@ def attached(standby: Cluster) -> Iterator[WalReceiver]:
 
 
 def _check_is_primary(primary: Cluster, standby: Cluster) -> None:
-    """Check that the primary was not replaced by a promoted standby.
+    """Check that no promoted standby has replaced the primary.
 
     Raises:
-        CannotConnectNow: another standby was promoted in the primary's place (57P03).
+        CannotConnectNow: another standby has (57P03).
     """
     control = primary.control()
     try:
@@ -170,16 +170,16 @@ def _check_is_primary(primary: Cluster, standby: Cluster) -> None:
 
 
 def receive(standby: Cluster) -> list[PostgresError]:
-    """Follow once (WalReceiver)."""
+    """Follow the primary once (WalReceiver)."""
     with attached(standby) as receiver:
         return receiver.receive()
 
 
 def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[PostgresError]:
-    """`receive`, without telling the primary.
+    """Copy changes like `receive`, without a confirmation to the primary.
 
     Args:
-        with_slots: the slots are synchronized, too.
+        with_slots: also synchronize slots.
     """
     with standby.begin_beside(primary_home) as connection:
         for table in schema_table.metadata.sorted_tables:
@@ -192,7 +192,7 @@ def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[Po
 
 
 def _copy_rows(connection: Connection, table: str, columns: list[str]) -> None:
-    """Make a table's rows the primary's, by their differences: rows keep their rowid."""
+    """Make a table equal to the primary's by its differences; rows keep their rowid."""
     here, there = f'main."{table}"', f'source."{table}"'
     is_same = " AND ".join(f'there."{name}" IS here."{name}"' for name in ("rowid", *columns))
     connection.exec_driver_sql(
@@ -207,7 +207,7 @@ def _copy_rows(connection: Connection, table: str, columns: list[str]) -> None:
 
 
 def _reserve_slot(connection: Connection, name: str, home: str) -> None:
-    """Make the standby's slot, or take one that no other standby has."""
+    """Create the standby's slot, or take an existing one that no other standby uses."""
     slot = find_slot(connection, name)
     if slot is None:
         lsn = insert_lsn(connection)
@@ -232,13 +232,14 @@ def _take_slot(connection: Connection, name: str, home: str) -> None:
 
 
 def _is_unfinished(path: Path) -> bool:
-    """Return whether a file is what an attempt to make a standby has left that did not come to its
-    end."""
+    """Return whether a file comes from an unfinished attempt to create a standby."""
     return path.name.startswith((_BACKUP, AUTO_CONF))
 
 
 def _back_up(primary: Cluster, home: Path) -> None:
-    """Copy the primary's catalog, one state of it, and make it a standby's before it is seen."""
+    """Copy the primary's catalog in one state, and turn it into a standby's before it is
+    visible.
+    """
     for path in home.glob(f"{_BACKUP}*"):
         path.unlink()
     unfinished = home / _BACKUP
@@ -264,7 +265,7 @@ def _back_up(primary: Cluster, home: Path) -> None:
 
 
 def _confirm(primary: Cluster, standby: Cluster, slot_name: str) -> None:
-    """Tell the primary what the standby has, and that it is this one."""
+    """Report the standby's position and directory to the primary."""
     lsn = standby.control().insert_lsn
     with primary.begin(write=True) as connection:
         slot = find_slot(connection, slot_name)

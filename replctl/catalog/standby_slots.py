@@ -1,5 +1,6 @@
-"""synchronized_standby_slots: what a subscriber may be sent by a failover slot before the standbys
-have it (StandbySlotsHaveCaughtup in slot.c)."""
+"""synchronized_standby_slots: limit the changes that failover slots send to those that the standbys
+have (StandbySlotsHaveCaughtup in slot.c).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _PARAMETER = '"synchronized_standby_slots"'
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The reason why changes are held back: the words of a WARNING."""
+    """The reason why changes are held back, as a WARNING."""
 
     message: str
     detail: str
@@ -26,12 +27,12 @@ class Waiting:
 def sendable_lsn(
     cluster: Cluster, connection: Connection, setting: str, end: int
 ) -> tuple[int, Waiting | None]:
-    """Return how far the standbys have confirmed the log, and what is wrong with one that holds it
-    back.
+    """Return the position that the standbys have confirmed, and the problem of a standby that holds
+    changes back, if any.
 
     Args:
-        setting: names of their physical slots, with commas.
-        end: of the log.
+        setting: the names of their physical slots, separated by commas.
+        end: the end of the log.
     """
     attached = live_walsenders(cluster, connection)
     position = end

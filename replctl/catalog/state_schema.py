@@ -1,7 +1,7 @@
-"""The catalog's tables whose rows only move on, without versions: the cluster's counters, the log,
-locks, what is known of storage, slots, origins and the progress of subscriptions.
+"""The catalog's tables without versions: the cluster's counters, the log, locks, facts about
+storage, slots, origins and the progress of subscriptions.
 
-What DDL defines is in schema.py.  A change of this file must also change `schema.REVISION`.
+Definitions of DDL are in schema.py.  A change of this file must also change `schema.REVISION`.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from replctl.catalog.schema_table import boolean, integer, metadata, text
 
 # -- the cluster -----------------------------------------------------------------------------
 
-#: One row. `is_in_recovery` tells a standby; `promoted_to` is the home of the standby that has
-#: taken this cluster's place.
+#: One row.  `is_in_recovery`: the cluster is a standby.  `promoted_to`: the home of the standby
+#: that has replaced this cluster.
 pg_control = Table(
     "pg_control",
     metadata,
     integer("system_identifier"),
-    text("signing_key"),  # of the marks of commits (lake/commit_mark.py), in hexadecimal
+    text("signing_key"),  # the key for marks of commits (lake/commit_mark.py), in hexadecimal
     integer("next_xid"),
     integer("next_oid"),
     integer("insert_lsn"),
     integer("timeline", default=1),
     boolean("is_in_recovery"),
     text("promoted_to", nullable=True),
-    text("home"),  # the directory where the cluster is; elsewhere it is a copy, or was moved
-    # Where relative locations of tables begin: a standby's are its primary's; NULL: at home
+    text("home"),  # the cluster's directory; if it is elsewhere, it is a copy, or was moved
+    # Base of relative table locations: a standby uses its primary's home; NULL: this home
     text("table_home", nullable=True),
-    text("revision", nullable=True),  # as alembic has it, for programs that have it open
+    text("revision", nullable=True),  # alembic's revision, for programs with an open catalog
     integer("trimmed_lsn", default=0),  # commits up to it may be gone (commit_digest.py)
 )
 
@@ -41,14 +41,14 @@ pg_subscription_rel = Table(
     integer("srrelid"),
     text("srsubstate"),
     integer("srsublsn", nullable=True),
-    text("srsubdigest", nullable=True),  # of the publisher's commit there (commit_digest.py)
-    text("snapshot", nullable=True),  # the copy that state d has begun: LSN and versions, as JSON
-    text("method"),  # what the copy does to the rows that are there: append, replace, reconcile
-    text("deletion", nullable=True),  # what a reconcile was told to delete: scope, all, none
-    text("definition", nullable=True),  # filters and columns when it was copied last, as JSON
-    text("applied_filters", nullable=True),  # that its rows have passed since then, as JSON
+    text("srsubdigest", nullable=True),  # digest of the publisher's commit there (commit_digest.py)
+    text("snapshot", nullable=True),  # the copy of state d: LSN and versions, as JSON
+    text("method"),  # the copy's effect on existing rows: append, replace, reconcile
+    text("deletion", nullable=True),  # the rows that a reconcile may delete: scope, all, none
+    text("definition", nullable=True),  # filters and columns at the last copy, as JSON
+    text("applied_filters", nullable=True),  # filters of rows written since then, as JSON
     integer("owned_since", nullable=True),  # the LSN since which all rows are the subscription's
-    text("fault", nullable=True),  # what another program did: the table must be refreshed
+    text("fault", nullable=True),  # damage by another program: the table must be refreshed
 )
 Index(
     "pg_subscription_rel_key_index",
@@ -76,22 +76,22 @@ pg_stat_subscription_stats = Table(
 
 # -- the log ---------------------------------------------------------------------------------
 
-#: Transactions: `status` is i(n progress) or c(ommitted); `commit_lsn` and `commit_time` come with
-#: the commit. An aborted transaction leaves no row, unless it has yet to be undone.
+#: Transactions: `status` is i(n progress) or c(ommitted); COMMIT sets `commit_lsn` and
+#: `commit_time`.  An aborted transaction leaves no row, unless it must still be undone.
 pg_xact = Table(
     "pg_xact",
     metadata,
     Column("xid", Integer, primary_key=True),
     integer("dbid"),
     text("status"),
-    text("backend", nullable=True),  # the process that it is in progress in (Cluster.backend)
-    integer("block_xid", nullable=True),  # the block that it is, or is a savepoint of; else NULL
+    text("backend", nullable=True),  # the process of a transaction in progress (Cluster.backend)
+    integer("block_xid", nullable=True),  # of the block and its savepoints
     integer("commit_lsn", nullable=True),
     integer("commit_time", nullable=True),  # microseconds since 1970, UTC
     text("origin", nullable=True),  # name of the replication origin that the changes came from
     integer("origin_lsn", nullable=True),
     boolean("changes_catalog"),
-    text("digest", nullable=True),  # of the commit and all before it (commit_digest.py)
+    text("digest", nullable=True),  # covers the commit and all before it (commit_digest.py)
 )
 Index("pg_xact_commit_lsn_index", pg_xact.c.commit_lsn)
 
@@ -109,16 +109,16 @@ pg_wal = Table(
     text("action"),
     text("detail", nullable=True),
     text("digest", nullable=True),  # SHA-256 of the version's file in Delta's log
-    text("file_state", nullable=True),  # what that file's number, size and time were then
-    text("mark", nullable=True),  # nonce and number of a commit of replctl's own
+    text("file_state", nullable=True),  # that file's number, size and time then
+    text("mark", nullable=True),  # nonce and number of a commit by replctl
 )
 Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)
 Index("pg_wal_xid_index", pg_wal.c.xid)
 
 
 #: The tables that a transaction in progress writes.  If its process dies, its versions after
-#: `version` are undone, or when `is_whole` (they are all that the transaction does) taken for
-#: committed.
+#: `version` are undone, or accepted as committed if `is_whole` (they are all that the transaction
+#: does).
 intent = Table(
     "intent",
     metadata,
@@ -131,7 +131,7 @@ intent = Table(
 Index("intent_key_index", intent.c.xid, intent.c.relid, unique=True)
 
 
-#: What the marks of replctl's commits to Delta tables bear (commit_nonce.py).
+#: The nonces in marks of replctl's commits to Delta tables (commit_nonce.py).
 commit_nonce = Table(
     "commit_nonce",
     metadata,
@@ -141,7 +141,7 @@ commit_nonce = Table(
     integer("made"),  # microseconds since 1970
 )
 
-#: Locks of blocks that are open (lock.py): what they have changed, or rely on.
+#: Locks of open blocks on objects that they have changed or rely on (lock.py).
 object_lock = Table(
     "object_lock",
     metadata,
@@ -163,11 +163,11 @@ lock_wait = Table(
 
 # -- storage ---------------------------------------------------------------------------------
 
-#: Where a relation's Delta table lies; `is_made` tells whether it exists yet.  `has_location`: the
-#: place is the user's (LOCATION), not one below base/.  `was_empty` tells whether the directory was
-#: empty when replctl made the table there; NULL: replctl has not begun to make it.  `has_foreign`:
-#: another program has committed to it.  `taken_over`: when somebody last went on with, or undid,
-#: what a dead process had begun to write (microseconds since 1970).
+#: A relation's Delta table.  `is_made`: it exists.  `has_location`: the user chose the place
+#: (LOCATION), which is not below base/.  `was_empty`: the directory was empty when replctl created
+#: the table there; NULL: replctl has not begun.  `has_foreign`: another program has committed to
+#: it.  `taken_over`: the last time when a process finished or undid the writes of a dead process
+#: (microseconds since 1970).
 storage_table = Table(
     "storage_table",
     metadata,
@@ -180,22 +180,23 @@ storage_table = Table(
     Column("was_empty", Boolean, nullable=True),
     boolean("has_foreign"),
     integer("taken_over", nullable=True),
-    # Commits with unknown marks of this cluster are another writer's, at the next look
+    # Next, commits with unknown marks of this cluster count as another writer's
     boolean("accepts_marks"),
-    boolean("is_read_only"),  # it belongs to the cluster that this one is a copy of
+    boolean("is_read_only"),  # it belongs to the original of this copied cluster
     text("table_id", nullable=True),  # metaData.id of the newest version in the log
-    boolean("has_row_ids"),  # its rows have them (delta.enableRowTracking)
+    boolean("has_row_ids"),  # its rows have row ids (delta.enableRowTracking)
 )
 
-#: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's
-#: column. `since_version` is the Delta version from which the column has its own values, NULL if it
-#: is not there yet.
-#: Others may rename a column: `name` is then the newest, `physical_name` that in files (NULL: the
-#: same), and `renamed_version` the last version that renamed the column, dropped it or put it back.
-#: A column whose type has changed has another column for each type: `attnum` is then the number
-#: that pg_attribute.attfilenode says instead of its own; those before it say whose they were
-#: (`owner`), and which type they have. A column of a definition that was taken back says whose it
-#: was, too; others below 0 are not replctl's, or are not there yet.
+#: The columns of a Delta table.  A name, once given, stays, even if DDL renames the relation's
+#: column.  `since_version` is the Delta version from which the column has its own values; NULL: it
+#: does not exist yet.
+#: Others may rename a column: then `name` is the newest name, `physical_name` the name in files
+#: (NULL: the same), and `renamed_version` the last version that renamed, dropped or restored the
+#: column.
+#: A column whose type has changed has one column for each type.  `attnum` is then the number in
+#: pg_attribute.attfilenode; former columns have `owner`, the attnum of the relation's column, and
+#: their type.  Columns of undone definitions also have `owner`.  Other columns below 0 are not
+#: replctl's, or do not exist yet.
 storage_column = Table(
     "storage_column",
     metadata,
@@ -205,7 +206,7 @@ storage_column = Table(
     integer("since_version", nullable=True),
     text("physical_name", nullable=True),
     integer("renamed_version", nullable=True),
-    boolean("is_dropped"),  # the table does not have it any more
+    boolean("is_dropped"),  # the table no longer has it
     integer("owner", nullable=True),
     integer("atttypid", nullable=True),
     integer("atttypmod", nullable=True),
@@ -213,7 +214,8 @@ storage_column = Table(
 Index("storage_column_key_index", storage_column.c.relid, storage_column.c.attnum, unique=True)
 
 
-#: Whose a schema of temporary relations is (Session.key); the row may be there without the schema.
+#: The sessions (Session.key) of schemas for temporary relations; a row may exist without the
+#: schema.
 temporary_namespace = Table(
     "temporary_namespace",
     metadata,
@@ -221,7 +223,7 @@ temporary_namespace = Table(
     text("owner"),
 )
 
-#: How far sequences have come (pg_sequence.node): no transaction takes that back.
+#: The current values of sequences (pg_sequence.node), which ROLLBACK does not revert.
 sequence_state = Table(
     "sequence_state",
     metadata,
@@ -244,19 +246,19 @@ pg_replication_slots = Table(
     integer("active_pid", nullable=True),
     integer("restart_lsn"),
     integer("confirmed_flush_lsn"),
-    integer("applied_lsn", default=0),  # what its subscription has said to have applied
+    integer("applied_lsn", default=0),  # the position that its subscription has reported as applied
     boolean("two_phase"),
     boolean("failover"),
     boolean("synced"),
     text("invalidation_reason", nullable=True),
     integer("inactive_since", nullable=True),
-    text("standby_home", nullable=True),  # of a physical slot: the cluster that follows by it
-    text("owner", nullable=True),  # the session (Session.key) that a temporary slot goes with
-    text("publications", nullable=True),  # what its reader subscribes to, as JSON
+    text("standby_home", nullable=True),  # the standby's cluster of a physical slot
+    text("owner", nullable=True),  # the session (Session.key) of a temporary slot
+    text("publications", nullable=True),  # its reader's publications, as JSON
     text("retention", nullable=True),  # owners of adopted tables: lost, unreserved (wal_status)
 )
 
-#: What SQL has read from slots.
+#: Counters of what SQL functions have read from slots.
 pg_stat_replication_slots = Table(
     "pg_stat_replication_slots",
     metadata,
@@ -272,15 +274,15 @@ pg_replication_origin = Table(
     Column("roident", Integer, primary_key=True),
     text("roname"),
     integer("remote_lsn", default=0),
-    text("remote_digest", nullable=True),  # of the remote commit there; NULL: not known
+    text("remote_digest", nullable=True),  # digest of the remote commit there; NULL: unknown
     integer("local_lsn", default=0),
-    text("owner", nullable=True),  # the session that has it set up
+    text("owner", nullable=True),  # the session that has set it up
 )
 Index("pg_replication_origin_name_index", pg_replication_origin.c.roname, unique=True)
 
 
-#: A batch of changes that an applier has begun to write: enough to finish it after a crash.  The
-#: subscription's apply has `relid` 0, the synchronization of one table that table's.
+#: A batch of changes that an applier has begun to write, with all that is needed to finish it after
+#: a crash.  `relid` is 0 for the subscription's apply, else the table in synchronization.
 apply_batch = Table(
     "apply_batch",
     metadata,
@@ -288,14 +290,14 @@ apply_batch = Table(
     integer("relid", default=0),
     integer("from_lsn"),
     integer("to_lsn"),
-    text("to_digest", nullable=True),  # of the publisher's commit there (commit_digest.py)
+    text("to_digest", nullable=True),  # digest of the publisher's commit there (commit_digest.py)
     integer("xid"),
-    text("targets"),  # JSON: for each target relation its version before and its step number
+    text("targets"),  # JSON: version before and step number, by target relation
 )
 Index("apply_batch_key_index", apply_batch.c.subid, apply_batch.c.relid, unique=True)
 
 
-#: The last step that a subscription has taken in a table: with the table, Delta's transaction
+#: The last step of a subscription in a table; together with the table it is Delta's transaction
 #: identifier.
 apply_step = Table(
     "apply_step",
@@ -303,25 +305,25 @@ apply_step = Table(
     integer("subid"),
     integer("relid"),
     integer("step"),
-    integer("written", nullable=True),  # the newest step whose write is in the log
+    integer("written", nullable=True),  # the newest step in the log
 )
 Index("apply_step_key_index", apply_step.c.subid, apply_step.c.relid, unique=True)
 
 
-#: Who is at work (catalog/worker.py): for each subscription its apply worker (`relid` 0) and its
-#: table synchronization workers.
+#: Workers (catalog/worker.py): for each subscription its apply worker (`relid` 0) and its table
+#: synchronization workers.
 logical_worker = Table(
     "logical_worker",
     metadata,
     Column("subid", Integer, primary_key=True),
     Column("relid", Integer, primary_key=True),
-    text("backend"),  # the process (Cluster.backend); the row counts while that lives
+    text("backend"),  # the process (Cluster.backend); the row is valid while it lives
     boolean("is_held"),
     integer("received_lsn", nullable=True),
     integer("last_msg_time"),
 )
 
-#: Those that replication slots are read by.
+#: The readers of replication slots.
 walsender = Table(
     "walsender",
     metadata,
@@ -336,22 +338,22 @@ walsender = Table(
     integer("reply_time"),
 )
 
-#: When `replctl verify` has found a table of a subscription equal to what is published, last.
+#: The last time when `replctl verify` found a table of a subscription equal to the published one.
 table_verification = Table(
     "table_verification",
     metadata,
     Column("subid", Integer, primary_key=True),
     Column("relid", Integer, primary_key=True),
     integer("time"),  # microseconds since 1970, UTC
-    integer("lsn"),  # the publisher's position at which it was compared
+    integer("lsn"),  # the compared position of the publisher
 )
 
-#: What has stopped a subscription in its last attempt; the next one that succeeds removes it.
+#: The error of a subscription's last attempt; the next successful attempt removes it.
 subscription_error = Table(
     "subscription_error",
     metadata,
     Column("subid", Integer, primary_key=True),
     integer("time"),
     text("sqlstate"),
-    text("message"),  # with DETAIL and CONTEXT, as it was reported
+    text("message"),  # with DETAIL and CONTEXT, as reported
 )

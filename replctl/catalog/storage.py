@@ -1,5 +1,4 @@
-"""The known facts of relations' Delta tables: where they lie, and which columns they have by
-now."""
+"""Recorded facts about relations' Delta tables: their locations and current columns."""
 
 from __future__ import annotations
 
@@ -27,17 +26,16 @@ from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
 
-#: Columns in storage whose number is not that of the only column of a relation that has had them
-#: have numbers from here on.
+#: First number of additional columns in storage for a column of a relation.
 FIRST_STORAGE_NUMBER = 2**15
 
-#: The storage parameter for deletion vectors of its Delta table, which some readers cannot read.
+#: The storage parameter for deletion vectors, which some readers do not support.
 DELETION_VECTORS = "deletion_vectors"
 
-#: The storage parameter of an adopted table whose files may lie anywhere, as a shallow clone's do.
+#: The storage parameter of an adopted table whose files may be anywhere, like a shallow clone's.
 FOREIGN_FILES = "foreign_files"
 
-#: That which says the time zone of timestamps in the partition values of its log.
+#: The storage parameter for the time zone of timestamps in the partition values of its log.
 PARTITION_TIMEZONE = "partition_timezone"
 
 
@@ -45,13 +43,12 @@ PARTITION_TIMEZONE = "partition_timezone"
 class StorageColumn:
     """A column of a Delta table; `since_version` None: the table does not have it yet.
 
-    `number` tells it from others: the attnum of the relation's column that has it, unless that had
-    another type once.
+    `number` identifies it: the attnum of the relation's column, unless that has had another type.
 
     Attributes:
-        name: the newest one.
-        physical_name: its name in files, where others have renamed it (column mapping).
-        renamed_version: the last version in which others renamed it, dropped it or put it back.
+        name: the newest name.
+        physical_name: its name in files, if others have renamed it (column mapping).
+        renamed_version: the last version in which others renamed, dropped or restored it.
         is_dropped: others have dropped it.
     """
 
@@ -64,13 +61,13 @@ class StorageColumn:
 
     @property
     def identity(self) -> str:
-        """The name that stays when others rename the column."""
+        """The name that does not change when others rename the column."""
         return self.physical_name or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class FormerColumn:
-    """A column of a Delta table that a column of the relation had when it had another type."""
+    """A column of a Delta table that belonged to a relation's column with its former type."""
 
     attnum: int
     type: str
@@ -83,16 +80,16 @@ class Storage:
     """A relation's Delta table; `columns` by attnum, `former` from old to new.
 
     Attributes:
-        has_location: the statement said where it lies (LOCATION).
-        was_empty: the directory was empty when replctl made the table there; None: replctl has not
-            begun to make it.
+        has_location: the user chose the location (LOCATION).
+        was_empty: the directory was empty when replctl created the table there; None: replctl has
+            not begun.
         has_foreign: another program has committed to it.
-        is_read_only: it belongs to the cluster that this one is a copy of.
-        has_row_ids: the rows of the newest version that was entered have row ids.
-        taken_over: when somebody last went on with, or undid, what a dead process had begun to
-            write, in microseconds since 1970.
-        last_renaming: the last version that has changed names of columns or dropped some, those
-            that no column of the relation has any more among them; -1, if none has.
+        is_read_only: it belongs to the original of this copied cluster.
+        has_row_ids: the rows of the newest entered version have row ids.
+        taken_over: the last time when a process finished or undid the writes of a dead process, in
+            microseconds since 1970.
+        last_renaming: the last version that renamed or dropped columns, including columns that no
+            longer belong to the relation; -1 if there is none.
     """
 
     location: str
@@ -110,8 +107,8 @@ class Storage:
 
     @property
     def has_own_row_ids(self) -> bool:
-        """Return whether row ids identify rows at every version.  For a table of others this is
-        unknown.
+        """Return whether row ids identify rows at every version.  This is unknown for adopted
+        tables.
         """
         return self.has_row_ids and not self.is_adopted
 
@@ -122,7 +119,7 @@ class Storage:
 
 
 def storage_column_of(row: Row[Any]) -> StorageColumn:
-    """Return a row of storage_column."""
+    """Return a column from a row of storage_column."""
     return StorageColumn(
         str(row.name),
         row.since_version,
@@ -182,7 +179,7 @@ def load_storage(
 def insert_storage(
     catalog: Catalog, relid: int, location: str, *, is_adopted: bool, has_location: bool
 ) -> None:
-    """Note where a relation's Delta table lies, or will lie; an adopted one is there."""
+    """Record where a relation's Delta table is, or will be; an adopted one exists already."""
     catalog.insert(
         state_schema.storage_table,
         relid=relid,
@@ -202,7 +199,7 @@ def insert_storage_column(
     since_version: int | None = None,
     physical_name: str | None = None,
 ) -> None:
-    """Give a column its name in storage; `number` is its attnum."""
+    """Add a column's name in storage; `number` is its attnum."""
     catalog.insert(
         state_schema.storage_column,
         relid=relid,
@@ -214,31 +211,32 @@ def insert_storage_column(
 
 
 def storage_names(catalog: Catalog, relid: int) -> set[str]:
-    """Return the names, in lower case, that columns of a relation have or have had in storage."""
+    """Return the present and former names, in lower case, of a relation's columns in storage."""
     columns = storage_columns(catalog.connection, relid)
     return {name.lower() for column in columns for name in (column.name, column.identity)}
 
 
 def storage_columns(connection: Connection, relid: int) -> list[StorageColumn]:
-    """Return the columns of a relation's Delta table, those that are reserved (numbers below 0) or
-    were dropped among them."""
+    """Return the columns of a relation's Delta table, including reserved (numbers below 0) and
+    dropped ones.
+    """
     table = state_schema.storage_column
     query = select(table).where(table.c.relid == relid).order_by(table.c.attnum)
     return list(map(storage_column_of, connection.execute(query)))
 
 
 def unused_columns(connection: Connection, relid: int, used: Collection[int]) -> list[str]:
-    """Return the names of the columns that a relation's Delta table has, of those that replctl has
-    made and no column of the relation has any more.
+    """Return the names of columns in a relation's Delta table that replctl created and the relation
+    no longer uses.
 
     Args:
-        used: the numbers of those that the relation's columns have.
+        used: the numbers of the columns that the relation uses.
     """
     table = state_schema.storage_column
     query = select(table.c.name).where(
         table.c.relid == relid,
         table.c.attnum.not_in(list(used)),
-        or_(table.c.attnum > 0, table.c.owner.is_not(None)),  # below 0 are others' columns, too
+        or_(table.c.attnum > 0, table.c.owner.is_not(None)),  # others' columns are below 0, too
         table.c.since_version.is_not(None),
         ~table.c.is_dropped,
     )
@@ -246,8 +244,7 @@ def unused_columns(connection: Connection, relid: int, used: Collection[int]) ->
 
 
 def note_removal(connection: Connection, relid: int, names: Collection[str], version: int) -> None:
-    """Note that a version of a relation's Delta table does not have columns of these names any
-    more."""
+    """Record that a version of a relation's Delta table no longer has columns of these names."""
     table = state_schema.storage_column
     connection.execute(
         update(table)
@@ -258,7 +255,7 @@ def note_removal(connection: Connection, relid: int, names: Collection[str], ver
 
 
 def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> None:
-    """Note that others have renamed or dropped a column of a relation's Delta table."""
+    """Record that others have renamed or dropped a column of a relation's Delta table."""
     table = state_schema.storage_column
     connection.execute(
         update(table)
@@ -273,8 +270,7 @@ def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> 
 
 
 def next_storage_number(catalog: Catalog, relid: int) -> int:
-    """Return a number for one more column in storage of a relation's column
-    (storage_column.attnum)."""
+    """Return a number for an additional column in storage (storage_column.attnum)."""
     table = state_schema.storage_column
     query = select(func.max(table.c.attnum)).where(table.c.relid == relid)
     return max((catalog.connection.execute(query).scalar_one() or 0) + 1, FIRST_STORAGE_NUMBER)
@@ -287,8 +283,9 @@ def reserve_storage_name(
     since_version: int | None = None,
     physical_name: str | None = None,
 ) -> None:
-    """Note that a relation's Delta table has, or is going to have, a column that is none of the
-    relation, under a number of its own."""
+    """Record a present or future column of a relation's Delta table that does not belong to the
+    relation, with a separate number.
+    """
     column = state_schema.storage_column
     known = {"name": name, "since_version": since_version, "physical_name": physical_name}
     connection.execute(insert(column).values(relid=relid, attnum=0, **known))
@@ -300,18 +297,18 @@ def reserve_storage_name(
 
 
 def release_storage_name(catalog: Catalog, relid: int, name: str) -> None:
-    """Forget that a name is reserved: a column of the relation gets it."""
+    """Remove the reservation of a name, because a column of the relation gets it."""
     stored = state_schema.storage_column
     catalog.delete(stored, stored.c.relid == relid, stored.c.name == name, stored.c.attnum < 0)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRelation:
-    """A relation that has a Delta table, or is going to.
+    """A relation with a present or future Delta table.
 
     Attributes:
-        name: without its schema.
-        is_here: it is a relation of the catalog's own database.
+        name: the name without a schema.
+        is_here: it belongs to the catalog's own database.
     """
 
     name: str
@@ -320,7 +317,7 @@ class StoredRelation:
 
 
 def stored_relations(catalog: Catalog) -> list[StoredRelation]:
-    """Return the relations of all databases that have storage; dropped ones do not count."""
+    """Return the relations of all databases with storage, without dropped ones."""
     names = {int(row.oid): str(row.relname) for row in catalog.select_everywhere(schema.pg_class)}
     home = TableHome(catalog.connection)
     return [
@@ -335,8 +332,9 @@ def stored_relations(catalog: Catalog) -> list[StoredRelation]:
 
 
 def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
-    """Return OID, database and location of the Delta tables of all databases; relations that were
-    dropped may be among them."""
+    """Return OID, database and location of the Delta tables of all databases, including those of
+    dropped relations.
+    """
     table, home = state_schema.storage_table, TableHome(connection)
     return [
         (int(row.relid), int(row.dbid), home.located(str(row.location)))
@@ -345,21 +343,22 @@ def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
 
 
 def relations_with_storage(connection: Connection) -> set[int]:
-    """Return OIDs of the relations of all databases, dropped ones too, that have a Delta table or
-    are going to."""
+    """Return OIDs of all relations with a present or future Delta table, in all databases,
+    including dropped ones.
+    """
     return set(connection.execute(select(state_schema.storage_table.c.relid)).scalars())
 
 
 def abandon_storage(connection: Connection) -> list[str]:
-    """Forget columns and tables whose definitions were taken back.
+    """Forget columns and tables whose definitions were undone.
 
-    A column that is there keeps its name, so that no other one gets it, under a number of its own;
-    `owner` says whose it was.
-    A table that replctl has begun to make stays known, as a dropped table does, so that VACUUM
+    An existing column gets a separate number and keeps its name, so that no other column gets the
+    name. `owner` is the attnum of its former column.
+    A table that replctl has begun to create stays recorded, like a dropped one, so that VACUUM
     finds its files.
 
     Returns:
-        The directories of such tables that users chose (LOCATION): replctl leaves their files.
+        The directories of such tables that users chose (LOCATION), whose files replctl leaves.
     """
     column, table = state_schema.storage_column, state_schema.storage_table
     attribute, relation = schema.pg_attribute, schema.pg_class
@@ -386,8 +385,9 @@ def abandon_storage(connection: Connection) -> list[str]:
 
 
 def begin_storage(connection: Connection, relid: int, *, is_empty: bool) -> None:
-    """Note, before replctl makes a relation's Delta table, whether its directory is empty; what was
-    noted by an attempt before stays."""
+    """Record, before replctl creates a relation's Delta table, whether its directory is empty.  The
+    record of an earlier attempt stays.
+    """
     table = state_schema.storage_table
     connection.execute(
         update(table)
@@ -397,8 +397,9 @@ def begin_storage(connection: Connection, relid: int, *, is_empty: bool) -> None
 
 
 def note_takeover(connection: Connection, relids: Collection[int], time: int) -> None:
-    """Note when somebody went on with, or undid, what a dead process had begun to write: Spark may
-    still be writing for that process."""
+    """Record when a process finished or undid the writes of a dead process, for which Spark may
+    still be writing.
+    """
     table = state_schema.storage_table
     connection.execute(update(table).where(table.c.relid.in_(list(relids))).values(taken_over=time))
 
@@ -412,15 +413,16 @@ def note_foreign_commit(connection: Connection, relid: int) -> None:
 
 
 def note_metadata(connection: Connection, relid: int, table_id: str, *, has_row_ids: bool) -> None:
-    """Note which Delta table (metaData.id) a relation's newest version in the log belongs to, and
-    whether its rows have row ids."""
+    """Record the Delta table (metaData.id) of a relation's newest version in the log, and whether
+    its rows have row ids.
+    """
     table = state_schema.storage_table
     change = update(table).where(table.c.relid == relid)
     connection.execute(change.values(table_id=table_id, has_row_ids=has_row_ids))
 
 
 def known_table_id(connection: Connection, relid: int) -> str | None:
-    """Return the metaData.id that `note_metadata` has noted."""
+    """Return the metaData.id that `note_metadata` recorded."""
     table = state_schema.storage_table
     query = select(table.c.table_id).where(table.c.relid == relid)
     return connection.execute(query).scalar_one_or_none()
@@ -429,9 +431,10 @@ def known_table_id(connection: Connection, relid: int) -> str | None:
 def note_lost_columns(
     connection: Connection, relid: int, present: Collection[str], version: int
 ) -> None:
-    """Note that a relation's Delta table was replaced by one that ends with a version, and has only
-    columns of these names, in lower case: the others are still to be made, unless they are known as
-    dropped."""
+    """Record that another Delta table, which ends at a version and has only columns of these
+    lower-case names, has replaced a relation's.  replctl must still create the other columns,
+    unless they are recorded as dropped.
+    """
     column = state_schema.storage_column
     rows = connection.execute(select(column).where(column.c.relid == relid)).all()
     for row in rows:
@@ -444,14 +447,15 @@ def note_lost_columns(
 
 
 def forget_foreign_commit(connection: Connection, relid: int) -> None:
-    """Note that the only commit without a mark is replctl's own: it has compacted the table."""
+    """Record that the only commit without a mark is replctl's own compaction."""
     table = state_schema.storage_table
     connection.execute(update(table).where(table.c.relid == relid).values(has_foreign=False))
 
 
 def keep_versions(connection: Connection, relid: int, version: int) -> None:
-    """Note that a relation's Delta table ends with a version (-1: there is none): columns that came
-    later are still to be made."""
+    """Record that a relation's Delta table ends at a version (-1: there is none).  replctl must
+    create later columns again.
+    """
     column, table = state_schema.storage_column, state_schema.storage_table
     is_later = (column.c.relid == relid, column.c.since_version > version)
     again = {"since_version": None, "physical_name": None, "renamed_version": None}
@@ -463,8 +467,9 @@ def keep_versions(connection: Connection, relid: int, version: int) -> None:
 def note_storage(
     connection: Connection, relid: int, numbers: Collection[int], version: int
 ) -> None:
-    """A relation's Delta table is there, with these columns (storage_column.attnum) since
-    `version`."""
+    """Record that a relation's Delta table exists, with these columns (storage_column.attnum) since
+    `version`.
+    """
     column, table = state_schema.storage_column, state_schema.storage_table
     connection.execute(
         update(column)
@@ -475,15 +480,14 @@ def note_storage(
 
 
 def set_acceptance(connection: Connection, relid: int, *, accepts: bool) -> None:
-    """Note whether commits to a table with marks that the catalog does not know are another
-    writer's."""
+    """Record whether commits to a table with unknown marks count as another writer's."""
     table = state_schema.storage_table
     change = update(table).where(table.c.relid == relid)
     connection.execute(change.values(accepts_marks=accepts))
 
 
 def accepts_marks(connection: Connection, relid: int) -> bool:
-    """Return whether commits to a table with unknown marks are another writer's."""
+    """Return whether commits to a table with unknown marks count as another writer's."""
     table = state_schema.storage_table
     query = select(table.c.accepts_marks).where(table.c.relid == relid)
     return bool(connection.execute(query).scalar_one_or_none())

@@ -1,4 +1,4 @@
-"""The error that stopped a subscription in its last attempt, as the catalog keeps it."""
+"""The recorded error of a subscription's last attempt."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DETAIL = "DETAIL:  "
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionError:
-    """The error that has stopped a subscription.
+    """The error that stopped a subscription.
 
     Attributes:
         time: microseconds since 1970.
-        message: with its DETAIL and CONTEXT.
+        message: the message with its DETAIL and CONTEXT.
     """
 
     time: int
@@ -29,19 +29,19 @@ class SubscriptionError:
 
     @staticmethod
     def of(error: PostgresError) -> SubscriptionError:
-        """Return what stops it now."""
+        """Return the record of an error that occurred now."""
         lines = [error.message]
         lines += [f"{_DETAIL}{error.detail}"] if error.detail else []
         lines += [f"CONTEXT:  {error.context}"] if error.context else []
         return SubscriptionError(time.time_ns() // 1000, error.sqlstate, "\n".join(lines))
 
     def without_rows(self) -> SubscriptionError:
-        """Return it without its DETAIL, and what comes after that."""
+        """Return the error without its DETAIL and the following lines."""
         return replace(self, message=self.message.partition(f"\n{_DETAIL}")[0])
 
 
 def subscription_error(connection: Connection, subscription_oid: int) -> SubscriptionError | None:
-    """Return what has stopped the last attempt to apply a subscription; None if it went well."""
+    """Return the error of the last attempt to apply a subscription; None after a success."""
     table = state_schema.subscription_error
     row = connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
     return None if row is None else SubscriptionError(int(row.time), row.sqlstate, row.message)
@@ -50,7 +50,7 @@ def subscription_error(connection: Connection, subscription_oid: int) -> Subscri
 def put_subscription_error(
     connection: Connection, subscription_oid: int, error: PostgresError | None
 ) -> None:
-    """Note how the last attempt to apply a subscription has ended."""
+    """Record the result of the last attempt to apply a subscription; None for a success."""
     table = state_schema.subscription_error
     connection.execute(delete(table).where(table.c.subid == subscription_oid))
     if error is not None:

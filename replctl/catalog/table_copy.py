@@ -1,5 +1,6 @@
-"""How the rows of a subscription's table came there: what pg_subscription_rel keeps of its copies
-and of the filters that its changes have passed."""
+"""The history of rows in a subscription's table, as kept in pg_subscription_rel: its copies, and
+the row filters of its changes.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from replctl.record import dataclass
 
 
 class CopyMethod(Enum):
-    """The effect of a table's synchronization on the rows that are there: it adds to them, replaces
-    them, or writes the differences only: as a statement says, or by itself (resync = auto)."""
+    """The effect of a table's synchronization on existing rows: add to them, replace them, or write
+    only the differences, by a statement (reconcile) or automatically (resync = auto).
+    """
 
     APPEND = "append"
     REPLACE = "replace"
@@ -26,8 +28,9 @@ class CopyMethod(Enum):
 
 
 class Deletion(Enum):
-    """Which rows a reconcile deletes that the publisher does not send: those that pass a row filter
-    that was applied, all, or none."""
+    """The rows without a published counterpart that a reconcile deletes: those that pass an applied
+    row filter, all, or none.
+    """
 
     SCOPE = "scope"
     ALL = "all"
@@ -36,12 +39,12 @@ class Deletion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AppliedFilter:
-    """A row filter under which rows of a published relation are sent.
+    """A row filter of a published relation.
 
     Attributes:
-        expression: as nodes.dumps writes it, its columns numbered from 1 as in `columns`; empty if
-            every row passes.
-        columns: name, type and typmod of the publisher's columns in it.
+        expression: the result of nodes.dumps, with columns numbered from 1 as in `columns`; empty
+            if every row passes.
+        columns: name, type and typmod of the publisher's columns in the expression.
     """
 
     expression: str = ""
@@ -52,17 +55,17 @@ class AppliedFilter:
         return not self.expression
 
 
-#: What is applied where there is no row filter.
+#: The filter of a table without row filters.
 EVERY_ROW = AppliedFilter()
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedDefinition:
-    """The part of a table that was published when it was copied last.
+    """The published part of a table at its last copy.
 
     Attributes:
-        filters: its row filters; a row is sent if it passes any.
-        columns: the names of the columns that are sent.
+        filters: its row filters; a row is sent if it passes any of them.
+        columns: the names of the published columns.
     """
 
     filters: frozenset[AppliedFilter]
@@ -72,7 +75,7 @@ class CopiedDefinition:
 def merged_filters(
     known: Sequence[AppliedFilter], new: Sequence[AppliedFilter]
 ) -> tuple[AppliedFilter, ...]:
-    """Return filters with those that are not among them yet."""
+    """Return `known` and the filters of `new` that it lacks."""
     return tuple(dict.fromkeys([*known, *new]))
 
 

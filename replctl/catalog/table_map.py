@@ -1,7 +1,7 @@
-"""Which local table takes the rows of a published one: the option table_map of a subscription.
+"""The option table_map of a subscription: it maps published tables to their local targets.
 
-PostgreSQL's rule is that both have the same schema and name.  A map is the one place that knows
-another rule: code that has the name of one side asks it for that of the other.
+By PostgreSQL's rule both have the same schema and name.  Only a map knows other pairs: code that
+has the name of one side looks up the other side here.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ _QUALIFIED = 2
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """Pairs of a published table and its target, each name at most once on its side; all other
-    tables follow PostgreSQL's rule."""
+    """Pairs of a published table and its target.  Each name occurs at most once on its side; all
+    other tables follow PostgreSQL's rule.
+    """
 
     pairs: tuple[tuple[Name, Name], ...] = ()
 
     def target(self, published: Name) -> Name:
-        """Return the name of the table that takes the rows of a published one."""
+        """Return the name of a published table's target."""
         return _targets(self.pairs).get(published, published)
 
     def published(self, target: Name) -> Name | None:
-        """Return the name of the published table whose rows a table takes; None, if the one with
-        its own name goes elsewhere."""
+        """Return the name of the published table of a target; None if the published table of that
+        name has another target.
+        """
         found = _published(self.pairs).get(target)
         if found is not None:
             return found
         return None if target in _targets(self.pairs) else target
 
     def named(self, target: str) -> Name | None:
-        """Return the published table of a target by its qualified name; None, if both names are
-        equal."""
+        """Return the published table of a target's qualified name; None if both names are equal."""
         return _published_by_text(self.pairs).get(target)
 
     def check_targets(self, published: Iterable[Name]) -> None:
         """Check that no two published tables have the same target.
 
         Raises:
-            InvalidParameterValue: two have: the map gives one of them the name of the other
-                (22023).
+            InvalidParameterValue: the map gives one table the target of another one (22023).
         """
         known: dict[Name, Name] = {}
         for name in published:
@@ -76,7 +76,7 @@ class TableMap:
 
 
 def shown_pair(published: Name, target: Name) -> str:
-    """Return two names as table_map has them; one, if they are equal.
+    """Return a pair of names in the syntax of table_map, or one name if both are equal.
 
     ("public", "t"), ("public", "t")
         becomes  public.t
@@ -93,17 +93,17 @@ def _pair(published: Name, target: Name) -> str:
 def parse_table_map(
     text: str, target_schema: Callable[[str], str] = lambda name: "public"
 ) -> TableMap:
-    """Return the map that a text describes: `public.orders = gold.orders_north, a = b`.
+    """Return the map in a text: `public.orders = gold.orders_north, a = b`.
 
-    A published table without a schema is one in schema public.
+    A published table without a schema belongs to schema public.
 
     Args:
-        target_schema: finds the schema of a target that is given without one.
+        target_schema: finds the schema of a target without one.
 
     Raises:
-        InvalidParameterValue: it is no map (22023).
+        InvalidParameterValue: the text is not a map (22023).
         SqlSyntaxError: a name has more than two parts (42601).
-        DuplicateObject: a table stands twice on one side (42710).
+        DuplicateObject: a table occurs twice on one side (42710).
     """
     parser = _Parser(text)
     pairs = [
@@ -125,7 +125,7 @@ def parse_table_map(
 
 
 class _Parser:
-    """A list of pairs, whose names are quoted as in SQL."""
+    """Parses a list of pairs, whose names are quoted as in SQL."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -133,7 +133,7 @@ class _Parser:
         self._take()
 
     def pairs(self) -> Iterator[tuple[tuple[str | None, str], tuple[str | None, str]]]:
-        """Yield the pairs of names; the schema of a name is None where it has none."""
+        """Yield the pairs of names; a name without a schema has None as its schema."""
         if self._token is None:
             return
         while True:

@@ -1,4 +1,4 @@
-"""When tables of subscriptions were found equal to what is published (`replctl verify`)."""
+"""Records of tables that `replctl verify` found equal to the published ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Verification:
 
     Attributes:
         time: microseconds since 1970.
-        lsn: the position of the publisher's log that the table had.
+        lsn: the table's position in the publisher's log.
     """
 
     time: int
@@ -25,14 +25,14 @@ class Verification:
 
 
 def verifications(connection: Connection, subscription_oid: int) -> dict[int, Verification]:
-    """Return the last one of each table of a subscription, by the table's OID."""
+    """Return the last verification of each table of a subscription, by OID."""
     table = state_schema.table_verification
     rows = connection.execute(select(table).where(table.c.subid == subscription_oid))
     return {int(row.relid): Verification(int(row.time), int(row.lsn)) for row in rows}
 
 
 def put_verification(connection: Connection, subscription_oid: int, relid: int, lsn: int) -> None:
-    """Note that a table was found equal now."""
+    """Record that a table was found equal now."""
     noted = {"time": time.time_ns() // 1000, "lsn": lsn}
     statement = insert(state_schema.table_verification).values(
         subid=subscription_oid, relid=relid, **noted
@@ -43,7 +43,7 @@ def put_verification(connection: Connection, subscription_oid: int, relid: int, 
 
 
 def delete_verification(connection: Connection, subscription_oid: int, relid: int) -> None:
-    """Forget when a table was found equal."""
+    """Remove the record of a table."""
     table = state_schema.table_verification
     connection.execute(
         delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)

@@ -1,7 +1,7 @@
-"""The view that one transaction has of the catalogs, and its changes of them.
+"""A transaction's view of the catalogs, and its changes of them.
 
-Rows have versions (schema.py).  A snapshot says which of them count: the present, with a block's
-own changes, or the state at an LSN, which decoding asks for (PostgreSQL's historic snapshots).
+Rows have versions (schema.py).  A snapshot selects the visible ones: the present with the block's
+own changes, or the state at an LSN for decoding (PostgreSQL's historic snapshots).
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from replctl.catalog.sqlite_error import refusal_of_query
 from replctl.errors import InternalError, TransactionInProgress
 from replctl.record import dataclass
 
-#: Bytes of log that a record takes: LSNs grow by it (a commit record of PostgreSQL has about this
-#: size).
+#: Bytes of log per record, by which LSNs grow (about the size of PostgreSQL's commit record).
 _RECORD_SIZE = 0x38
 BOOTSTRAP_XID = 1
 
@@ -46,10 +45,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Which row versions are visible.
+    """The rule for visible row versions.
 
-    The present (`as_of_lsn` None): what is committed, and what the own transaction has done;
-    `in_progress` are the others.  Else what was committed at or before `as_of_lsn`.
+    The present (`as_of_lsn` None) consists of committed changes and those of the own transaction;
+    `in_progress` are the others.  Otherwise changes committed at or before `as_of_lsn` are visible.
     """
 
     in_progress: frozenset[int] = frozenset()
@@ -58,16 +57,16 @@ class Snapshot:
 
 @dataclass
 class BlockXids:
-    """The transaction numbers of a block: a level for the block itself and one for each savepoint
-    that is open, the innermost last.  A level has no number until it changes something; one that
-    has taken in released savepoints has several, its own first.
+    """The transaction numbers of a block: one level for the block, and one for each open savepoint,
+    the innermost last.  A level gets its number with its first change.  A level that has absorbed
+    released savepoints has several numbers, its own first.
     """
 
     levels: list[list[int]] = field(default_factory=lambda: [[]])
 
     @property
     def top(self) -> int | None:
-        """The block's own number, which its changes of tables carry."""
+        """The block's own number, which marks its changes of tables."""
         return self.levels[0][0] if self.levels[0] else None
 
     @property
@@ -80,10 +79,10 @@ class BlockXids:
 
 
 class Catalog:
-    """The catalogs of one database, in one SQLite transaction, through one snapshot.
+    """The catalogs of one database, in one SQLite transaction and one snapshot.
 
-    A transaction of SQL that changes nothing but catalogs lives as long as this object; one that
-    also writes tables, or a block, uses several of them under one `xid`.
+    An SQL transaction that only changes catalogs lives as long as this object.  One that also
+    writes tables, or a block, uses several objects with the same `xid`.
     """
 
     def __init__(
@@ -111,13 +110,12 @@ class Catalog:
     # -- reading
 
     def rows_of(self, table: Table) -> Subquery:
-        """Return the visible rows of a table of this database, as something to select from."""
+        """Return a subquery of a table's visible rows in this database."""
         columns = [column for column in table.c if column.name not in ("dbid", "xmin", "xmax")]
         return select(*columns).where(self.visible(table)).subquery(table.name)
 
     def visible(self, table: Table) -> ColumnElement[bool]:
-        """Return the condition for a row of a versioned table to count, and to be this
-        database's."""
+        """Return the condition that a row of a versioned table is visible in this database."""
         if not table.info.get("versioned"):
             return _of_database(table, self.database_oid)
         return and_(_of_database(table, self.database_oid), self._is_alive(table))
@@ -163,7 +161,7 @@ class Catalog:
         """Return the rows of a statement in SQLite's own SQL.
 
         Raises:
-            StatementTooComplex, ProgramLimitExceeded, InternalError: SQLite refuses it.
+            StatementTooComplex, ProgramLimitExceeded, InternalError: SQLite refuses the statement.
         """
         try:
             return [tuple(row) for row in self.connection.exec_driver_sql(statement)]
@@ -174,8 +172,9 @@ class Catalog:
 
     @property
     def xid(self) -> int:
-        """Return this transaction's number, assigned at the first call; in a block, that of the
-        innermost savepoint."""
+        """Return this transaction's number, assigned at the first call; in a block, the number of
+        the innermost savepoint.
+        """
         for level in self.xids.levels:
             if not level:
                 top = self.xids.top if self._is_block else None
@@ -192,7 +191,7 @@ class Catalog:
 
     @property
     def top_xid(self) -> int:
-        """The number that changes of tables carry: in a block the block's own."""
+        """The number for changes of tables: in a block, the block's own."""
         _innermost = self.xid
         return self.xids.levels[0][0]
 
@@ -204,8 +203,8 @@ class Catalog:
         """Add a row.
 
         Raises:
-            TransactionInProgress: another transaction that is still open has changed an object that
-                it belongs to (55P03).
+            TransactionInProgress: another open transaction has changed an object of the row
+                (55P03).
         """
         self._changed()
         if "dbid" in table.c:
@@ -213,13 +212,13 @@ class Catalog:
         if table.info.get("versioned"):
             self.lock(locks_of(table, values))
             values["xmin"] = self.xid
-        self.connection.execute(insert(table), values)  # values() costs as much as SQLite
+        self.connection.execute(insert(table), values)  # values() takes as long as SQLite itself
 
     def update(self, table: Table, *where: ColumnElement[bool], **values: Any) -> int:
-        """Change the visible rows that satisfy `where`; how many there were.
+        """Change the visible rows that satisfy `where`, and return their number.
 
         Raises:
-            TransactionInProgress: as `insert`.
+            TransactionInProgress: see `insert`.
         """
         self._changed()
         if not table.info.get("versioned"):
@@ -233,11 +232,11 @@ class Catalog:
         return len(old_rows)
 
     def delete(self, table: Table, *where: ColumnElement[bool]) -> int:
-        """Remove the visible rows that satisfy `where`; how many there were.  The comments on
-        objects go with their rows.
+        """Remove the visible rows that satisfy `where`, with comments on their objects, and return
+        their number.
 
         Raises:
-            TransactionInProgress: as `insert`.
+            TransactionInProgress: see `insert`.
         """
         if table.info.get("versioned") and "oid" in table.c:
             gone = [int(row.oid) for row in self.select(table, *where)]
@@ -267,11 +266,10 @@ class Catalog:
         return own + marked
 
     def lock(self, locks: Collection[ObjectLock]) -> None:
-        """Lock objects, in a block until its end.
+        """Lock objects; a block holds the locks until its end.
 
         Raises:
-            TransactionInProgress: another block has locked one of them so that they exclude each
-                other.
+            TransactionInProgress: another block holds a conflicting lock.
         """
         new = set(locks).difference(self._locked)
         for lock in new:
@@ -305,12 +303,13 @@ class Catalog:
     # -- history
 
     def as_of(self, lsn: int) -> Catalog:
-        """Return the same database's catalogs as they were at `lsn`."""
+        """Return the same database's catalogs at `lsn`."""
         return Catalog(self.connection, self.database_oid, as_of_lsn=lsn)
 
     def changes_between(self, from_lsn: int, to_lsn: int) -> list[int]:
-        """Commit LSNs in (from_lsn, to_lsn] at which this database's definitions changed, in
-        order."""
+        """Return the commit LSNs in (from_lsn, to_lsn] at which definitions of this database
+        changed, in order.
+        """
         xact = state_schema.pg_xact
         query = (
             select(xact.c.commit_lsn)
@@ -325,8 +324,8 @@ class Catalog:
         return list(self.connection.execute(query).scalars())
 
 
-# An expression can be part of any number of statements, and takes longer to make than SQLite takes
-# to find a row by it
+# Expressions can be shared by statements, and building one takes longer than SQLite's search for a
+# row by it
 
 
 @cache
@@ -352,10 +351,10 @@ def begin_transaction(
     is_block: bool = False,
     top_xid: int | None = None,
 ) -> int:
-    """Assign a transaction number and note that it is in progress, in the process `backend`.
+    """Assign a transaction number, and record it as in progress in the process `backend`.
 
     Args:
-        is_block: it is a block's, or a savepoint's: statements follow each other in it.
+        is_block: it belongs to a block or a savepoint, in which several statements can run.
         top_xid: the block's own number, for a savepoint.
     """
     control = state_schema.pg_control
@@ -371,7 +370,7 @@ def begin_transaction(
 
 
 def blocks_of_others(connection: Connection, database_oid: int, backend: str) -> dict[int, str]:
-    """Blocks of other processes that are in progress in a database, each with the process."""
+    """Return the blocks in progress of other processes in a database, each with its process."""
     xact = state_schema.pg_xact
     query = select(xact.c.xid, xact.c.backend).where(
         xact.c.status == "i",
@@ -383,8 +382,9 @@ def blocks_of_others(connection: Connection, database_oid: int, backend: str) ->
 
 
 def xids_of_block(connection: Connection, block_xid: int) -> list[int]:
-    """Return the numbers of a block that is in progress and of its savepoints; of any other
-    transaction its own."""
+    """Return the numbers of a block in progress and of its savepoints; for other transactions only
+    their own.
+    """
     xact = state_schema.pg_xact
     query = select(xact.c.xid).where(xact.c.status == "i", xact.c.block_xid == block_xid)
     return list(connection.execute(query).scalars()) or [block_xid]
@@ -400,19 +400,19 @@ def commit_transaction(
     commit_time: int | None = None,
     savepoints: Sequence[int] = (),
 ) -> int:
-    """Enter the commit of `xid`; from here on its rows are everybody's.
+    """Commit `xid`; its rows are visible to others from now on.
 
     Args:
-        savepoints: numbers of a block's savepoints, which are committed with it.
-        changes_catalog: definitions changed, so that decoding has to look again from here.
-        origin, origin_lsn: where the changes came from, if they were replicated.
-        commit_time: microseconds since 1970; now, if not given.
+        savepoints: numbers of the block's savepoints, which are committed with it.
+        changes_catalog: definitions changed, so that decoding must reload them from here.
+        origin, origin_lsn: the source of replicated changes.
+        commit_time: microseconds since 1970; default: now.
 
     Returns:
         The LSN of the commit.
 
     Raises:
-        InternalError: one of them is not in progress any more (XX000).
+        InternalError: a transaction is no longer in progress (XX000).
     """
     commit_lsn = next_lsn(connection)
     xact, xids = state_schema.pg_xact, {xid, *savepoints}
@@ -436,11 +436,11 @@ def commit_transaction(
 
 
 def abort_transaction(connection: Connection, xid: int) -> None:
-    """Take back the catalog rows of `xid` and forget it; what it did to tables must be undone
-    before.
+    """Undo the catalog rows of `xid`, and forget it.  The caller must have undone its writes to
+    tables.
 
     Raises:
-        InternalError: it is committed (XX000).
+        InternalError: the transaction is committed (XX000).
     """
     xact = state_schema.pg_xact
     status = connection.execute(select(xact.c.status).where(xact.c.xid == xid)).scalar()
@@ -461,20 +461,21 @@ def abort_transaction(connection: Connection, xid: int) -> None:
 
 
 def next_xid(connection: Connection) -> int:
-    """Return the number that the next transaction is going to have."""
+    """Return the number of the next transaction."""
     return int(connection.execute(select(state_schema.pg_control.c.next_xid)).scalar_one())
 
 
 def next_lsn(connection: Connection) -> int:
-    """Take a place in the log: greater than every LSN before it."""
+    """Assign the next LSN, which is greater than all before it."""
     control = state_schema.pg_control
     connection.execute(update(control).values(insert_lsn=control.c.insert_lsn + _RECORD_SIZE))
     return int(connection.execute(select(control.c.insert_lsn)).scalar_one())
 
 
 def next_insert_lsn(connection: Connection) -> int:
-    """Return the LSN that the next record is going to have: read before COMMIT, it is the commit's,
-    if nobody else commits in between."""
+    """Return the next LSN that will be assigned.  Read before COMMIT, it is the commit's LSN,
+    unless another transaction commits in between.
+    """
     return insert_lsn(connection) + _RECORD_SIZE
 
 
@@ -488,12 +489,12 @@ def backend_of(connection: Connection, xid: int) -> str | None:
 
 
 def insert_lsn(connection: Connection) -> int:
-    """Return the end of the log: the LSN that the newest record has."""
+    """Return the end of the log: the LSN of the newest record."""
     return int(connection.execute(select(state_schema.pg_control.c.insert_lsn)).scalar_one())
 
 
 def switch_segment(connection: Connection, size: int) -> int:
-    """Go on with the log at the next multiple of `size`, unless it is at one; where it ended."""
+    """Continue the log at the next multiple of `size`; return the old end of the log."""
     end = insert_lsn(connection)
     goal = -(-end // size) * size
     connection.execute(update(state_schema.pg_control).values(insert_lsn=goal))

@@ -1,5 +1,6 @@
-"""How far back the log and the catalogs' history are needed, and their trimming to that
-(GetOldestXmin, heap freezing and RemoveOldXlogFiles in PostgreSQL)."""
+"""Find how far back the log and the catalogs' history are needed, and trim them (GetOldestXmin,
+heap freezing and RemoveOldXlogFiles in PostgreSQL).
+"""
 
 from __future__ import annotations
 
@@ -32,14 +33,14 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """Two positions; what is behind both is needed by nobody.
+    """Two positions; history that is older than both is not needed.
 
     Attributes:
-        lsn: the oldest position that somebody still reads from.
-        time: what was committed later (microseconds since 1970) is kept anyway.
-        now: times after this are of clocks that were ahead: they tell nothing.
-        settled_lsn: what was committed before this position by such a clock was committed before
-            `time`, as the commits around it tell.
+        lsn: the oldest position that a reader still needs.
+        time: later commits (microseconds since 1970) are kept anyway.
+        now: commit times after this come from clocks that were ahead, and are ignored.
+        settled_lsn: commits with such times before this position are older than `time`, as their
+            neighbours prove.
     """
 
     lsn: int
@@ -49,11 +50,11 @@ class Horizon:
 
     @staticmethod
     def of(connection: Connection, lsn: int, time: int, now: int) -> Horizon:
-        """Return a horizon, with what the log tells of commits whose clocks were ahead.
+        """Return a horizon, with conclusions about commits whose clocks were ahead.
 
-        Positions in the log say what came before what, times do not: a commit whose clock was
-        behind must not make those before it look old.  So `settled_lsn` is that of the last commit
-        before `time`, of those before which all others are from before `time`, too.
+        Only positions in the log prove an order; times do not.  A commit whose clock was behind
+        must not make earlier commits look old.  So `settled_lsn` is the last commit before `time`
+        whose predecessors are all from before `time`.
         """
         xact = state_schema.pg_xact
         newest = connection.execute(select(func.max(xact.c.commit_time))).scalar_one()
@@ -69,7 +70,7 @@ class Horizon:
 
     @property
     def is_old(self) -> ColumnElement[bool]:
-        """The condition for a committed transaction not to be kept for its time."""
+        """The condition that a committed transaction is too old to be kept for its time."""
         xact = state_schema.pg_xact
         is_misdated = and_(xact.c.commit_time > self.now, xact.c.commit_lsn < self.settled_lsn)
         return or_(xact.c.commit_time <= self.time, is_misdated)
@@ -77,10 +78,10 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class DroppedTable:
-    """A relation that is gone for everybody, whose Delta table is not.
+    """A dropped relation, invisible to all, whose Delta table still exists.
 
     Attributes:
-        is_own: its directory is one that replctl chose, and no other relation uses it.
+        is_own: replctl chose its directory, and no other relation uses it.
     """
 
     relid: int
@@ -89,8 +90,9 @@ class DroppedTable:
 
 
 def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> int:
-    """Return the oldest position that a slot holds back, in a database or anywhere; without any,
-    the end of the log.  Standbys follow, and read, all databases."""
+    """Return the oldest position that a slot of a database, or of any, retains; without slots, the
+    end of the log.  Standbys follow all databases, and count for each.
+    """
     slots = state_schema.pg_replication_slots
     query = select(func.min(slots.c.restart_lsn)).where(
         slots.c.invalidation_reason.is_(None), slots.c.restart_lsn != INVALID_LSN
@@ -103,7 +105,9 @@ def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> 
 
 
 def oldest_xid_behind(connection: Connection, lsn: int) -> int:
-    """Return the oldest transaction that was not committed at an LSN; without any, the next one."""
+    """Return the oldest transaction that was not committed at an LSN; if there is none, the next
+    one.
+    """
     xact = state_schema.pg_xact
     query = select(func.min(xact.c.xid)).where(or_(xact.c.status != "c", xact.c.commit_lsn > lsn))
     oldest = connection.execute(query).scalar_one()
@@ -112,11 +116,11 @@ def oldest_xid_behind(connection: Connection, lsn: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OldestChange:
-    """The oldest commit of a table that a slot has still to send.
+    """The oldest commit of a table that a slot must still send.
 
     Attributes:
-        version: Delta's.
-        time: of the commit, in microseconds since 1970.
+        version: the Delta version.
+        time: the commit time in microseconds since 1970.
     """
 
     relation: Relation
@@ -125,8 +129,9 @@ class OldestChange:
 
 
 def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int | None:
-    """Return the Delta version of a relation that all changes behind the horizon start from; None
-    if it has none."""
+    """Return the Delta version of a relation from which all changes after the horizon start; None
+    if it has none.
+    """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     query = (
         select(func.min(wal.c.version))
@@ -145,7 +150,7 @@ def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int
 
 
 def has_adopted_tables(connection: Connection) -> bool:
-    """Return whether there are tables that belong to others, in any database."""
+    """Return whether any database has adopted tables."""
     storage = state_schema.storage_table
     query = select(storage.c.relid).where(storage.c.is_adopted).limit(1)
     return connection.execute(query).first() is not None
@@ -154,7 +159,7 @@ def has_adopted_tables(connection: Connection) -> bool:
 def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
     """Return the first change of each adopted table that was committed after an LSN."""
     wal, xact, storage = state_schema.pg_wal, state_schema.pg_xact, state_schema.storage_table
-    # With min() SQLite takes the other columns from the row that has it.
+    # With min() SQLite takes the other columns from the row with the minimum.
     query = (
         select(wal.c.relid, func.min(wal.c.version).label("version"), xact.c.commit_time)
         .join(xact, xact.c.xid == wal.c.xid)
@@ -175,8 +180,9 @@ def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
 
 
 def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTable]:
-    """Return the tables that were dropped before the horizon, in any database, and whose place
-    nobody else uses."""
+    """Return the tables of all databases that were dropped before the horizon, and whose directory
+    no other relation uses.
+    """
     relation, storage = schema.pg_class, state_schema.storage_table
     other = storage.alias()
     is_there = exists().where(
@@ -199,19 +205,19 @@ def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTabl
 
 
 def forget_tables(connection: Connection, relids: Collection[int]) -> None:
-    """Delta tables that are gone."""
+    """Remove all records about Delta tables that are gone."""
     for table in (state_schema.storage_column, state_schema.storage_table, state_schema.pg_wal):
         connection.execute(delete(table).where(table.c.relid.in_(list(relids))))
 
 
 def trim(connection: Connection, horizon: Horizon) -> None:
-    """Remove what nothing behind the horizon can see: entries of the log but the newest of each
-    relation, row versions, and the transactions that left no other trace.  Row versions that
-    everybody sees are those of the first transaction then (PostgreSQL freezes them).
+    """Remove history older than the horizon: entries of the log except the newest of each relation,
+    row versions, and transactions without any other trace.  Row versions that everybody sees get
+    the first transaction as their creator (PostgreSQL freezes them).
 
-    Of those who have changed a relation each one's newest change stays: a reconcile asks for it.
-    The newest of all commits stays, too: its digest proves the log to who reads on from there.
-
+    For each writer of a relation, its newest change stays, because a reconcile needs it.  The
+    newest of all commits also stays: its digest proves the log to readers that continue from there.
+    Dropped tables must be removed before.
     Dropped tables have to be removed before.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
@@ -244,16 +250,16 @@ def trim(connection: Connection, horizon: Horizon) -> None:
 
 
 def _give_back_pages(connection: Connection) -> None:
-    """Make the catalog's file smaller by the pages that nothing uses.  Python takes one step of the
-    statement, which is one page."""
+    """Return unused pages of the catalog's file to the system.  Python runs one step of the
+    statement, which frees one page.
+    """
     free = connection.exec_driver_sql("PRAGMA freelist_count").scalar_one()
     for _ in range(free):
         connection.exec_driver_sql("PRAGMA incremental_vacuum(1)")
 
 
 def _is_repeated_change() -> ColumnElement[bool]:
-    """Return the condition for an entry after which the same writer has changed the relation
-    again."""
+    """Return the condition that the same writer has changed the relation again after an entry."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     later, commit = wal.alias(), xact.alias()
     made_by = select(xact.c.origin).where(xact.c.xid == wal.c.xid)
@@ -271,7 +277,7 @@ def _is_repeated_change() -> ColumnElement[bool]:
 
 
 def _ended(horizon: Horizon) -> Select[int]:
-    """Return the transactions that were committed before the horizon."""
+    """Return a query of the transactions that were committed before the horizon."""
     xact = state_schema.pg_xact
     return select(xact.c.xid).where(
         xact.c.status == "c",

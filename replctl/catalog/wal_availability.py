@@ -1,7 +1,7 @@
-"""How much of the log a slot may hold back, and slots that have held back too much
+"""How much of the log a slot may retain, and the invalidation of slots that retain too much
 (GetWALAvailability and KeepLogSeg in xlog.c, InvalidateObsoleteReplicationSlots in slot.c).
 
-The log is counted in segments, as PostgreSQL's is, although it has no files here: a slot is lost
+The log is counted in segments like PostgreSQL's, although it has no files here.  A slot is lost
 when VACUUM or CHECKPOINT finds it behind the limit.
 """
 
@@ -35,7 +35,7 @@ class WalLimits:
 
     @staticmethod
     def of(setting: Callable[[str], str]) -> WalLimits:
-        """Return the limits that settings say."""
+        """Return the limits from settings."""
         size = int(setting("wal_segment_size"))
 
         def segments(name: str) -> int:
@@ -52,15 +52,15 @@ class WalLimits:
 
 @dataclass(frozen=True, slots=True)
 class WalAvailability:
-    """The state of a slot's log, as pg_replication_slots shows it.
+    """The availability of a slot's log, as in pg_replication_slots.
 
     Attributes:
-        status: reserved, extended, unreserved (behind the limit), lost; None if the slot holds
+        status: reserved, extended, unreserved (behind the limit) or lost; None if the slot retains
             nothing.
-        safe_size: how many bytes the log may grow before the slot may be lost; None if it is, or
-            without a limit, or if owners of adopted tables decide it.
-        excess: how many bytes it is behind the limit.
-        is_close: the segment that comes next is too much for it.
+        safe_size: bytes by which the log may grow before the slot can be lost; None if it is lost,
+            if there is no limit, or if it depends on owners of adopted tables.
+        excess: bytes by which the slot is behind the limit.
+        is_close: the next segment would exceed the limit.
     """
 
     status: str | None
@@ -72,13 +72,13 @@ class WalAvailability:
 def wal_availability(
     connection: Connection, slot: ReplicationSlot, limits: WalLimits
 ) -> WalAvailability:
-    """Return whether what a slot needs is there, and how long."""
+    """Return whether the log for a slot is available, and for how long."""
     if slot.invalidation_reason is not None:
         return WalAvailability("lost", None)
-    if slot.restart_lsn == INVALID_LSN:  # it has never held anything back
+    if slot.restart_lsn == INVALID_LSN:  # it has not retained anything yet
         return WalAvailability(None, None)
     end = insert_lsn(connection)
-    if slot.retention is not None:  # what owners of adopted tables do knows no size
+    if slot.retention is not None:  # the actions of owners have no size
         return WalAvailability(slot.retention, None)
     size = limits.segment_size
     current, target = end // size, slot.restart_lsn // size
@@ -94,8 +94,9 @@ def wal_availability(
 
 
 def oldest_kept_segment(connection: Connection, limits: WalLimits) -> int:
-    """Return the oldest segment of the log that slots, within their limit, and wal_keep_size hold
-    back."""
+    """Return the oldest segment of the log that slots within their limit, or wal_keep_size,
+    retain.
+    """
     current = insert_lsn(connection) // limits.segment_size
     held = [slot.restart_lsn for slot in list_slots(connection) if slot.restart_lsn != INVALID_LSN]
     oldest = min([current, *(lsn // limits.segment_size for lsn in held)])
@@ -105,7 +106,7 @@ def oldest_kept_segment(connection: Connection, limits: WalLimits) -> int:
 
 
 def invalidate_slot(connection: Connection, slot: ReplicationSlot, reason: str) -> ReplicationSlot:
-    """Return a slot cannot be read any more, and holds nothing back; what it is then."""
+    """Invalidate a slot, which then retains nothing, and return its new state."""
     table = state_schema.pg_replication_slots
     connection.execute(
         update(table)
@@ -118,10 +119,10 @@ def invalidate_slot(connection: Connection, slot: ReplicationSlot, reason: str) 
 def invalidate_obsolete_slots(
     connection: Connection, limits: WalLimits, held: Collection[str]
 ) -> list[tuple[ReplicationSlot, WalAvailability]]:
-    """Invalidate the slots that hold back more than they may; which they were.
+    """Invalidate the slots that retain more than they may, and return them.
 
     Args:
-        held: slots that are read at this moment, and so move on, are left (PostgreSQL ends their
+        held: names of slots with an active reader, which are skipped (PostgreSQL ends their
             readers).
     """
     lost = []
@@ -135,7 +136,7 @@ def invalidate_obsolete_slots(
 
 
 def excess_detail(slot: ReplicationSlot, availability: WalAvailability) -> str:
-    """Return how much a slot is behind the limit, in PostgreSQL's words."""
+    """Return PostgreSQL's DETAIL about how far a slot is behind the limit."""
     noun = "byte" if availability.excess == 1 else "bytes"
     return (
         f"The slot's restart_lsn {format_lsn(slot.restart_lsn)} exceeds the limit by"
@@ -144,14 +145,14 @@ def excess_detail(slot: ReplicationSlot, availability: WalAvailability) -> str:
 
 
 class SlotInvalidated(ObjectNotInPrerequisiteState):
-    """Changes can never be read again from a slot."""
+    """Changes can no longer be read from a slot."""
 
 
 def check_not_invalidated(slot: ReplicationSlot, *, has_subscription: bool = False) -> None:
     """Check that changes can be read from a slot.
 
     Args:
-        has_subscription: a subscription reads it, which knows what helps.
+        has_subscription: a subscription reads it, and has its own hint.
 
     Raises:
         SlotInvalidated: it was invalidated (55000).
@@ -163,7 +164,7 @@ def check_not_invalidated(slot: ReplicationSlot, *, has_subscription: bool = Fal
         detail="This slot has been invalidated because it exceeded the maximum reserved size.",
     )
     name, plugin = quote_literal(slot.name), quote_literal(slot.plugin)
-    if not slot.is_logical:  # a standby takes over all that its primary has, whatever is lost
+    if not slot.is_logical:  # a standby copies all that its primary has, whatever is lost
         error.hint = (
             f"At the primary, use SELECT pg_drop_replication_slot({name}), then SELECT"
             f" pg_create_physical_replication_slot({name})."

@@ -1,5 +1,4 @@
-"""wal_level: what is refused, or warned of, at which level (slot.c, logical.c,
-publicationcmds.c)."""
+"""wal_level: the errors and warnings of each level (slot.c, logical.c, publicationcmds.c)."""
 
 from __future__ import annotations
 
@@ -12,10 +11,10 @@ Setting = Callable[[str], str]
 
 
 def check_for_slots(setting: Setting) -> None:
-    """Check whether there may be slots at all (CheckSlotRequirements).
+    """Check that slots are possible at all (CheckSlotRequirements).
 
     Raises:
-        ObjectNotInPrerequisiteState: it is minimal (55000).
+        ObjectNotInPrerequisiteState: wal_level is minimal (55000).
     """
     if setting("wal_level") == "minimal":
         raise ObjectNotInPrerequisiteState(
@@ -24,17 +23,17 @@ def check_for_slots(setting: Setting) -> None:
 
 
 def check_for_decoding(setting: Setting) -> None:
-    """Check whether changes may be decoded at all (CheckLogicalDecodingRequirements).
+    """Check that changes can be decoded at all (CheckLogicalDecodingRequirements).
 
     Raises:
-        ObjectNotInPrerequisiteState: it is not logical (55000).
+        ObjectNotInPrerequisiteState: wal_level is not logical (55000).
     """
     if setting("wal_level") != "logical":
         raise ObjectNotInPrerequisiteState('logical decoding requires "wal_level" >= "logical"')
 
 
 def publication_warning(setting: Setting) -> Notice | None:
-    """Return what CREATE PUBLICATION says where nobody could subscribe."""
+    """Return the warning of CREATE PUBLICATION if no subscription is possible; else None."""
     if setting("wal_level") == "logical":
         return None
     return Notice(

@@ -1,9 +1,10 @@
-"""Who is at work: the apply and table synchronization workers of subscriptions, and the walsenders
-that their slots are read by (pg_stat_subscription, pg_stat_replication; launcher.c, walsender.c).
+"""Active processes: the apply and table synchronization workers of subscriptions, and the
+walsenders that read their slots (pg_stat_subscription, pg_stat_replication; launcher.c,
+walsender.c).
 
-A row belongs to a process, and is valid while that lives. A process that holds its subscription or
-slot excludes others.  One that does not hold it is only attached and idle, and the next process
-takes over.
+A row belongs to a process, and is valid while the process lives.  A process that holds its
+subscription or slot excludes others.  One that does not hold it is only attached and idle, and the
+next process takes over.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from replctl.catalog.pg_replication_slots import note_inactive
 from replctl.errors import ConfigurationLimitExceeded, ObjectInUse, TooManyConnections
 from replctl.record import dataclass
 
-#: The relation of an apply worker's row.
+#: The `relid` in an apply worker's row.
 APPLY = 0
-#: Microseconds between two reports of a worker with nothing to do (wal_receiver_status_interval).
+#: Microseconds between two reports of an idle worker (wal_receiver_status_interval).
 _STATUS_INTERVAL = 10_000_000
 
 
@@ -31,8 +32,8 @@ class Worker:
 
     Attributes:
         relid: the table that it copies; APPLY for an apply worker.
-        received_lsn: how far it is in the publisher's log, as far as that is known.
-        last_msg_time: when it heard of the publisher, in microseconds since 1970.
+        received_lsn: its position in the publisher's log; None if it is unknown.
+        last_msg_time: the time of the publisher's last message, in microseconds since 1970.
     """
 
     subscription_oid: int
@@ -47,8 +48,8 @@ class Walsender:
     """The reader of a slot.
 
     Attributes:
-        client: the subscription, as `client_name` has it.
-        role_oid: the role that it has connected as.
+        client: the subscription, as `client_name` returns it.
+        role_oid: the role of its connection.
         state: catchup, or streaming when it was at the end of the log.
         backend_start, reply_time: microseconds since 1970.
     """
@@ -64,7 +65,7 @@ class Walsender:
 
 
 def client_name(system_identifier: int, subscription_oid: int) -> str:
-    """Return what a publisher knows a subscription of a cluster by."""
+    """Return the name by which a publisher identifies a subscription of a cluster."""
     return f"{system_identifier}/{subscription_oid}"
 
 
@@ -74,10 +75,10 @@ def client_name(system_identifier: int, subscription_oid: int) -> str:
 def claim_worker(
     cluster: Cluster, subscription_oid: int, slot_name: str, relid: int = APPLY, *, maximum: int
 ) -> bool:
-    """Become the worker of a subscription, and hold it; whether this process was not that before.
+    """Become the worker of a subscription, and hold it; return whether that is new.
 
     Args:
-        maximum: of processes that work for subscriptions (max_logical_replication_workers).
+        maximum: the maximum of processes for subscriptions (max_logical_replication_workers).
 
     Raises:
         ObjectInUse: another process holds it (55006, as when both would read the slot).
@@ -99,7 +100,7 @@ def claim_worker(
 def release_worker(
     cluster: Cluster, subscription_oid: int, relid: int = APPLY, *, stays: bool
 ) -> None:
-    """Let go of what this process holds: it stays attached, or leaves."""
+    """Release the subscription or table that this process holds: stay attached, or leave."""
     table = state_schema.logical_worker
     key = (table.c.subid == subscription_oid, table.c.relid == relid)
     with cluster.begin(write=True) as connection:
@@ -107,7 +108,7 @@ def release_worker(
 
 
 def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) -> None:
-    """Note how far this process's apply worker is; what is known already is seldom noted again."""
+    """Record the position of this process's apply worker; repeat unchanged ones only rarely."""
     table = state_schema.logical_worker
     mine = and_(
         table.c.subid == subscription_oid,
@@ -132,7 +133,7 @@ def dismiss_workers(cluster: Cluster, subscription_oid: int) -> None:
 
 
 def live_workers(cluster: Cluster, connection: Connection) -> list[Worker]:
-    """Return the workers whose processes live, each subscription's apply worker first."""
+    """Return the workers of live processes, each subscription's apply worker first."""
     table = state_schema.logical_worker
     query = select(table).order_by(table.c.subid, table.c.relid)
     return [
@@ -143,8 +144,9 @@ def live_workers(cluster: Cluster, connection: Connection) -> list[Worker]:
 
 
 def origin_pid(cluster: Cluster, connection: Connection, origin_name: str) -> int | None:
-    """Return the worker that applies under an origin (Subscription.origin_name,
-    table_origin_name)."""
+    """Return the process that applies changes for an origin (Subscription.origin_name,
+    table_origin_name); None if there is none.
+    """
     for worker in live_workers(cluster, connection):
         name = f"pg_{worker.subscription_oid}"
         if origin_name == (name if worker.relid == APPLY else f"{name}_{worker.relid}"):
@@ -159,7 +161,7 @@ def claim_walsender(cluster: Cluster, walsender: Walsender, *, maximum: int) -> 
     """Become the reader of a slot, and hold it (ReplicationSlotAcquire).
 
     Args:
-        maximum: of processes that read slots (max_wal_senders).
+        maximum: the maximum of processes that read slots (max_wal_senders).
 
     Raises:
         ObjectInUse: another process holds it (55006).
@@ -184,7 +186,7 @@ def claim_walsender(cluster: Cluster, walsender: Walsender, *, maximum: int) -> 
 
 
 def report_walsender(cluster: Cluster, slot_name: str) -> None:
-    """The reader of a slot is at the end of the log; what is known is seldom noted again."""
+    """Record that this process has read a slot to the end of the log; repeat this only rarely."""
     table = state_schema.walsender
     mine = and_(table.c.slot_name == slot_name, table.c.backend == cluster.backend)
     now = _now()
@@ -198,8 +200,9 @@ def report_walsender(cluster: Cluster, slot_name: str) -> None:
 
 
 def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
-    """Let go of the slot that this process holds: it stays attached, or leaves.  The slot is
-    inactive since then, if the process ends without a word."""
+    """Release the slot that this process holds: stay attached, or leave.  If the process dies
+    later, the slot is inactive since this moment.
+    """
     table = state_schema.walsender
     with cluster.begin(write=True) as connection:
         if _release(cluster, connection, table, table.c.slot_name == slot_name, stays=stays):
@@ -207,7 +210,7 @@ def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
 
 
 def dismiss_walsender(cluster: Cluster, slot_name: str, client: str) -> None:
-    """Remove the record that a process reads a slot for a subscription."""
+    """Remove the record of a subscription's process that reads a slot."""
     table = state_schema.walsender
     with cluster.begin(write=True) as connection:
         left = connection.execute(
@@ -220,15 +223,16 @@ def dismiss_walsender(cluster: Cluster, slot_name: str, client: str) -> None:
 def rename_walsender(
     connection: Connection, client: str, slot_name: str | None, application_name: str
 ) -> None:
-    """The reader of a slot has another name; if the slot is another cluster's, that is seen when it
-    is at work again."""
+    """Change the name of a slot's reader.  If the slot belongs to another cluster, the change is
+    visible when the reader works again.
+    """
     table = state_schema.walsender
     mine = and_(table.c.slot_name == slot_name, table.c.client == client)
     connection.execute(update(table).where(mine).values(application_name=application_name))
 
 
 def live_walsenders(cluster: Cluster, connection: Connection) -> dict[str, Walsender]:
-    """Return the readers of slots whose processes live, by the names of the slots."""
+    """Return the readers of slots in live processes, by slot name."""
     table = state_schema.walsender
     return {
         str(row.slot_name): Walsender(
@@ -247,25 +251,26 @@ def live_walsenders(cluster: Cluster, connection: Connection) -> dict[str, Walse
 
 
 def last_replies(connection: Connection) -> dict[str, int]:
-    """Return when the readers that hold slots were heard of last, in microseconds since 1970, by
-    slot.  A slot whose reader was killed is inactive since then."""
+    """Return the times of the last replies of readers that hold slots, in microseconds since 1970,
+    by slot.  A slot whose reader was killed is inactive since then.
+    """
     table = state_schema.walsender
     rows = connection.execute(select(table.c.slot_name, table.c.reply_time).where(table.c.is_held))
     return {str(row.slot_name): int(row.reply_time) for row in rows}
 
 
 def held_slots(cluster: Cluster, connection: Connection) -> set[str]:
-    """Return the slots that somebody reads at this moment."""
+    """Return the slots that a live process is reading."""
     table = state_schema.walsender
     rows = connection.execute(select(table).where(table.c.is_held))
     return {str(row.slot_name) for row in rows if cluster.is_alive(row.backend)}
 
 
 def check_inactive(cluster: Cluster, connection: Connection, slot_name: str) -> None:
-    """Check whether a slot can be acquired by somebody who is not a subscription's worker.
+    """Check that a session, not a subscription's worker, can acquire a slot.
 
     Raises:
-        ObjectInUse: a process reads it, or stands by (55006).
+        ObjectInUse: a process reads the slot or is attached to it (55006).
     """
     walsender = live_walsenders(cluster, connection).get(slot_name)
     if walsender is not None:
@@ -276,7 +281,7 @@ def check_inactive(cluster: Cluster, connection: Connection, slot_name: str) -> 
 
 
 def _others_at_work(cluster: Cluster, table: Table) -> int:
-    """Return how many other processes hold rows of a table."""
+    """Return the number of other live processes that hold rows of a table."""
     query = (
         select(table.c.backend)
         .where(table.c.is_held, table.c.backend != cluster.backend)
@@ -295,11 +300,11 @@ def _claim(
     first_values: dict[str, Any],
     slot_name: str,
 ) -> bool:
-    """Make a row this process's; whether it was not that before.
+    """Assign a row to this process, and return whether that is new.
 
     Args:
-        values: what it says.
-        first_values: what it says as long as it is not known better.
+        values: the columns to set.
+        first_values: initial values of further columns.
     """
     values = {**values, "backend": cluster.backend, "is_held": True}
     with cluster.begin(write=False) as connection:
@@ -324,7 +329,7 @@ def _claim(
 def _release(
     cluster: Cluster, connection: Connection, table: Table, *key: ColumnElement[bool], stays: bool
 ) -> bool:
-    """Let go of a row; return whether there was something of this process to let go of."""
+    """Release a row, and return whether this process had it."""
     mine = and_(*key, table.c.backend == cluster.backend)
     if stays:
         done = connection.execute(update(table).where(mine).values(is_held=False))
@@ -342,7 +347,7 @@ def _pid(row: Any) -> int:
 
 
 def _is_recent(time: int, now: int) -> bool:
-    """Return whether a report need not be repeated yet: a clock that was ahead keeps none back."""
+    """Return whether a report is still recent; a time in the future is not."""
     return 0 <= now - time < _STATUS_INTERVAL
 
 
