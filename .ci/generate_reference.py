@@ -277,7 +277,7 @@ def hints() -> list[str]:
     """Return the page of the errors with a HINT of replctl's."""
     lines = _page(
         "Errors with a hint",
-        "replctl's own errors that say what helps. Other errors are PostgreSQL's, to the letter.",
+        "This page lists replctl's own errors that have a HINT. Other errors are PostgreSQL's, to the letter.",
     )
     lines += [
         "`...` is filled in by the error. Where the hint is empty here, the error has the exact"

@@ -111,7 +111,7 @@ class ApplyWorker:
     Attributes:
         error: the error that stopped it or one of its tables.
         is_unwanted: it was disabled or dropped before the run.
-        applied: what it has written.
+        applied: counts of the changes that the worker has written.
     """
 
     def __init__(

@@ -261,7 +261,7 @@ def _finish_batch(session: Session, subscription: Subscription) -> PostgresError
     the session's role may see it.
 
     Raises:
-        LockNotAvailable: as `finish_batches`.
+        LockNotAvailable: see `finish_batches`.
     """
     settings = ["lock_timeout"] if session.block is None else ["lock_timeout", "deadlock_timeout"]
     timeouts = [int(session.setting(name)) / 1000 for name in settings]

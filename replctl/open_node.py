@@ -141,7 +141,7 @@ def _connected(
 
     Args:
         password: the user's password; None for a trusted user.
-        is_leaving: as `open_publisher`.
+        is_leaving: see `open_publisher`.
     """
     _check_port(parameters.get("port", ""))
     host = host_of(parameters)

@@ -161,7 +161,7 @@ class Session:
         """Open a session in a database of a cluster.
 
         Args:
-            password, is_worker: as `log_in`.
+            password, is_worker: see `log_in`.
             asked: settings that the client requests.
 
         Raises:
@@ -276,7 +276,7 @@ class Session:
             is_local: only until the end of the open block; no effect without one.
 
         Raises:
-            PostgresError: as `session_setting.change_setting`.
+            PostgresError: see `session_setting.change_setting`.
         """
         return change_setting(self, name, value, is_local=is_local)
 

@@ -267,7 +267,7 @@ def read_stored_value(setting: Setting, value: str, on_notice: Callable[[Notice]
     """Return the stored form of a value with which sessions start.
 
     Raises:
-        PostgresError: as `read_value`.
+        PostgresError: see `read_value`.
         FeatureNotSupported: only a session may have it (0A000).
     """
     read = read_value(setting, value, on_notice)

@@ -32,18 +32,19 @@ class TransactionBlock:
     """The state of BEGIN ... COMMIT (lake.block implements the statements).
 
     Attributes:
-        start: what now() is.
-        settings: the values from SET before it.
-        is_implicit: the statements of one query string, without BEGIN.
-        is_of_function: the statements of a function, and the one that calls it.
-        is_read_only: it may change nothing.
+        start: the result of now() in the block.
+        settings: the values that SET gave before the block, by name.
+        is_implicit: the block has the statements of one query string, without BEGIN.
+        is_of_function: the block has a statement that calls a function, and the function's
+            statements.
+        is_read_only: the block may not change anything.
         has_failed: a statement failed; other statements are refused until ROLLBACK or ROLLBACK TO.
-        changes_definitions: decoding must read definitions again after it.
+        changes_definitions: the block changes definitions that decoding reads.
         local_settings: settings changed by SET LOCAL, with the previous values (None: the default).
-        xids: its numbers.
-        savepoints: those that are open, the innermost last.
-        locked: OIDs of relations that it locks until its end.
-        locks: their locks.
+        xids: the transaction numbers of the block and its savepoints.
+        savepoints: the open savepoints, the innermost last.
+        locked: OIDs of relations that the block locks until its end.
+        locks: the locks of these relations.
     """
 
     start: datetime

@@ -29,7 +29,7 @@ def add_constraint(ddl: Ddl, relation: Relation, raw: ast.Constraint, *, recurse
     """Add a constraint to a table and those below it (ATExecAddConstraint).
 
     Raises:
-        PostgresError: what PostgreSQL finds wrong with it, or the first row that violates it.
+        PostgresError: PostgreSQL refuses the constraint, or a row violates it.
     """
     if raw.kind in ("primary", "unique") and raw.index_name is not None:
         _add_using_index(ddl, relation, raw)

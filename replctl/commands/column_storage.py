@@ -1,4 +1,4 @@
-"""STORAGE and COMPRESSION of columns: what a type allows (tablecmds.c)."""
+"""STORAGE and COMPRESSION of columns: the values that a type allows (tablecmds.c)."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ def create_table(session: Session, statement: ast.CreateTable) -> str:
     """Make a table, a partitioned one, or a partition.
 
     Raises:
-        PostgresError: what PostgreSQL finds wrong with its definition.
-        FeatureNotSupported: what is not there yet.
+        PostgresError: PostgreSQL refuses the definition.
+        FeatureNotSupported: replctl does not have a part of the definition.
     """
     if statement.location is not None:
         return create_table_at(session, statement)

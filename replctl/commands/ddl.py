@@ -36,7 +36,7 @@ class RowCheck:
 
     Attributes:
         query: Spark SQL for them.
-        columns: what to show of the first one.
+        columns: the columns of the first row that the error shows.
         error: returns the error for the texts of these columns.
     """
 

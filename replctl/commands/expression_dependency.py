@@ -19,7 +19,7 @@ def users_in_expressions(
     """Yield the objects whose expressions contain a matching node.
 
     Args:
-        own_types: what depends on a column of these types goes with the column.
+        own_types: objects that depend on a column of these types are dropped with the column.
 
     Raises:
         FeatureNotSupported: the CHECK of a domain has one.

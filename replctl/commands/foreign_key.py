@@ -47,7 +47,7 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
     """Add a foreign key to a table and its partitions.
 
     Raises:
-        PostgresError: what PostgreSQL finds wrong with it.
+        PostgresError: PostgreSQL refuses the foreign key.
     """
     assert raw.references is not None
     if raw.match == "partial":

@@ -38,20 +38,20 @@ _VOLATILITY = {"immutable": "i", "stable": "s", "volatile": "v"}
 
 
 def create_function(session: Session, statement: ast.CreateFunction) -> str:
-    """Enter a function.
+    """Create a function.
 
     Raises:
-        PostgresError: what PostgreSQL finds wrong with its declaration.
-        FeatureNotSupported: its language, or a kind of parameter.
+        PostgresError: PostgreSQL refuses the declaration.
+        FeatureNotSupported: replctl does not have the language, or a kind of parameter.
     """
     return carry_out(session, lambda ddl: _create_function(ddl, statement))
 
 
 def create_operator(session: Session, statement: ast.CreateOperator) -> str:
-    """Enter an operator.
+    """Create an operator.
 
     Raises:
-        PostgresError: what PostgreSQL finds wrong with its declaration.
+        PostgresError: PostgreSQL refuses the declaration.
     """
     return carry_out(session, lambda ddl: _create_operator(ddl, statement))
 

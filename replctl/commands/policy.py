@@ -70,7 +70,7 @@ def alter_policy(session: Session, statement: ast.AlterPolicy) -> str:
 
     Raises:
         UndefinedObject: the table has no policy of that name.
-        PostgresError: as `create_policy`.
+        PostgresError: see `create_policy`.
     """
     return carry_out(session, lambda ddl: _alter_policy(ddl, statement))
 

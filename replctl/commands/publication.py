@@ -96,7 +96,7 @@ def alter_publication(session: Session, statement: ast.AlterPublication) -> str:
     Raises:
         UndefinedObject: there is no such publication, or no such member of it.
         ObjectNotInPrerequisiteState: it is FOR ALL TABLES.
-        PostgresError: as `create_publication`.
+        PostgresError: see `create_publication`.
     """
     with changing_definitions(session) as catalog:
         publication = find_publication(catalog, statement.name)

@@ -134,7 +134,7 @@ def index_options(options: Sequence[ast.DefElem], access_method: str) -> dict[st
     """Return the options of WITH for an index.
 
     Raises:
-        InvalidParameterValue: as `table_options`.
+        InvalidParameterValue: see `table_options`.
     """
     return _read(options, _INDEX[access_method])
 
@@ -143,7 +143,7 @@ def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:
     """Return the options of WITH for a view.
 
     Raises:
-        InvalidParameterValue: as `table_options`.
+        InvalidParameterValue: see `table_options`.
         FeatureNotSupported: it has a check option.
     """
     if any(option.name == "check_option" for option in options):
@@ -163,7 +163,7 @@ def changed_options(
 
     Raises:
         SqlSyntaxError: RESET has a value.
-        InvalidParameterValue, WrongObjectType, FeatureNotSupported: as `table_options`.
+        InvalidParameterValue, WrongObjectType, FeatureNotSupported: see `table_options`.
     """
     if resets and any(option.value is not None for option in options):
         raise SqlSyntaxError("RESET must not include values for parameters")

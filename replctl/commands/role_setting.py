@@ -36,7 +36,7 @@ def alter_database_set(session: Session, statement: ast.AlterDatabaseSet) -> str
     """Change the initial settings of sessions in a database.
 
     Raises:
-        PostgresError: as `alter_role_set`.
+        PostgresError: see `alter_role_set`.
     """
     return carry_out(session, lambda ddl: _alter_database_set(ddl, statement))
 

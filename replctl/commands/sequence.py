@@ -66,7 +66,7 @@ def create_sequence(session: Session, statement: ast.CreateSequence) -> str:
 
     Raises:
         DuplicateTable: the name is taken.
-        PostgresError: what is wrong with its options.
+        PostgresError: an option is wrong.
     """
     return carry_out(session, lambda ddl: _create_sequence(ddl, statement))
 
@@ -76,7 +76,7 @@ def alter_sequence(session: Session, statement: ast.AlterSequence) -> str:
 
     Raises:
         UndefinedTable, WrongObjectType: it is missing, or something else.
-        PostgresError: what is wrong with the options.
+        PostgresError: an option is wrong.
     """
     return carry_out(session, lambda ddl: _alter_sequence(ddl, statement))
 
@@ -87,7 +87,7 @@ def sequence_of_column(
     """Create the sequence of a serial or identity column, and return the column's default.
 
     Raises:
-        PostgresError: what is wrong with its options.
+        PostgresError: an option is wrong.
     """
     named = next((o.names for o in draft.options if o.name == "sequence_name"), None)
     place = Schema(table.schema_oid, table.schema)
@@ -217,7 +217,7 @@ def with_options(
         state: its last value, and whether that was given already; None for a new sequence.
 
     Raises:
-        PostgresError: what is wrong with the options, or does not fit together.
+        PostgresError: an option is wrong, or the options contradict each other.
     """
     given = _options_by_name(options)
     type_ = sequence.type
@@ -312,7 +312,7 @@ def change_sequence(
     """Change the options of a sequence; limits that were those of its type follow the new type.
 
     Raises:
-        PostgresError: what is wrong with the options.
+        PostgresError: an option is wrong.
     """
     state = sequence_state(ddl.catalog, sequence.relid)
     changed, last = with_options(sequence, state, options, is_identity=is_identity)

@@ -47,7 +47,7 @@ def create_view(session: Session, statement: ast.CreateView) -> str:
     """Create a view, or replace its query.
 
     Raises:
-        PostgresError: what PostgreSQL finds wrong with it.
+        PostgresError: PostgreSQL refuses the view.
     """
     return carry_out(session, lambda ddl: _create_view(ddl, statement))
 

@@ -170,7 +170,7 @@ class BatchApply(TargetWrite):
         """Yield what `apply` would write now, without locking or writing anything.
 
         Raises:
-            ReplicationConflict: as `apply`.
+            ReplicationConflict: see `apply`.
         """
         unfinished = self._state.unfinished_batch()
         is_begun = unfinished is not None

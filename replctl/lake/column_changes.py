@@ -163,8 +163,9 @@ def follow_columns(
 def _followed_columns(
     catalog: Catalog, relid: int, relation: Relation | None
 ) -> list[StorageColumn]:
-    """Return the columns that others' may be: not those that replctl has taken out of its own
-    table, whose names others may give to columns of theirs."""
+    """Return the columns to compare with the columns of the Delta table.  Leave out columns that
+    replctl has removed from its own table: others may give their names to new columns.
+    """
     known = storage_columns(catalog.connection, relid)
     storage = None if relation is None else relation.storage
     if relation is None or storage is None or storage.is_adopted:
@@ -222,10 +223,10 @@ def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]
     """Return the column names of a table at a version, by attnum; None for columns that it lacks.
 
     Args:
-        version: None: the newest one.
+        version: None for the newest version.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say it any more (55000).
+        ObjectNotInPrerequisiteState: the log no longer has the columns of the version (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     columns = storage.columns

@@ -131,7 +131,7 @@ def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
     """Check that versions missing in our log are readable, before Spark reads the relations.
 
     Raises:
-        PostgresError: one of them cannot be read, as `commits_since`.
+        PostgresError: one of them cannot be read (see `commits_since`).
     """
     for table in logged_tables(catalog, relations):
         relation = relations[table.relid]
@@ -571,8 +571,12 @@ def _action(location: str, commit: DeltaCommit) -> str:
 
 
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:
-    """Return how to read the changes of a commit: whether update images must be paired by row id
-    (our mark says so; commits of others may need it), and whether versions must be compared.
+    """Return how to read the changes of a commit.
+
+    Returns:
+        the keys of the ways that apply, each with True; None if none does.  `changes_keys`: update
+        images must be paired by row id.  Our mark says whether this is so.  Commits of others may
+        need it.  `compared`: the rows before and after the version must be compared.
     """
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys

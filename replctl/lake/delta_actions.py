@@ -56,7 +56,7 @@ def parse_checkpoint(content: bytes) -> list[dict[str, Any]]:
     """Return the actions of a checkpoint in JSON.
 
     Raises:
-        BrokenLogError: as `parse_actions`.
+        BrokenLogError: see `parse_actions`.
     """
     return _parse_lines(content, is_complete=True)
 

@@ -121,7 +121,7 @@ def table_size(location: str) -> int:
     """Return the size of a table's current files in bytes; 0 if there is no table.
 
     Raises:
-        ObjectNotInPrerequisiteState: as `unneeded_files`.
+        ObjectNotInPrerequisiteState: see `unneeded_files`.
     """
     names = log_names(location)
     newest = max(_commits(names), default=None)
@@ -131,11 +131,11 @@ def table_size(location: str) -> int:
 
 
 def superfluous_files(location: str, size: int) -> int:
-    """Return by how many files OPTIMIZE would reduce a table, with files of `size` bytes that each
-    hold rows of one partition.
+    """Return how many files fewer a table would have after OPTIMIZE.  Each new file has up to
+    `size` bytes, and rows of one partition.
 
     Raises:
-        ObjectNotInPrerequisiteState: as `unneeded_files`.
+        ObjectNotInPrerequisiteState: see `unneeded_files`.
     """
     names = log_names(location)
     newest = max(_commits(names), default=None)

@@ -120,7 +120,7 @@ def delta_rules(relation: Relation) -> DeltaRules:
     """Return the rules that another program may have given to a relation's Delta table.
 
     Raises:
-        UndefinedFile, DataCorrupted, IoError: as `table_state`.
+        UndefinedFile, DataCorrupted, IoError: see `table_state`.
     """
     storage = relation.storage
     if storage is None or not has_foreign_rules(storage):

@@ -113,7 +113,7 @@ def _lock(session: Session, oid: int, stack: ExitStack, *, waits: bool) -> None:
     waits for a backup.
 
     Raises:
-        LockNotAvailable: as `vacuum_table`.
+        LockNotAvailable: see `vacuum_table`.
     """
     cluster = session.cluster
     while waits:

@@ -28,7 +28,7 @@ def identify_copied(cluster: Cluster) -> CopiedCluster:
     An interrupted attempt can be repeated.
 
     Raises:
-        FeatureNotSupported, ObjectInUse, ObjectNotInPrerequisiteState: as `check_is_copy`.
+        FeatureNotSupported, ObjectInUse, ObjectNotInPrerequisiteState: see `check_is_copy`.
         IoError: files cannot be removed.
     """
     check_is_copy(cluster)

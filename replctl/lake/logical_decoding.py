@@ -69,7 +69,7 @@ def decode(
 
     Args:
         slot_name: the slot that is read, for hints.
-        publications: what these publish, as they do; None: everything.
+        publications: decode what these publications publish; None: decode everything.
         wanted: the number of rows after which decoding may stop, so that a reader of few rows does
             not wait.
 

@@ -182,11 +182,12 @@ class _LostNumbers(dict[int, int]):
 def _note_half_done(
     cluster: Cluster, catalog: Catalog, lost: _LostNumbers
 ) -> dict[int, list[Intent]]:
-    """Record the transactions of a database whose completeness is unknown as a transaction of a
-    dead process.  Return their writes, by transaction number.
+    """Record transactions that may be incomplete as one transaction of a dead process, which will
+    be undone.  They can only be undone together, because they may have overwritten each other's
+    rows.
 
-    They become one transaction: they may have overwritten each other's rows, so that they can only
-    be undone together.
+    Returns:
+        the writes of these transactions, by transaction number.
     """
     intents: dict[int, list[Intent]] = {}
     stored = _stored_relations(catalog)

@@ -93,7 +93,7 @@ def _told(place: _Place, error: PostgresError) -> PostgresError:
 def _advise(
     session: Session, error: PostgresError, place: _Place, subscription: Subscription | None
 ) -> None:
-    """Add the HINT that helps to an error, if there is one."""
+    """Add a HINT to an error, if a statement or a step of the user can help."""
     if place.path is None:
         if latest_version(place.location) is None:
             error.hint = put_back_hint(place.relation)

@@ -114,7 +114,7 @@ def metadata_at(location: str, version: int) -> TableMetadata:
     metadata, or a checkpoint in between.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say it any more (55000).
+        ObjectNotInPrerequisiteState: the log no longer has the metadata (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     whole: Collection[int] | None = None

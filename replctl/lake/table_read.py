@@ -180,7 +180,7 @@ def enter_foreign_versions(
         the errors of unreadable tables, by OID.
 
     Raises:
-        PostgresError: one of `relids` cannot be read, as `commit_log.commits_since`.
+        PostgresError: one of `relids` cannot be read (see `commit_log.commits_since`).
     """
     if session.cluster.is_in_recovery or session.cluster.refusal is not None:
         return {}
@@ -235,7 +235,7 @@ def relation_leaves(
     """Return the tables as `relation_sources`, each with the OID of its own relation.
 
     Raises:
-        PostgresError: one of the tables cannot be read, as `commit_log.commits_since`.
+        PostgresError: one of the tables cannot be read (see `commit_log.commits_since`).
     """
     if relation.is_partitioned and not inherit:
         return []

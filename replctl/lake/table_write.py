@@ -59,10 +59,10 @@ class TableWriter:
         xid: the transaction.
         relations: the relations in their current state, by OID.
         base_versions: their Delta versions before the transaction.
-        read_versions: the versions that
-        were read: later changes of others are not in the written rows.
+        read_versions: the versions that were read.  The written rows do not include later changes
+            of others.
         origin, origin_lsn: the origin of replicated changes.
-        truncations: entries for TRUNCATE: what the statement said, by relid.
+        truncations: the entries that decoding has for TRUNCATE, by relid.
         written: the relations that are prepared for writing.
         nonces: the nonces that mark the commits to each relation.
         is_whole: the transaction consists of one commit of rows.

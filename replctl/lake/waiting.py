@@ -56,7 +56,7 @@ def wait_for(session: Session, xids: Collection[int]) -> None:
     """Wait until one of some transactions has ended.
 
     Raises:
-        LockNotAvailable, DeadlockDetected: as `when_free`.
+        LockNotAvailable, DeadlockDetected: see `when_free`.
     """
     cluster = session.cluster
     timeout = int(session.setting("lock_timeout")) / 1000

@@ -1,4 +1,4 @@
-"""`replctl schema`: what a subscription with create_tables = true would make."""
+"""`replctl schema`: print the statements that a subscription with create_tables = true runs."""
 
 from __future__ import annotations
 

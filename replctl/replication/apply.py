@@ -117,7 +117,7 @@ def catch_up(run: SubscriptionRun, to_lsn: int) -> int:
     the LSN reached.
 
     Raises:
-        PostgresError: as `apply_changes`.
+        PostgresError: see `apply_changes`.
     """
     worker = _Worker(run)
     worker.finish_batch()
@@ -223,7 +223,7 @@ class _Worker:
         """Apply a range of the log, and return whether there was any change.
 
         Raises:
-            PostgresError: as `segment`.
+            PostgresError: see `segment`.
         """
         if start >= end:
             return False
@@ -239,7 +239,7 @@ class _Worker:
         progress after each.  Return whether there was any change.
 
         Raises:
-            PostgresError: as `segment`.
+            PostgresError: see `segment`.
         """
         has_applied = False
         for number, batch_end in enumerate(ends, start=1):

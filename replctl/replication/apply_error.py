@@ -23,7 +23,7 @@ class ReplicationConflict(Exception):
 
     Attributes:
         position: the position of the change in its batch.
-        error: what is wrong.
+        error: the error to report.
         relation: the target relation, `schema.name`; '' if there is no target.
         message_type: INSERT, UPDATE, DELETE or TRUNCATE; '' if unknown.
         column: the column whose value cannot be converted, or ''.

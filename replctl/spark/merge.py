@@ -102,7 +102,7 @@ def _written(outcome: Outcome, columns: tuple[TableColumn, ...]) -> tuple[TableC
 
 
 def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
-    """Return rows in their order; few rows in one partition, so that Spark writes one file."""
+    """Return rows in their order: few rows in one partition, so that Spark writes one file."""
     if not rows.is_small:
         return frame
     with engine.running():

@@ -226,5 +226,7 @@ def _replaced(value: SqlValue, pattern: str, by: str) -> SqlValue:
 
 
 def _is_enum(type_name: str) -> bool:
-    """Return whether a type is an enum: the only user-defined type that is stored, as text."""
+    """Return whether a type is an enum, which is stored as text.  No other user-defined type is
+    stored: a domain is stored as its base type.
+    """
     return type_name.startswith("@")

@@ -254,7 +254,7 @@ def count_unpublished(
     """Return how many target rows are not published: within a scope, and in total.
 
     Args:
-        scope: as `Mending.deletes`.
+        scope: see `Mending.deletes`.
     """
     source, target_rows = _source(target, sent, rows), _target_rows(target)
     if target.key:

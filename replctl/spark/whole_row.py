@@ -17,7 +17,7 @@ from replctl.spark.values import Target, TargetColumn
 
 
 def whole_row_sql(target: Target, changes: str, settled: str) -> str:
-    """Return SQL of the rows of an outcome (`finished_sql`) of simultaneous changes.
+    """Return SQL of an outcome's rows (`finished_sql`) for changes that happen at the same time.
 
     Args:
         changes: a view of the changes.
