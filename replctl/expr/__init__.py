@@ -1,1 +1,1 @@
-"""Expressions with types: analysis of raw expressions, and their text."""
+"""Typed expressions: analyse raw expressions, and print typed ones as text."""

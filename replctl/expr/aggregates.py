@@ -1,4 +1,4 @@
-"""Aggregate calls, ordered-set ones among them, and GROUPING.  PostgreSQL's parse_agg.c."""
+"""Aggregate calls, including ordered-set ones, and GROUPING (PostgreSQL's parse_agg.c)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OrderedSetAggregate:
     is_hypothetical: bool = False
 
 
-#: Those of pg_aggregate; nobody can make others here.
+#: PostgreSQL's ordered-set aggregates; users cannot define others here.
 ORDERED_SET_AGGREGATES = {
     "mode": OrderedSetAggregate(0),
     "percentile_cont": OrderedSetAggregate(1),
@@ -55,8 +55,8 @@ def make_aggregate(analyzer: Analyzer, call: ResolvedCall) -> nodes.Aggref:
     """Return the call of an aggregate function.
 
     Raises:
-        GroupingError: it stands where no aggregate may, or has another one in its arguments.
-        UndefinedFunction, InvalidColumnReference: it cannot sort, or not by this.
+        GroupingError: the place does not allow aggregates, or an argument contains another one.
+        UndefinedFunction, InvalidColumnReference: the sort order is not possible.
     """
     raw, args = call.raw, call.args
     direct: tuple[nodes.Expr, ...] = ()
@@ -92,10 +92,10 @@ def make_aggregate(analyzer: Analyzer, call: ResolvedCall) -> nodes.Aggref:
 
 
 def grouping(analyzer: Analyzer, raw: ast.GroupingFunc) -> nodes.GroupingFunc:
-    """GROUPING(...); that its arguments are grouped by is left to the query.
+    """Return GROUPING(...); the caller checks that its arguments are in GROUP BY.
 
     Raises:
-        GroupingError: it stands where no aggregate may.
+        GroupingError: the place does not allow it.
     """
     if len(raw.args) > _MAX_GROUPING_ARGUMENTS:
         raise ProgramLimitExceeded("GROUPING must have fewer than 32 arguments", position=raw.pos)
@@ -115,11 +115,11 @@ def check_ordered_set_call(
     """Check the arguments and WITHIN GROUP of an ordered-set aggregate.
 
     Args:
-        count: of all arguments, those of WITHIN GROUP among them.
+        count: the number of all arguments, including those of WITHIN GROUP.
 
     Raises:
-        WrongObjectType: without WITHIN GROUP.
-        FeatureNotSupported: with OVER.
+        WrongObjectType: WITHIN GROUP is missing.
+        FeatureNotSupported: there is an OVER clause.
         UndefinedFunction: the number of direct arguments is wrong.
     """
     shown = ".".join(raw.name)
@@ -154,11 +154,11 @@ def check_ordered_set_call(
 def unify_hypothetical_args(
     coercion: Coercion, function: Function, args: Sequence[nodes.Expr], aggregated: int
 ) -> Sequence[nodes.Expr]:
-    """Return the hypothetical row's values and the columns that it is compared with, of the same
+    """Return the arguments with the hypothetical row's values and their columns cast to common
     types.
 
     Args:
-        aggregated: how many of the arguments are columns.
+        aggregated: the number of arguments that are columns.
     """
     if not ORDERED_SET_AGGREGATES[function.name].is_hypothetical:
         return args
@@ -194,8 +194,7 @@ def _check_distinct(
 
 
 def _at_its_level(analyzer: Analyzer, aggregate: nodes.Aggref) -> nodes.Aggref:
-    """Return the aggregate with the query level that it belongs to: the innermost of its
-    columns'."""
+    """Return the aggregate with its query level: the innermost level of its columns."""
     exprs = (*aggregate.args, *(key.expr for key in aggregate.order_by))
     level = _level_of_args(aggregate.direct_args, exprs, aggregate.filter)
     owner = analyzer.at_level(level)
@@ -211,8 +210,9 @@ def _at_its_level(analyzer: Analyzer, aggregate: nodes.Aggref) -> nodes.Aggref:
 def _level_of_args(
     direct: Sequence[nodes.Expr], args: Sequence[nodes.Expr], condition: nodes.Expr | None
 ) -> int:
-    """Return the query level of an aggregate's arguments, as check_agg_arguments in parse_agg.c,
-    without looking into subqueries."""
+    """Return the query level of an aggregate's arguments, like check_agg_arguments in parse_agg.c,
+    but without those of subqueries.
+    """
     inner = [*args, *([] if condition is None else [condition])]
     _check_contents([*inner, *direct])
     aggregate_levels = [found.levels_up for found in _aggregates(inner)]

@@ -1,4 +1,4 @@
-"""Raw expressions to typed ones: columns, operators, functions, implicit casts, literals.
+"""Analyse raw expressions: columns, operators, functions, implicit casts, literals.
 PostgreSQL's parse_expr.c.
 """
 
@@ -58,21 +58,21 @@ _SQL_VALUE_TYPES = {
 
 
 class Analyzer:
-    """The analysis of the expressions of one query level.
+    """Analyses the expressions of one query level.
 
     Args:
         environment: the catalog.
         scope: the names in scope.
-        context: where the expressions stand.
-        analyze_query: analyses a subquery; without it there are none.
-        now: the time that literals like `now` and `today` mean.
-        parent: the analyzer of the query around this one.
+        context: the place of the expressions.
+        analyze_query: analyses a subquery; without it, subqueries are refused.
+        now: the time of literals such as `now` and `today`.
+        parent: the analyzer of the outer query.
         windows: the WINDOW clause of the query.
-        is_row_filter: what users made is refused with a reason of its own afterwards.
+        is_row_filter: user-defined objects are refused later, with an error of their own.
 
     Attributes:
-        has_aggregates: whether one was met.
-        last_set: the last call of a function that returns a set.
+        has_aggregates: an aggregate was found.
+        last_set: the last call of a set-returning function.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Analyzer:
 
     @contextmanager
     def in_context(self, context: ExprContext) -> Iterator[None]:
-        """Expressions analysed inside stand in another place."""
+        """Analyse expressions inside the `with` block as those of another place."""
         previous, self.context = self.context, context
         try:
             yield
@@ -118,11 +118,11 @@ class Analyzer:
     # -- whole expressions
 
     def boolean(self, raw: ast.RawExpr, construct: str) -> nodes.Expr:
-        """Return a condition: the argument of WHERE, of CHECK.
+        """Return a condition, such as the argument of WHERE or CHECK.
 
         Raises:
             DatatypeMismatch: `argument of WHERE must be type boolean, not type integer`.
-            PostgresError: as expr.
+            PostgresError: see `expr`.
         """
         return self.coercion.to_specific(self.expr(raw), "bool", construct)
 
@@ -135,11 +135,11 @@ class Analyzer:
         pos: int,
         what: str = "expression",
     ) -> nodes.Expr:
-        """`expr` as the value of a column.
+        """Return `expr` as the value of a column.
 
         Args:
-            pos: where an error points; for a default, of a table that exists, nowhere.
-            what: how the error calls the value: `default expression`.
+            pos: the position for an error; -1 for a default of an existing table.
+            what: the word for the value in the error: `default expression`.
 
         Raises:
             DatatypeMismatch: `column "a" is of type integer but expression is of type text`.
@@ -157,10 +157,10 @@ class Analyzer:
     def common_type(
         self, exprs: Sequence[nodes.Expr], construct: str
     ) -> tuple[tuple[nodes.Expr, ...], str, int]:
-        """Expressions that become one column, of VALUES or UNION: cast to their common type.
+        """Cast expressions for one column of VALUES or UNION to their common type.
 
         Returns:
-            the expressions, the type and the modifier that they have in common.
+            the expressions, and their common type and modifier.
 
         Raises:
             DatatypeMismatch, CannotCoerce: they have no common type.
@@ -172,10 +172,11 @@ class Analyzer:
     # -- one expression
 
     def expr(self, raw: ast.RawExpr) -> nodes.Expr:
-        """Return the typed form of a raw expression; collations are assigned later, to the whole.
+        """Return the typed form of a raw expression, without collations, which the caller assigns
+        later.
 
         Raises:
-            PostgresError: what PostgreSQL finds wrong with it, with its position.
+            PostgresError: the expression is wrong; the error has a position.
         """
         match raw:
             case ast.ColumnRef():
@@ -295,11 +296,11 @@ class Analyzer:
         return nodes.CollateExpr(arg, self.collation(raw.name, raw.pos), arg.type, pos=raw.pos)
 
     def collation(self, name: tuple[str, ...], pos: int) -> str:
-        """Return the internal name of the collation that COLLATE names.
+        """Return the internal name of the collation in COLLATE.
 
         Raises:
-            UndefinedObject: there is none for the encoding.
-            FeatureNotSupported: a user has made it, and it would be used.
+            UndefinedObject: there is no such collation for the encoding.
+            FeatureNotSupported: it is user-defined, and would be used.
         """
         try:
             schema, short = split_name(self.environment, name)
@@ -370,7 +371,7 @@ class Analyzer:
             )
 
     def _array(self, raw: ast.ArrayExpr, target: tuple[str, int] | None) -> nodes.ArrayExpr:
-        """ARRAY[..]; `target` is the array type that it is cast to, and the modifier."""
+        """Return ARRAY[..]; `target` is the array type of a cast around it, and its modifier."""
         types = self.coercion.types
         elements: list[nodes.Expr] = []
         is_nested = False
@@ -444,6 +445,6 @@ class Analyzer:
 
 
 def _sql_value_function(raw: ast.SqlValueFunction) -> nodes.SqlValueFunction:
-    """CURRENT_DATE, CURRENT_USER ..."""
+    """Return CURRENT_DATE, CURRENT_USER, ..."""
     type_ = _SQL_VALUE_TYPES.get(raw.name, "name")
     return nodes.SqlValueFunction(raw.name, type_, min(raw.precision, _MAX_PRECISION), pos=raw.pos)

@@ -1,4 +1,4 @@
-"""The environment of a database in which nobody has made anything yet."""
+"""The environment of a database without user-defined objects."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from replctl.types.session_form import CANONICAL, SessionForm
 
 
 class BuiltinEnvironment:
-    """The objects that initdb makes, found through the search path `pg_catalog`.
+    """The objects that initdb creates, with the search path `pg_catalog`.
 
-    A catalog extends it: the methods at its end are about relations, roles and schemas.
+    A catalog extends this class: the methods at its end concern relations, roles and schemas.
     """
 
     database = "postgres"
@@ -61,21 +61,21 @@ class BuiltinEnvironment:
     def format_type(self, name: str, typmod: int | None = None) -> str:
         return text.format_type(self.type(name), typmod)
 
-    # What only a catalog knows: an OID or None, a name or None
+    # Look-ups for a catalog: an OID or None, a name or None
 
     def enum_labels(self, enum: Type) -> tuple[str, ...]:
         """Return the labels of an enum, in order."""
         return ()
 
     def check_enum_labels(self, enum: Type, labels: Collection[str]) -> None:
-        """Check that values of an enum may be used already."""
+        """Check that values of an enum may be used in this transaction."""
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
         """Return the OID of a relation."""
         return None
 
     def relation_name(self, oid: int) -> str | None:
-        """Return how regclass shows a relation, quoted and, where needed, with its schema."""
+        """Return regclass's text of a relation: quoted, and with its schema if needed."""
         return None
 
     def role_oid(self, name: str) -> int | None:

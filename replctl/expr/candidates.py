@@ -1,4 +1,4 @@
-"""Which of several operators or functions a call means.  PostgreSQL's func_match_argtypes() and
+"""Choose between several operators or functions for a call: PostgreSQL's func_match_argtypes() and
 func_select_candidate(); the chapter "Type Conversion", sections "Operators" and "Functions".
 """
 
@@ -13,7 +13,7 @@ _STRING = "S"
 
 
 class Candidate(Protocol):
-    """Something that can be called with arguments of these types."""
+    """A function or operator that takes arguments of these types."""
 
     @property
     def args(self) -> tuple[str, ...]: ...
@@ -23,7 +23,7 @@ C = TypeVar("C", bound=Candidate)
 
 
 def callable_candidates(paths: CastPaths, given: Sequence[str], candidates: Sequence[C]) -> list[C]:
-    """Return those that take arguments of the types `given`, after implicit casts."""
+    """Return the candidates that take arguments of the types `given`, after implicit casts."""
     return [
         candidate
         for candidate in candidates
@@ -32,11 +32,11 @@ def callable_candidates(paths: CastPaths, given: Sequence[str], candidates: Sequ
 
 
 def best_candidate(paths: CastPaths, given: Sequence[str], candidates: Sequence[C]) -> C | None:
-    """Return the one that fits best of several callable ones, None if it cannot be told.
+    """Return the best of several callable candidates; None if the choice is ambiguous.
 
-    Each rule keeps the candidates that fit best by it, until one is left: most exact matches; most
-    exact matches and preferred types; for unknown literals a string type, or the category that all
-    agree on, and preferred types in it; at last the type of the known arguments.
+    Each rule keeps the candidates that fit best by it, until one is left.  The rules are: most
+    exact matches; most exact matches and preferred types; for unknown literals a string type, or
+    the common category and preferred types in it; finally the type of the known arguments.
     """
     types = paths.types
     bases = [type_ if type_ == UNKNOWN else types.base(type_) for type_ in given]
@@ -84,10 +84,10 @@ def _is_preferred(paths: CastPaths, category: str, type_: str) -> bool:
 def _matching_categories(
     paths: CastPaths, positions: Sequence[int], candidates: Sequence[C]
 ) -> Sequence[C]:
-    """Return the candidates in the right category at each of `positions`, all of them if there is
-    none.
+    """Return the candidates with the right category at each of `positions`; all of them if no
+    candidate has it.
 
-    If the candidates do not agree on a category at one position, nothing is decided.
+    If the categories differ at one position, return all candidates.
     """
     wanted: dict[int, tuple[str, bool]] = {}
     for i in positions:

@@ -1,5 +1,5 @@
-"""Which casts are possible between types, written or implied.  find_coercion_pathway() and
-can_coerce_type() of PostgreSQL's parse_coerce.c; the documentation's chapter "Type Conversion".
+"""Find casts between types, explicit or implicit: find_coercion_pathway() and can_coerce_type() of
+PostgreSQL's parse_coerce.c; the documentation's chapter "Type Conversion".
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from replctl.expr.type_facts import TypeFacts
 from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Cast
 
-UNKNOWN = "unknown"  # the type of a literal until its place tells
+UNKNOWN = "unknown"  # the type of a literal before its context decides it
 
 
 class CastContext(IntEnum):
-    """How willingly a cast is done (CoercionContext): the larger, the more."""
+    """The context of a cast (CoercionContext); larger contexts allow more casts."""
 
     IMPLICIT, ASSIGNMENT, EXPLICIT = 1, 2, 3
 
@@ -33,7 +33,7 @@ _CAST_CONTEXT = {
 
 @dataclass(frozen=True, slots=True)
 class CastPath:
-    """A way from one type to another; `cast` is the pg_cast row of the function, if any."""
+    """A conversion from one type to another; `cast` is the function's row of pg_cast, if any."""
 
     kind: Literal["function", "relabel", "array", "io"]
     cast: Cast | None = None
@@ -47,7 +47,7 @@ class CastPaths:
         self.types = TypeFacts(environment)
 
     def path(self, target: str, source: str, context: CastContext) -> CastPath | None:
-        """Return how `source` becomes `target`, None if it cannot."""
+        """Return the conversion from `source` to `target`; None if there is none."""
         target, source = self.types.base(target), self.types.base(source)
         if source == target:
             return CastPath("relabel")
@@ -65,7 +65,9 @@ class CastPaths:
                 return CastPath("relabel")
 
     def length_path(self, target: str) -> CastPath | None:
-        """Return how a value of `target` gets a modifier (find_typmod_coercion_function)."""
+        """Return the conversion that applies a modifier to `target`
+        (find_typmod_coercion_function).
+        """
         element = self.types.element(target)
         cast = self.environment.cast(element or target, element or target)
         if cast is None or cast.method != "f":
@@ -75,7 +77,9 @@ class CastPaths:
     def can_coerce(
         self, sources: Sequence[str], targets: Sequence[str], context: CastContext
     ) -> bool:
-        """Return whether all `sources` can become their `targets`, polymorphic ones together."""
+        """Return whether all `sources` can be cast to their `targets`; polymorphic ones must
+        agree.
+        """
         has_polymorphic = False
         for source, target in zip(sources, targets, strict=True):
             if source == target or target == "any":
@@ -87,7 +91,7 @@ class CastPaths:
         return not has_polymorphic or is_consistent(self, sources, targets)
 
     def can_coerce_implicitly(self, source: str, target: str) -> bool:
-        """Return whether `source` becomes `target` by an implicit cast."""
+        """Return whether there is an implicit cast from `source` to `target`."""
         return self.can_coerce((source,), (target,), CastContext.IMPLICIT)
 
     def _can_become(self, source: str, target: str, context: CastContext) -> bool:
@@ -105,7 +109,9 @@ class CastPaths:
                 return False
 
     def _path_without_cast(self, target: str, source: str, context: CastContext) -> CastPath | None:
-        """Arrays element by element; strings by output and input functions."""
+        """Return a conversion of arrays by elements, or of strings by output and input
+        functions.
+        """
         if target not in ("oidvector", "int2vector"):
             to, from_ = self.types.element(target), self.types.element(source)
             if to is not None and from_ is not None and self.path(to, from_, context) is not None:

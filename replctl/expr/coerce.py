@@ -1,4 +1,4 @@
-"""The expressions that cast, as written or as implied.  PostgreSQL's parse_coerce.c."""
+"""Build the expressions of explicit and implicit casts (PostgreSQL's parse_coerce.c)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replctl.expr.value_text import input_value
 from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Cast
 
-#: The pseudo-types whose arguments stay as they are.
+#: The pseudo-types whose arguments are not cast.
 _ANYTHING = frozenset(
     {"any", "anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray"}
 )
@@ -23,7 +23,7 @@ _ANYTHING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a cast is done: what allows it, how it is shown, and where it was written."""
+    """The context of a cast, the form in which it is printed, and its position."""
 
     context: CastContext
     form: nodes.CoercionForm
@@ -35,24 +35,24 @@ ASSIGNMENT = Manner(CastContext.ASSIGNMENT, "implicit")
 
 
 class Coercion(CastPaths):
-    """The casts of an environment and the expressions that do them.
+    """The casts of an environment, and their expressions.
 
     Args:
-        now: the time that literals like `now` and `today` mean; the current time without it.
+        now: the time of literals such as `now` and `today`; default: the current time.
     """
 
     def __init__(self, environment: Environment, now: datetime | None = None) -> None:
         super().__init__(environment)
         self._now = now
 
-    # -- what constructs require
+    # -- requirements of constructs
 
     def cast(self, expr: nodes.Expr, target: str, typmod: int, pos: int) -> nodes.Expr:
         """Return an explicit cast.
 
         Raises:
-            CannotCoerce: there is none between the types.
-            DataError: a literal is not in the form of its new type.
+            CannotCoerce: there is no cast between the types.
+            DataError: a literal is not valid for its new type.
         """
         manner = Manner(CastContext.EXPLICIT, "explicit", pos)
         result = self.to_target(expr, target, typmod, manner)
@@ -63,10 +63,11 @@ class Coercion(CastPaths):
     def to_specific(
         self, expr: nodes.Expr, target: str, construct: str, typmod: int = -1
     ) -> nodes.Expr:
-        """Return what `construct` wants as `target`: a boolean as the argument of AND, say.
+        """Return an expression as the type `target` that `construct` requires, such as bool for
+        AND.
 
         Raises:
-            DatatypeMismatch: the types differ too much, or it returns a set.
+            DatatypeMismatch: there is no cast, or the expression returns a set.
         """
         result: nodes.Expr | None = expr
         if expr.type != target:
@@ -84,7 +85,7 @@ class Coercion(CastPaths):
         return result
 
     def to_common(self, expr: nodes.Expr, target: str, construct: str) -> nodes.Expr:
-        """Return one of several expressions as their common type (coerce_to_common_type).
+        """Return one of several expressions, cast to their common type (coerce_to_common_type).
 
         Raises:
             CannotCoerce: there is no implicit cast.
@@ -102,8 +103,9 @@ class Coercion(CastPaths):
     def arguments(
         self, args: Sequence[nodes.Expr], declared: Sequence[str]
     ) -> tuple[nodes.Expr, ...]:
-        """Return the arguments of an operator or a function as it declares them
-        (make_fn_arguments)."""
+        """Return the arguments of an operator or a function, cast to their declared types
+        (make_fn_arguments).
+        """
         result: list[nodes.Expr] = []
         for arg, target in zip(args, declared, strict=True):
             if isinstance(arg, nodes.NamedArgExpr) and arg.type != target:
@@ -118,10 +120,11 @@ class Coercion(CastPaths):
     def to_target(
         self, expr: nodes.Expr, target: str, typmod: int, manner: Manner
     ) -> nodes.Expr | None:
-        """`expr` as `target` with a modifier, None if it cannot be (coerce_to_target_type).
+        """Return `expr` cast to `target` with a modifier; None if that is impossible
+        (coerce_to_target_type).
 
         Raises:
-            DataError: a literal is not in the form of its new type.
+            DataError: a literal is not valid for its new type.
         """
         if not self.can_coerce((expr.type,), (target,), manner.context):
             return None
@@ -139,10 +142,10 @@ class Coercion(CastPaths):
         return result
 
     def to_type(self, expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> nodes.Expr:
-        """`expr` as `target`, which `can_coerce` has allowed (coerce_type).
+        """Return `expr` cast to `target`, if `can_coerce` has allowed it (coerce_type).
 
         Args:
-            typmod: matters only to literals of intervals and to functions that want to know it.
+            typmod: only used for literals of intervals and for cast functions with this argument.
         """
         source = expr.type
         if source == target or target in _ANYTHING:
@@ -174,10 +177,9 @@ class Coercion(CastPaths):
     def _literal(
         self, literal: nodes.Const, target: str, typmod: int, manner: Manner
     ) -> nodes.Expr:
-        """Return a string constant whose type is only now known: its value by the type's input
-        function.
+        """Return a string constant converted to a type by its input function.
 
-        The length is left to a coercion above it, for input functions refuse what a cast cuts.
+        A cast around it applies the length, because input functions refuse values that a cast cuts.
         """
         base, base_typmod = self.types.base_and_typmod(target, typmod)
         input_typmod = base_typmod if base == "interval" else -1
@@ -215,7 +217,7 @@ class Coercion(CastPaths):
     def _conversion(
         self, path: CastPath, expr: nodes.Expr, target: str, typmod: int, manner: Manner
     ) -> nodes.Expr:
-        """Return the call that converts (build_coercion_expression)."""
+        """Return the expression of a conversion (build_coercion_expression)."""
         match path.kind:
             case "function":
                 assert path.cast is not None
@@ -247,7 +249,7 @@ class Coercion(CastPaths):
         *,
         hides_inner: bool = False,
     ) -> nodes.Expr:
-        """`expr`, already of the type, with the modifier (coerce_type_typmod)."""
+        """Return `expr`, which has the type already, with the modifier (coerce_type_typmod)."""
         if typmod == nodes.typmod(expr):
             return expr
         if hides_inner:
@@ -260,14 +262,14 @@ class Coercion(CastPaths):
     def _to_domain(
         self, expr: nodes.Expr, domain: str, typmod: int, manner: Manner
     ) -> nodes.CoerceToDomain:
-        """`expr`, of the domain's base type, as the domain (coerce_to_domain)."""
+        """Return `expr`, which has the domain's base type, as the domain (coerce_to_domain)."""
         base, base_typmod = self.types.base_and_typmod(domain, typmod)
         hidden = dataclasses.replace(manner, form="implicit")
         inner = self._to_typmod(expr, base, base_typmod, hidden)
         return nodes.CoerceToDomain(inner, domain, form=manner.form, pos=manner.pos)
 
     def _record_to_complex(self, expr: nodes.Expr, target: str, manner: Manner) -> nodes.Expr:
-        """ROW(...) as a composite type, field by field (coerce_record_to_complex)."""
+        """Return ROW(...) cast to a composite type field by field (coerce_record_to_complex)."""
         columns = self.types.columns(target)
         assert columns is not None
         if not isinstance(expr, nodes.RowExpr):
@@ -299,7 +301,9 @@ class Coercion(CastPaths):
     def _no_cast(
         self, expr: nodes.Expr, source: str, target: str, pos: int, detail: str | None = None
     ) -> CannotCoerce:
-        """Return the error points at the cast or, if it was not written, at the expression."""
+        """Return the error with the position of the cast or, if that is implicit, of the
+        expression.
+        """
         return CannotCoerce(
             f"cannot cast type {self.types.format(source)} to {self.types.format(target)}",
             detail=detail,
@@ -308,7 +312,7 @@ class Coercion(CastPaths):
 
 
 def _call(cast: Cast, expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> nodes.FuncExpr:
-    """A cast function may take the modifier and whether the cast was written."""
+    """Return a call of a cast function, which may take the modifier and whether it is explicit."""
     assert cast.function is not None
     is_explicit = "t" if manner.context == CastContext.EXPLICIT else "f"
     extra = (nodes.Const("int4", str(typmod)), nodes.Const("bool", is_explicit))
@@ -319,7 +323,7 @@ def _call(cast: Cast, expr: nodes.Expr, target: str, typmod: int, manner: Manner
 
 
 def _relabel(expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> nodes.Expr:
-    """`expr` with another type or modifier and the same bits (applyRelabelType)."""
+    """Return `expr` with another type or modifier and the same bits (applyRelabelType)."""
     inner = expr
     while isinstance(inner, nodes.RelabelType):
         inner = inner.arg
@@ -329,7 +333,7 @@ def _relabel(expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> node
 
 
 def _hide_cast(expr: nodes.Expr) -> nodes.Expr:
-    """Return a cast as one that is not shown (hide_coercion_node)."""
+    """Return a cast that is not printed (hide_coercion_node)."""
     match expr:
         case (
             nodes.FuncExpr()
@@ -345,8 +349,7 @@ def _hide_cast(expr: nodes.Expr) -> nodes.Expr:
 
 
 def stripped_implicit(expr: nodes.Expr) -> nodes.Expr:
-    """Return an expression without the casts around it that nobody has written
-    (strip_implicit_coercions)."""
+    """Return an expression without its outer implicit casts (strip_implicit_coercions)."""
     while True:
         match expr:
             case nodes.FuncExpr(form="implicit", args=(arg, *_)):

@@ -1,5 +1,5 @@
-"""Which collation each part of an expression uses and has.  PostgreSQL's parse_collate.c; the
-documentation's section "Collation Support".
+"""Assign the collations that each part of an expression uses and has: PostgreSQL's parse_collate.c;
+the documentation's section "Collation Support".
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _DEFAULT = "default"
 
 
 class _Strength(IntEnum):
-    """How firmly a collation is derived: the larger decides."""
+    """The strength of a collation's derivation; the larger one decides."""
 
     NONE, IMPLICIT, CONFLICT, EXPLICIT = range(4)
 
 
 @dataclass(slots=True)
 class _State:
-    """The collation of an expression, or of its parts as far as they have been seen."""
+    """The collation of an expression, or of its parts seen so far."""
 
     collation: str | None = None
     strength: _Strength = _Strength.NONE
-    pos: int = -1  # of the COLLATE clause
+    pos: int = -1  # position of the COLLATE clause
 
     def merge(self, part: _State) -> None:
-        """Take in one more part.
+        """Add one more part.
 
         Raises:
             CollationMismatch: two COLLATE clauses name different collations.
@@ -55,12 +55,12 @@ class _State:
 
     @property
     def chosen(self) -> str | None:
-        """The collation; None in a conflict, and a function that needs one fails when called."""
+        """The collation; None in a conflict, which fails when a function needs a collation."""
         return None if self.strength == _Strength.CONFLICT else self.collation
 
 
 def assign_collations(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
-    """`expr` with the collations that its parts use and have.
+    """Return `expr` with the collations that its parts use and have.
 
     Raises:
         CollationMismatch: two COLLATE clauses name different collations.
@@ -72,15 +72,16 @@ def assign_collations(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
 def _common(
     environment: Environment, exprs: Iterable[nodes.Expr]
 ) -> tuple[tuple[nodes.Expr, ...], str | None]:
-    """Return the expressions with collations, and the one in which they are compared, if there is
-    one."""
+    """Return the expressions with collations, and the collation for comparing them; None without
+    one.
+    """
     state = _State()
     visited = _visit_all(environment, exprs, state)
     return visited, state.chosen
 
 
 def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
-    """Return the node with collations, and what it means for the node above it."""
+    """Return the node with collations, and its effect on the node above it."""
     inner = _State()
     match node:
         case nodes.Var() | nodes.Const() | nodes.Param() | nodes.SetToDefault():
@@ -124,7 +125,7 @@ def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
 
 
 def _assigned(environment: Environment, node: Any, inner: _State) -> tuple[Any, _State]:
-    """Return the node with the collation that its arguments give it: the most common case."""
+    """Return the node with the collation derived from its arguments, which is the usual case."""
     own = environment.type(node.type).collation
     if own is None:
         outer = _State()
@@ -156,7 +157,7 @@ def _visit_all(environment: Environment, exprs: Iterable[Any], state: _State) ->
 
 
 def _visit_apart(environment: Environment, exprs: Iterable[Any]) -> tuple[Any, ...]:
-    """Expressions that have nothing to do with the collation of the node that they are in."""
+    """Return expressions whose collations do not affect the surrounding node."""
     return tuple(None if expr is None else _visit(environment, expr)[0] for expr in exprs)
 
 
@@ -182,7 +183,7 @@ def _row_comparison(environment: Environment, node: nodes.RowCompareExpr) -> nod
 
 
 def _case(environment: Environment, node: nodes.CaseExpr, state: _State) -> nodes.CaseExpr:
-    """Return the operand got its collations when the CASE was analysed."""
+    """Return a CASE with collations; its operand got them when the CASE was analysed."""
     whens = tuple(
         dataclasses.replace(
             when,
@@ -197,7 +198,9 @@ def _case(environment: Environment, node: nodes.CaseExpr, state: _State) -> node
 
 
 def _aggregate(environment: Environment, node: nodes.Aggref, state: _State) -> nodes.Aggref:
-    """Sort columns of an ordered-set aggregate count only if there can be but one."""
+    """Return an aggregate with collations; sort columns of ordered-set ones count only if
+    single.
+    """
     direct = _visit_all(environment, node.direct_args, state)
     is_apart = node.within_group and (len(node.args) != 1 or node.is_variadic)
     if is_apart:

@@ -1,5 +1,5 @@
-"""The meaning of a dotted name: a column, a row, or a function of a row.  PostgreSQL's
-transformColumnRef() and transformIndirection() in parse_expr.c; `*` as in parse_target.c.
+"""Resolve dotted names: a column, a row, or a function of a row.  PostgreSQL's transformColumnRef()
+and transformIndirection() in parse_expr.c; `*` as in parse_target.c.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def column_reference(analyzer: Analyzer, raw: ast.ColumnRef) -> nodes.Expr:
-    """`a`, `t.a`, `s.t.a`, `db.s.t.a`; `t` and `t.*` are the whole row.  What is none of them may
-    be a parameter of the function around it: `a`, `f.a` (sql_fn_post_column_ref).
+    """Return the meaning of `a`, `t.a`, `s.t.a`, `db.s.t.a`; `t` and `t.*` are the whole row.
+    Other names may be parameters of the function around: `a`, `f.a` (sql_fn_post_column_ref).
 
     Raises:
         UndefinedColumn, UndefinedTable: there is no such column or relation in scope.
-        FeatureNotSupported: columns cannot stand here, or the name begins with another database.
+        FeatureNotSupported: the place allows no columns, or the name begins with another database.
     """
     error = analyzer.context.column_error(raw.pos)
     if error is not None:
@@ -69,10 +69,10 @@ def column_reference(analyzer: Analyzer, raw: ast.ColumnRef) -> nodes.Expr:
 
 
 def parameter(analyzer: Analyzer, raw: ast.ParamRef) -> nodes.Expr:
-    """`$1`: a parameter of the function around it.
+    """Return `$1`, a parameter of the function around.
 
     Raises:
-        UndefinedParameter: there is none of that number (42P02).
+        UndefinedParameter: there is no parameter of that number (42P02).
     """
     routine = analyzer.environment.routine
     if routine is None or not 1 <= raw.number <= len(routine.parameters):
@@ -88,7 +88,7 @@ def _named_parameter(analyzer: Analyzer, name: str, pos: int) -> nodes.Expr | No
 
 
 def indirection(analyzer: Analyzer, raw: ast.Indirection) -> nodes.Expr:
-    """`(row).field[1]`.
+    """Return `(row).field[1]`, ...
 
     Raises:
         UndefinedColumn, WrongObjectType: there is no such field.
@@ -115,8 +115,7 @@ def indirection(analyzer: Analyzer, raw: ast.Indirection) -> nodes.Expr:
 
 
 def expression_list(analyzer: Analyzer, raws: tuple[ast.RawExpr, ...]) -> tuple[nodes.Expr, ...]:
-    """Return the items of ROW(..) or VALUES, in which `t.*` and `(row).*` stand for all their
-    columns."""
+    """Return the items of ROW(..) or VALUES, with `t.*` and `(row).*` replaced by their columns."""
     result: list[nodes.Expr] = []
     for raw in raws:
         if isinstance(raw, ast.ColumnRef) and raw.is_star:
@@ -129,7 +128,7 @@ def expression_list(analyzer: Analyzer, raws: tuple[ast.RawExpr, ...]) -> tuple[
 
 
 def expand_star(analyzer: Analyzer, raw: ast.ColumnRef) -> tuple[tuple[str, nodes.Expr], ...]:
-    """`*`, `t.*`, `s.t.*`: names and expressions of the columns."""
+    """Return names and expressions of the columns of `*`, `t.*` or `s.t.*`."""
     if len(raw.fields) == 1:
         return analyzer.scope.expand(raw.pos)
     relation, _ = _qualifier(analyzer, raw)
@@ -137,7 +136,7 @@ def expand_star(analyzer: Analyzer, raw: ast.ColumnRef) -> tuple[tuple[str, node
 
 
 def expand_row(analyzer: Analyzer, raw: ast.Indirection) -> tuple[tuple[str, nodes.Expr], ...]:
-    """`(row).*`: names and expressions of the fields.
+    """Return names and expressions of the fields of `(row).*`.
 
     Raises:
         WrongObjectType: the type has no fields.
@@ -160,7 +159,7 @@ def expand_row(analyzer: Analyzer, raw: ast.Indirection) -> tuple[tuple[str, nod
 
 
 def _qualifier(analyzer: Analyzer, raw: ast.ColumnRef) -> tuple[ScopeRelation, str]:
-    """Return the relation that `raw` names before its last part, and that part."""
+    """Return the relation that qualifies `raw`, and the last part of the name."""
     *qualifiers, name = raw.fields
     shown = ".".join(raw.fields)
     if len(qualifiers) > 3:

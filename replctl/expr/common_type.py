@@ -1,4 +1,4 @@
-"""The type that several expressions have in common: CASE, COALESCE, ARRAY, IN, VALUES, UNION.
+"""Find the common type of several expressions: CASE, COALESCE, ARRAY, IN, VALUES, UNION.
 PostgreSQL's parse_coerce.c; the documentation's section "UNION, CASE, and Related Constructs".
 """
 
@@ -21,10 +21,10 @@ def common_type(paths: ImplicitCasts, exprs: Sequence[nodes.Expr], construct: st
     """Return the common type of expressions: numeric for 1 and 2.5, text for `a` and NULL.
 
     Args:
-        construct: how the message names what wants a common type: `CASE`, `UNION`.
+        construct: the construct's name for the message: `CASE`, `UNION`.
 
     Raises:
-        DatatypeMismatch: types of two categories.
+        DatatypeMismatch: the types have different categories.
     """
     chosen = _choose(paths, [expr.type for expr in exprs])
     if isinstance(chosen, str):
@@ -39,7 +39,7 @@ def common_type(paths: ImplicitCasts, exprs: Sequence[nodes.Expr], construct: st
 
 
 def common_type_of(paths: ImplicitCasts, types: Sequence[str]) -> str | None:
-    """Return the common type of `types`, to which all of them can be cast, or None."""
+    """Return the common type to which all `types` can be cast, or None."""
     chosen = _choose(paths, types)
     if not isinstance(chosen, str):
         return None
@@ -49,14 +49,13 @@ def common_type_of(paths: ImplicitCasts, types: Sequence[str]) -> str | None:
 
 
 def common_typmod(exprs: Sequence[nodes.Expr], type_: str) -> int:
-    """Return the modifier that all of them have, if they are of the common type already; else
-    -1."""
+    """Return the shared modifier of expressions that already have the common type; else -1."""
     typmods = {nodes.typmod(expr) if expr.type == type_ else -1 for expr in exprs}
     return typmods.pop() if len(typmods) == 1 else -1
 
 
 def _choose(paths: ImplicitCasts, types: Sequence[str]) -> str | tuple[str, int]:
-    """Return the type, or the type so far and the index of the first one in another category."""
+    """Return the type; or the type so far, and the index of the first one in another category."""
     facts = paths.types
     if types[0] != _UNKNOWN and all(type_ == types[0] for type_ in types):
         return types[0]

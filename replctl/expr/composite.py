@@ -12,13 +12,13 @@ _QUOTED = re.compile(r'["\\(),\s]', re.ASCII)
 
 
 def composite_in(text: str, readers: Sequence[Callable[[str], str]]) -> str:
-    """`( 1,"a b",)` becomes `(1,"a b",)`: the canonical text of a row.
+    """Return the canonical text of a row: `( 1,"a b",)` becomes `(1,"a b",)`.
 
     Args:
-        readers: for each column the input of its type.
+        readers: the input function of each column's type.
 
     Raises:
-        InvalidTextRepresentation: `text` is not a row, or has another number of columns.
+        InvalidTextRepresentation: `text` is not a row, or its number of columns is wrong.
     """
     position = len(text) - len(text.lstrip(BLANKS))
     if text[position : position + 1] != "(":
@@ -47,8 +47,7 @@ def _quoted(value: str) -> str:
 
 
 def _field(text: str, position: int) -> tuple[str | None, int]:
-    """Return the field that begins at `position`, None if nothing stands there, and where it
-    ends."""
+    """Return the field that begins at `position` (None if it is empty), and its end."""
     if text[position : position + 1] in (",", ")"):
         return None, position
     chars: list[str] = []

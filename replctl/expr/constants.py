@@ -1,4 +1,4 @@
-"""Literals to constants.  PostgreSQL's make_const() in parse_node.c."""
+"""Convert literals to constants (PostgreSQL's make_const() in parse_node.c)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
 def constant(raw: ast.Constant) -> nodes.Const:
-    """5, 3000000000, 1.5, 'a', B'1', true are int4, int8, numeric, unknown, bit, bool.
+    """Return a constant: 5, 3000000000, 1.5, 'a', B'1', true are int4, int8, numeric, unknown, bit,
+    bool.
 
     Raises:
         DataError: the number is too large for any type.

@@ -1,5 +1,5 @@
-"""Where an expression stands, and what may not stand there: PostgreSQL's ParseExprKind, with the
-wording of parse_agg.c, parse_func.c and parse_expr.c.
+"""The place of an expression, and what it allows: PostgreSQL's ParseExprKind, with the words of
+parse_agg.c, parse_func.c and parse_expr.c.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The kinds of expression that a place allows.  `name` is how messages call it; `phrase`
+    """The kinds of expression that a place allows.  `name` is its name in messages; `phrase`
     follows `not allowed in`.
 
-    `subquery` and `column` are whole messages, None where such things are allowed.
+    `subquery` and `column` are complete messages; None if the place allows them.
     """
 
     name: str
@@ -43,7 +43,7 @@ class ExprContext(Enum):
     )
     FROM_FUNCTION = _Rules("function in FROM", "functions in FROM", sets=True)
     JOIN_ON = _Rules("JOIN/ON", "JOIN conditions")
-    WHERE = _Rules("WHERE")  # of a publication, too
+    WHERE = _Rules("WHERE")  # also of a publication
     HAVING = _Rules("HAVING", aggregates=True)
     FILTER = _Rules("FILTER")
     WINDOW_PARTITION = _Rules(
@@ -110,12 +110,15 @@ class ExprContext(Enum):
 
     @property
     def title(self) -> str:
-        """Return the name of the place for messages: `WHERE`, `index predicate`
-        (ParseExprKindName)."""
+        """Return the name of the place in messages: `WHERE`, `index predicate`
+        (ParseExprKindName).
+        """
         return self.value.name
 
     def aggregate_error(self, pos: int, *, grouping: bool = False) -> PostgresError | None:
-        """Return the error of an aggregate, or of GROUPING, that belongs to this query level."""
+        """Return the error of an aggregate, or of GROUPING, at this query level; None if
+        allowed.
+        """
         if self.value.aggregates:
             return None
         what = "grouping operations" if grouping else "aggregate functions"
@@ -123,14 +126,14 @@ class ExprContext(Enum):
         return GroupingError(f"{what} are not allowed in {phrase}", position=pos)
 
     def window_error(self, pos: int) -> PostgresError | None:
-        """Return the error of a call with OVER."""
+        """Return the error of a call with OVER; None if allowed."""
         if self.value.windows:
             return None
         phrase = self.value.window_phrase or self.value.phrase or self.title
         return WindowingError(f"window functions are not allowed in {phrase}", position=pos)
 
     def set_error(self, pos: int) -> PostgresError | None:
-        """Return the error of a function that returns a set."""
+        """Return the error of a function that returns a set; None if allowed."""
         if self.value.sets:
             return None
         phrase = self.value.phrase or self.title
@@ -139,13 +142,13 @@ class ExprContext(Enum):
         )
 
     def subquery_error(self, pos: int) -> PostgresError | None:
-        """Return the error of a subquery."""
+        """Return the error of a subquery; None if allowed."""
         if self.value.subquery is None:
             return None
         return FeatureNotSupported(self.value.subquery, position=pos)
 
     def column_error(self, pos: int) -> PostgresError | None:
-        """Return the error of a column reference."""
+        """Return the error of a column reference; None if allowed."""
         if self.value.column is None:
             return None
         return FeatureNotSupported(self.value.column, position=pos)

@@ -1,4 +1,4 @@
-"""Typed expressions to SQL text, as pg_get_expr() prints them.  PostgreSQL's ruleutils.c."""
+"""Print typed expressions as SQL text like pg_get_expr() (PostgreSQL's ruleutils.c)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class DeparseContext:
     """The context on which printed names depend.
 
     Args:
-        environment: the catalog that tells names, and which of them need a schema.
-        relation: the name that stands before a whole row, or before each column if `is_qualified`.
+        environment: the catalog, which has the names and knows which of them need a schema.
+        relation: the name before a whole row, or before each column if `is_qualified`.
         columns: names of the relation's columns by attnum.
-        deparse_query: prints the query of a SubLink, indented as it is told.
-        variable: prints a column or a whole row, where there is more than one relation.
-        is_pretty: parentheses only where they are needed (PRETTYFLAG_PAREN).
-        indent: how far keywords on lines of their own stand from the left.
+        deparse_query: prints the query of a SubLink with an indentation.
+        variable: prints a column or a whole row, if there are several relations.
+        is_pretty: only print necessary parentheses (PRETTYFLAG_PAREN).
+        indent: the indentation of keywords on lines of their own.
     """
 
     environment: Environment
@@ -50,18 +50,18 @@ class DeparseContext:
 
     @classmethod
     def of_relation(cls, environment: Environment, scope: RelationScope) -> DeparseContext:
-        """Return the names of one relation, as in its row filters and constraints."""
+        """Return the context of one relation, as for its row filters and constraints."""
         columns = {column.attnum: column.name for column in scope.columns}
         return cls(environment, scope.name, columns)
 
 
 def deparse(expr: nodes.Expr, context: DeparseContext) -> str:
-    """`a = 5 AND b LIKE 'x%'` becomes `((a = 5) AND (b ~~ 'x%'::text))`."""
+    """Return SQL: `a = 5 AND b LIKE 'x%'` becomes `((a = 5) AND (b ~~ 'x%'::text))`."""
     return _printed(context, lambda printer: printer.expr(expr, False))
 
 
 def deparse_output(expr: nodes.Expr, context: DeparseContext) -> str:
-    """Return an output column of a query, with the casts that nobody wrote."""
+    """Return an output column of a query, including implicit casts."""
     return _printed(context, lambda printer: printer.top_level(expr))
 
 
@@ -69,7 +69,7 @@ def deparse_sort_key(key: nodes.SortKey, context: DeparseContext, column: int | 
     """Return an item of ORDER BY.
 
     Args:
-        column: the number that stands for it, where columns can only be counted.
+        column: the number to print instead, where columns have no names.
     """
     return _printed(context, lambda printer: printer.order.key(key, column))
 
@@ -86,10 +86,10 @@ def _printed(context: DeparseContext, put: Callable[[_Printer], None]) -> str:
 
 
 class _Printer:
-    """Text that grows to the right.
+    """Builds the text.
 
-    `implicit` everywhere says whether casts that nobody wrote are shown: those that decide which
-    operator or function is meant.
+    The argument `implicit` of its methods tells whether to print implicit casts, which decide the
+    operator or function.
     """
 
     def __init__(self, context: DeparseContext) -> None:
@@ -199,14 +199,16 @@ class _Printer:
             self.expr(expr, implicit)
 
     def top_level(self, expr: nodes.Expr) -> None:
-        """An output column."""
+        """Append an output column."""
         if isinstance(expr, nodes.Var):
             self._variable(expr, top_level=True)
         else:
             self.expr(expr, True)
 
     def _top_level_list(self, exprs: Sequence[nodes.Expr]) -> None:
-        """Fields of a ROW(..); a whole row shows its type, for `t.*` alone would be its columns."""
+        """Append fields of ROW(..); a whole row shows its type, since `t.*` alone means its
+        columns.
+        """
         for i, expr in enumerate(exprs):
             if i:
                 self.parts.append(", ")
@@ -218,7 +220,7 @@ class _Printer:
         self.parts.append(")")
 
     def template(self, template: str, *exprs: nodes.Expr, implicit: bool = False) -> None:
-        """`({} AT TIME ZONE {})` with an expression for each pair of braces."""
+        """Append `({} AT TIME ZONE {})` or the like, with an expression for each pair of braces."""
         first, *rest = template.split("{}")
         self.parts.append(first)
         for expr, text in zip(exprs, rest, strict=True):
@@ -228,8 +230,9 @@ class _Printer:
     def _enclosed(
         self, template: str, parent: nodes.Expr, *exprs: nodes.Expr, implicit: bool = False
     ) -> None:
-        """Append the template in parentheses; pretty output adds them only around operands that
-        need them."""
+        """Append the template in parentheses; pretty output only adds them around operands that
+        need them.
+        """
         if not self.is_pretty:
             self.template(f"({template})", *exprs, implicit=implicit)
             return
@@ -280,7 +283,7 @@ class _Printer:
         self._in_place(left, expr, "" if self.is_pretty else "(")
         self.parts.append(f" {self.names.array_operator(expr)} {quantifier} (")
         self._in_place(right, expr)
-        # Without a cast a bare subquery here would be read as ANY (SELECT ...), row by row.
+        # Without a cast, a bare subquery here would mean ANY (SELECT ...), row by row.
         if isinstance(right, nodes.SubLink) and right.kind == "expr":
             self.parts.append(f"::{self._type(right.type, nodes.typmod(right))}")
         self.parts.append(")" if self.is_pretty else "))")
@@ -297,7 +300,7 @@ class _Printer:
         self._enclosed(separator.join(["{}"] * len(expr.args)), expr, *expr.args)
 
     def _null_test(self, expr: nodes.NullTest) -> None:
-        """A row that is not tested field by field came from IS DISTINCT FROM NULL."""
+        """Append a test; a row that is not tested by fields came from IS DISTINCT FROM NULL."""
         is_row_type = self.names.types.is_row(expr.arg.type)
         if expr.is_row or not is_row_type:
             test = "IS NULL" if expr.is_null else "IS NOT NULL"
@@ -345,7 +348,7 @@ class _Printer:
         self._new_line("END")
 
     def _new_line(self, word: str) -> None:
-        """A keyword on a line of its own, without blanks before the line break."""
+        """Append a keyword on a new line, and remove blanks before the line break."""
         while self.parts:
             last = self.parts.pop().rstrip(" ")
             if last:
@@ -353,7 +356,8 @@ class _Printer:
                 break
         indent = self._indent
         if indent >= _INDENT_LIMIT:
-            # Deep nests are indented less, and wrap (appendContextKeyword in ruleutils.c).
+            # Deep nests are indented less, and start again at the left (appendContextKeyword in
+            # ruleutils.c).
             indent = (_INDENT_LIMIT + (indent - _INDENT_LIMIT) // 2) % _INDENT_LIMIT
         self.parts.append("\n" + " " * indent + word)
 
@@ -393,7 +397,9 @@ class _Printer:
         put(")")
 
     def _sublink_test(self, test: nodes.Expr) -> str:
-        """Print what is compared with the subquery; the name of the (first) operator."""
+        """Print the left-hand side of a comparison with a subquery; return the name of the first
+        operator.
+        """
         match test:
             case nodes.OpExpr(args=args):
                 self.expr(args[0], True)
@@ -422,7 +428,7 @@ class _OrderPrinter:
             self.key(key)
 
     def key(self, key: nodes.SortKey, column: int | None = None) -> None:
-        """An item of ORDER BY; as `column`, if that is given."""
+        """Append an item of ORDER BY, or its number `column`, if given."""
         if column is None:
             self.expr(key.expr)
         else:
@@ -436,7 +442,9 @@ class _OrderPrinter:
             self._printer.parts.append(" NULLS FIRST")
 
     def expr(self, expr: nodes.Expr) -> None:
-        """A constant shows its type, lest it be a column number; a call stands in parentheses."""
+        """Append an item; a constant shows its type, to differ from a column number, and a call
+        gets parentheses.
+        """
         if isinstance(expr, nodes.Const):
             self._printer.parts.append(
                 constant(self._printer.environment, expr, show_type="always")
@@ -477,7 +485,7 @@ class _CallPrinter:
             self._printer.expr(arg, True)
 
     def _sql_function(self, expr: nodes.FuncExpr) -> bool:
-        """Print a function that SQL spells with keywords; False if it is none of them."""
+        """Print a function with its own SQL syntax; return False for other functions."""
         found = sql_template(expr)
         if found is None:
             return False
@@ -533,7 +541,7 @@ class _CallPrinter:
 
 
 def _case_value(condition: nodes.Expr) -> nodes.Expr:
-    """`CASE_TEST_EXPR = value` becomes value."""
+    """Return the value of a CASE's condition: `CASE_TEST_EXPR = value` becomes value."""
     if (
         isinstance(condition, nodes.OpExpr)
         and len(condition.args) == 2

@@ -1,4 +1,4 @@
-"""How a constant is printed: get_const_expr() of PostgreSQL's ruleutils.c."""
+"""Print constants (get_const_expr() of PostgreSQL's ruleutils.c)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def constant(
     const: nodes.Const,
     show_type: Literal["never", "needed", "always"] = "needed",
 ) -> str:
-    """5, true, 1.5 as they are; `'-5'::integer`, `'a'::text`, `NULL::date`.
+    """Return SQL of a constant: 5, true, 1.5 unchanged; `'-5'::integer`, `'a'::text`, `NULL::date`.
 
     Args:
-        show_type: `needed` leaves the type out where the parser would find it.
+        show_type: `needed` omits the type if the parser would find it.
     """
     if const.value is None:
         shown, is_plain = "NULL", False
@@ -35,15 +35,15 @@ def constant(
 
 
 def is_bare_under_cast(const: nodes.Const, type_: str) -> bool:
-    """Return whether a cast to `type_` suffices as the label of a constant.
+    """Return whether the label of a cast to `type_` also suffices for the constant.
 
-    So it is for `'abc'::varchar(2)`, a constant that is not cut yet below its length coercion.
+    That is so in `'abc'::varchar(2)`, where the constant below the length coercion is not cut yet.
     """
     return const.type == type_ and const.typmod == -1
 
 
 def _literal(environment: Environment, const: nodes.Const) -> tuple[str, bool]:
-    """Return the value, and whether the parser gives it this type without a label."""
+    """Return the text, and whether the parser finds the type without a label."""
     assert const.value is not None
     type_ = environment.type(const.type)
     text = shown_value(environment, type_, const.value)
@@ -52,7 +52,7 @@ def _literal(environment: Environment, const: nodes.Const) -> tuple[str, bool]:
             is_plain = not text.startswith("-")
             return text if is_plain else f"'{text}'", is_plain
         case "numeric":
-            # Without a sign, and a point or an exponent: else it would be read as int4 or int8.
+            # It needs no sign, and a point or an exponent; else the parser reads int4 or int8.
             is_number = text[0].isdigit() and any(char in text for char in "eE.")
             return text if is_number else f"'{text}'", is_number and const.typmod < 0
         case "bool":

@@ -1,4 +1,4 @@
-"""Names of operators and functions as printed: with a schema where the name alone means another.
+"""Print names of operators and functions, with a schema if the name alone has another meaning:
 generate_operator_name() and generate_function_name() of PostgreSQL's ruleutils.c.
 """
 
@@ -26,7 +26,7 @@ class NamePrinter:
         return self._paths.types
 
     def operator(self, expr: nodes.OpExpr) -> str:
-        """`=`, or `OPERATOR(s.=)`."""
+        """Return `=` or `OPERATOR(s.=)`."""
         *left, right = (arg.type for arg in expr.args)
         return self._operator_name(expr.operator_oid, left[0] if left else None, right)
 
@@ -37,11 +37,11 @@ class NamePrinter:
         return self._operator_name(expr.operator_oid, left.type, element or UNKNOWN)
 
     def row_operator(self, expr: nodes.RowCompareExpr) -> str:
-        """Return the operator of the first columns, printed for all."""
+        """Return the operator of the first columns, which is printed for all."""
         return self._operator_name(expr.operator_oids[0], expr.left[0].type, expr.right[0].type)
 
     def function(self, expr: nodes.FuncExpr) -> str:
-        """`lower`, `"left"`, or `s.f`."""
+        """Return `lower`, `"left"` or `s.f`."""
         names = tuple(arg.name for arg in expr.args if isinstance(arg, nodes.NamedArgExpr))
         return self._function_name(expr.function_oid, expr.args, names, expr.is_variadic)
 

@@ -1,5 +1,6 @@
-"""Print functions that SQL spells with keywords: EXTRACT, POSITION, OVERLAY (get_func_sql_syntax in
-ruleutils.c)."""
+"""Print functions with their own SQL syntax: EXTRACT, POSITION, OVERLAY (get_func_sql_syntax in
+ruleutils.c).
+"""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ _TRIM_SIDES = {"btrim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
 
 
 def sql_template(expr: nodes.FuncExpr) -> tuple[str, Sequence[nodes.Expr]] | None:
-    """Return the syntax of a function call, and the expressions for its pairs of braces; None if
-    the function has no syntax of its own.
+    """Return the syntax of a function call, and the expressions for its pairs of braces; None
+    without its own syntax.
 
     `timezone('UTC', t)` becomes `({} AT TIME ZONE {})` with t and 'UTC'.
     """
@@ -62,6 +63,6 @@ def sql_template(expr: nodes.FuncExpr) -> tuple[str, Sequence[nodes.Expr]] | Non
 
 
 def _keyword(expr: nodes.Expr) -> str:
-    """Return the text of a constant that stands for a keyword: of EXTRACT, of NORMALIZE."""
+    """Return the text of a constant that represents a keyword, as in EXTRACT and NORMALIZE."""
     assert isinstance(expr, nodes.Const)
     return expr.value or ""

@@ -1,10 +1,10 @@
-"""Levenshtein distance with a bound: PostgreSQL's levenshtein.c, with a cost of 1 for each edit."""
+"""Levenshtein distance with a bound (PostgreSQL's levenshtein.c); each edit costs 1."""
 
 from __future__ import annotations
 
 
 def edit_distance(source: str, target: str, bound: int) -> int:
-    """(`colum`, `column`, 4) -> 1; more than `bound` gives `bound + 1`."""
+    """(`colum`, `column`, 4) -> 1; returns `bound + 1` for larger distances."""
     if abs(len(source) - len(target)) > bound:
         return bound + 1
     previous = list(range(len(target) + 1))

@@ -1,4 +1,4 @@
-"""Enums in queries: the engines have their labels as text, and the order of those is the catalog's.
+"""Enums in queries: engines store their labels as text, and the catalog defines the labels' order.
 
 m < 'ok'         becomes  array_position('{sad,ok,happy}', m::text) < 2
 m = 'ok'         becomes  m::text = 'ok'
@@ -30,19 +30,19 @@ _Inner: TypeAlias = Callable[[Any], Any]
 _TEXTS = ("text", "varchar", "bpchar", "name")
 
 
-#: Gives a copy of a part in which a function has replaced nodes: of an expression that of nodes, of
-#: a query that of query.tree.
+#: Returns a copy of an expression or a query in which a function has replaced nodes:
+#: nodes.transform or query.tree.transform.
 Transform: TypeAlias = Callable[[Any, Callable[[Any], Any]], Any]
 
 
 def with_enum_order(
     environment: Environment, part: Any, transform: Transform = nodes.transform
 ) -> Any:
-    """Return an expression, or a query, that compares and sorts enums by the order of their labels.
+    """Return an expression or a query that compares and sorts enums by the order of their labels.
 
     Raises:
-        FeatureNotSupported: it does something else with an enum's order.
-        ObjectNotInPrerequisiteState: it asks for the first or last value of an enum without values.
+        FeatureNotSupported: it uses an enum's order in another way.
+        ObjectNotInPrerequisiteState: it uses the first or last value of an enum without values.
     """
 
     def inner(part: Any) -> Any:
@@ -71,8 +71,7 @@ def _is_enum_array(environment: Environment, type_: str) -> bool:
 
 
 def _replaced(environment: Environment, inner: _Inner, node: Any) -> Any:
-    """Return what takes a node's place, None if it stays; `inner` does the same for what is in
-    it."""
+    """Return the replacement of a node, None to keep it; `inner` replaces the parts of the node."""
     match node:
         case nodes.Const() | nodes.ArrayExpr() if _is_enum_array(environment, node.type):
             return _labels_of(node, inner)
@@ -128,7 +127,7 @@ def _comparison(
 def _row_comparison(
     environment: Environment, row: nodes.RowCompareExpr, inner: _Inner
 ) -> nodes.Expr:
-    """Return `(m, a) < (...)` with positions in the place of enums."""
+    """Return `(m, a) < (...)` with positions instead of enums."""
     columns = []
     operators = zip(row.operator_oids, row.functions, row.left, row.right, strict=True)
     for oid, function, left, right in operators:

@@ -1,4 +1,4 @@
-"""The questions that analysis and printing of expressions ask a catalog."""
+"""The interface to the catalog for analysing and printing expressions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DomainRules:
-    """The rules for values of a domain, those of the domains under it included, and the default."""
+    """The rules for values of a domain, including those of its base domains, and its default."""
 
     not_null: bool
     checks: tuple[nodes.DomainCheck, ...]
@@ -35,42 +35,41 @@ class DomainRules:
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """The function whose body is analysed: its name, and the names of its parameters, each with
-    what stands for it."""
+    """The function whose body is analysed: its name, and its parameters with their expressions."""
 
     name: str
     parameters: tuple[tuple[str, nodes.Expr], ...]
 
 
 def user_collation(oid: int) -> str:
-    """Return the internal name of a collation that a user made, as a type's."""
+    """Return the internal name of a user-defined collation, which has the form of a type's."""
     return f"@{oid}"
 
 
 def is_user_collation(name: str | None) -> bool:
-    """Return whether an internal name is that of a collation that a user made."""
+    """Return whether an internal name belongs to a user-defined collation."""
     return name is not None and name.startswith("@")
 
 
 class Environment(Protocol):
-    """A database as expressions see it.
+    """A database as seen by expressions.
 
-    Types go by their internal names: a built-in one by its catalog name (`int4`), a user's by `@`
-    and its OID.  Where a schema may be None, the search path decides.  Where an OID or a name may
-    be None, there is no such object.
+    Types have internal names: the catalog name of a built-in one (`int4`), `@` and the OID of a
+        user-defined one.  If a schema is None, the search path decides.  A result of None for an
+        OID or a name means that there is no such object.
     """
 
     @property
     def database(self) -> str:
-        """The name of the database, which may stand before a schema."""
+        """The name of the database, which may qualify a schema."""
 
     @property
     def routine(self) -> Routine | None:
-        """The function whose parameters expressions may name."""
+        """The function whose parameters expressions may use."""
 
     @property
     def form(self) -> SessionForm:
-        """Return the form in which the session reads and shows values."""
+        """Return the session's format for reading and showing values."""
 
     def type(self, name: str) -> Type:
         """Return the type with this internal name."""
@@ -79,39 +78,36 @@ class Environment(Protocol):
         """Return the labels of an enum, in their order."""
 
     def check_enum_labels(self, enum: Type, labels: Collection[str]) -> None:
-        """Check that values of an enum may be used already.
+        """Check that values of an enum may be used in this transaction.
 
         Raises:
-            UnsafeNewEnumValueUsage: the open transaction has added one.
+            UnsafeNewEnumValueUsage: the open transaction has added a label.
         """
 
     def find_type(self, schema: str | None, name: str) -> Type | None:
-        """Return the type that a statement means by `schema.name`."""
+        """Return the type that `schema.name` means in a statement."""
 
     def domain_base(self, domain: Type) -> tuple[str, int]:
-        """Return the type under a domain, which may be a domain too, and its modifier."""
+        """Return the base type of a domain, which may be a domain too, and its modifier."""
 
     def domain_rules(self, domain: Type) -> DomainRules:
-        """Return what is checked of values of a domain, with the rules of the domains under it."""
+        """Return the rules for values of a domain, including those of its base domains."""
 
     def check_domain(self, domain: Type, value: str | None) -> None:
         """Check a value of a domain's base type, in canonical text (domain_check_input).
 
         Raises:
-            CheckViolation, NotNullViolation: the domain does not have it.
+            CheckViolation, NotNullViolation: the value is not valid.
         """
 
     def columns(self, composite: Type) -> tuple[Column, ...] | None:
-        """Return the fields of a composite type, in order; None if the type is no composite
-        type."""
+        """Return the fields of a composite type, in order; None for other types."""
 
     def functions(self, schema: str | None, name: str) -> Sequence[tuple[int, Function]]:
-        """Return the functions of this name, each with the place of its schema in the search
-        path."""
+        """Return the functions of this name, each with its schema's position in the search path."""
 
     def operators(self, schema: str | None, name: str) -> Sequence[tuple[int, Operator]]:
-        """Return the operators of this name, each with the place of its schema in the search
-        path."""
+        """Return the operators of this name, each with its schema's position in the search path."""
 
     def function(self, oid: int) -> Function:
         """Return the function with this OID."""
@@ -123,16 +119,18 @@ class Environment(Protocol):
         """Return the row of pg_cast for two internal type names."""
 
     def collation(self, schema: str | None, name: str) -> str | None:
-        """Return the internal name of a collation, None if there is none."""
+        """Return the internal name of a collation; None if there is no such collation."""
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
-        """format_type() of an internal name; None means no modifier at all, -1 an unset one."""
+        """Return format_type() of an internal name; None means no modifier at all, -1 an
+        unset one.
+        """
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
         """Return the OID of a relation."""
 
     def relation_name(self, oid: int) -> str | None:
-        """Return how regclass shows a relation, quoted and, where needed, with its schema."""
+        """Return regclass's text of a relation: quoted, and with its schema if needed."""
 
     def role_oid(self, name: str) -> int | None:
         """Return the OID of a role."""
@@ -151,6 +149,6 @@ class Environment(Protocol):
 
 
 def element_of(type_: Type) -> str | None:
-    """Return the element type of a true array, int2vector and oidvector included."""
-    # record[] is a true array, too, but a pseudo-type, whose category is not that of arrays.
+    """Return the element type of a true array, of int2vector or of oidvector."""
+    # record[] is a true array, too, but a pseudo-type whose category is not that of arrays.
     return "record" if type_.name == "_record" else type_.element

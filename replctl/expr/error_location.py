@@ -1,7 +1,8 @@
-"""Where an expression begins: the offset that an error about it points at.  PostgreSQL's
-exprLocation() in nodeFuncs.c.
+"""Find the beginning of an expression, which is the position of errors about it (PostgreSQL's
+exprLocation() in nodeFuncs.c).
 
-A node's own `pos` is where its operator or function name stands; a part of it may lie before that.
+A node's own `pos` is the position of its operator or function name; a part of it may be before
+that.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 
 
 def leftmost(*positions: int) -> int:
-    """Return the smallest known offset, -1 if none is known."""
+    """Return the smallest known offset; -1 if none is known."""
     return min((pos for pos in positions if pos >= 0), default=-1)
 
 
 def expr_location(expr: nodes.Expr) -> int:
-    """Return the offset of the leftmost part of a typed expression, -1 where nothing of it was
-    written."""
+    """Return the offset of the leftmost part of a typed expression; -1 if no part has a
+    position.
+    """
     match expr:
         case (
             nodes.FuncExpr(args=args)
@@ -61,7 +63,7 @@ def expr_location(expr: nodes.Expr) -> int:
 
 
 def list_location(exprs: Iterable[nodes.Expr]) -> int:
-    """Return the location of the first expression that has one."""
+    """Return the location of the first expression that has one; else -1."""
     for expr in exprs:
         location = expr_location(expr)
         if location >= 0:
@@ -70,8 +72,8 @@ def list_location(exprs: Iterable[nodes.Expr]) -> int:
 
 
 def raw_location(raw: ast.RawExpr | ast.NamedArg) -> int:
-    """Return the offset of the leftmost part of an expression that is not analysed yet."""
-    from replctl.parser import ast  # printing needs this module, but no parser
+    """Return the offset of the leftmost part of a raw expression."""
+    from replctl.parser import ast  # printing needs this module without the parser
 
     match raw:
         case ast.AExpr(left=left):

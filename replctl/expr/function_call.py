@@ -1,4 +1,4 @@
-"""`f(x)` to an expression: a function, a cast, a field of a row, an aggregate or a window function.
+"""Analyse `f(x)`: a function, a cast, a field of a row, an aggregate or a window function.
 PostgreSQL's ParseFuncOrColumn() in parse_func.c.
 """
 
@@ -49,10 +49,10 @@ _PLAIN = ast.FuncCall((), ())
 
 
 def function_call(analyzer: Analyzer, raw: ast.FuncCall) -> nodes.Expr:
-    """Return a call as written.
+    """Return the expression of a call.
 
     Raises:
-        PostgresError: there is no such function, its arguments or its place are wrong.
+        PostgresError: there is no such function, or its arguments or its place are wrong.
     """
     last_set = analyzer.last_set
     args = [_argument(analyzer, arg) for arg in raw.args]
@@ -76,7 +76,7 @@ def function_call(analyzer: Analyzer, raw: ast.FuncCall) -> nodes.Expr:
 def field_or_function(
     analyzer: Analyzer, name: str, row: nodes.Expr, last_set: nodes.Expr | None, pos: int
 ) -> nodes.Expr | None:
-    """`row.name`: a field, else `name(row)`; None if it is neither.
+    """Return `row.name`: a field, else `name(row)`; None if it is neither.
 
     Args:
         last_set: the last set-returning call before the row was analysed.
@@ -93,7 +93,7 @@ def field_or_function(
 
 
 def row_fields(analyzer: Analyzer, row: nodes.Expr) -> list[tuple[str, str, int, str | None]]:
-    """Name, type, modifier and collation of the fields of a row, [] if they are not known."""
+    """Return name, type, modifier and collation of a row's fields; [] if they are unknown."""
     types = analyzer.coercion.types
     columns = types.columns(row.type)
     if columns is not None:
@@ -111,7 +111,7 @@ def row_fields(analyzer: Analyzer, row: nodes.Expr) -> list[tuple[str, str, int,
             return []
 
 
-# -- which function
+# -- finding the function
 
 
 def _argument(analyzer: Analyzer, raw: ast.RawExpr | ast.NamedArg) -> nodes.Expr:
@@ -160,7 +160,7 @@ def _argument_names(args: Sequence[nodes.Expr]) -> tuple[str, ...]:
 
 
 def _signature(analyzer: Analyzer, raw: ast.FuncCall, args: Sequence[nodes.Expr]) -> str:
-    """`f(integer, b => text)`, as messages show a call."""
+    """Return a call as in messages: `f(integer, b => text)`."""
     shown = []
     for arg in args:
         label = f"{arg.name} => " if isinstance(arg, nodes.NamedArgExpr) else ""
@@ -193,7 +193,7 @@ def _no_function(
     return UndefinedFunction(f"function {signature} does not exist", hint=hint, position=raw.pos)
 
 
-# -- the expression
+# -- building the expression
 
 
 def _apply(
@@ -204,7 +204,7 @@ def _apply(
     condition: nodes.Expr | None,
     last_set: nodes.Expr | None,
 ) -> nodes.Expr:
-    """Return the expression of a call whose meaning is known."""
+    """Return the expression of a call after the search for its function."""
     if isinstance(found, NoFunction):
         _check_plain(raw)
         manner = Manner(CastContext.EXPLICIT, "call", raw.pos)
@@ -243,7 +243,7 @@ def _resolve(
     args: Sequence[nodes.Expr],
     condition: nodes.Expr | None,
 ) -> ResolvedCall:
-    """Return the arguments cast, those of a VARIADIC parameter gathered in an array."""
+    """Return the call with its arguments cast, and those of a VARIADIC parameter as an array."""
     function = found.function
     given = (*(arg.type for arg in args), *found.default_types)
     declared, result = resolve(
@@ -266,7 +266,7 @@ def _resolve(
 def _gathered(
     analyzer: Analyzer, args: tuple[nodes.Expr, ...], count: int
 ) -> tuple[nodes.Expr, ...]:
-    """Return the last `count` arguments as the array that a variadic function gets."""
+    """Return the arguments with the last `count` ones gathered in an array, for VARIADIC."""
     items = args[-count:]
     location = list_location(items)
     element = items[0].type
@@ -277,13 +277,13 @@ def _gathered(
     return (*args[:-count], nodes.ArrayExpr(array, element, items, pos=location))
 
 
-# -- what a call may have
+# -- checking the clauses
 
 
 def _check_kind(
     analyzer: Analyzer, found: FoundFunction, raw: ast.FuncCall, args: Sequence[nodes.Expr]
 ) -> None:
-    """The clauses must be those that a function, an aggregate or a window function has."""
+    """Check that the clauses fit the kind of function: plain, aggregate or window function."""
     shown = ".".join(raw.name)
     match found.function.kind:
         case "p":
@@ -312,7 +312,7 @@ def _check_kind(
 
 
 def _check_plain(raw: ast.FuncCall) -> None:
-    """A plain function has nothing that only aggregates and window functions have."""
+    """Check that a plain function has no clauses of aggregates or window functions."""
     shown = ".".join(raw.name)
     for is_there, what in (
         (raw.is_star, f"{shown}(*)"),
@@ -362,14 +362,14 @@ def _check_set(analyzer: Analyzer, last_set: nodes.Expr | None, pos: int) -> Non
 
 
 def _may_be_field(raw: ast.FuncCall, args: Sequence[nodes.Expr]) -> bool:
-    """`field(row)`: one argument, and nothing that only a function may have."""
+    """Return whether a call can be `field(row)`: one argument, and no clauses of functions."""
     is_bare = dataclasses.replace(raw, name=(), args=(), format="call") == _PLAIN
     is_named = len(args) == 1 and isinstance(args[0], nodes.NamedArgExpr)
     return is_bare and not is_named and len(raw.name) == 1 and len(args) == 1
 
 
 def _field(analyzer: Analyzer, name: str, row: nodes.Expr, pos: int) -> nodes.Expr | None:
-    """Return a field of a row, None if the row has none of this name (ParseComplexProjection)."""
+    """Return a field of a row; None if there is no field of this name (ParseComplexProjection)."""
     if not analyzer.coercion.types.is_row(row.type):
         return None
     if isinstance(row, nodes.Var) and row.attnum == 0:

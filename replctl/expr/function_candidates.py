@@ -1,5 +1,6 @@
-"""Which function a call means: by name, number and types of arguments, with variadic, defaulted and
-named ones.  PostgreSQL's FuncnameGetCandidates() in namespace.c, func_get_detail() in parse_func.c.
+"""Find the function of a call by name, number and types of arguments, including variadic, defaulted
+and named ones: PostgreSQL's FuncnameGetCandidates() in namespace.c, func_get_detail() in
+parse_func.c.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ class Call:
     """A call before its function is known.
 
     Args:
-        name: as written, perhaps qualified.
-        types: of the arguments, in order; `names` are those of the last ones, given by name.
-        expand_variadic: a variadic function may take its last arguments one by one.
+        name: the name as written, possibly qualified.
+        types: the types of the arguments, in order; `names` are the names of the last ones.
+        expand_variadic: a variadic function may take single arguments.
         literal: the only argument is a literal of unknown type.
-        may_cast: the name may be a type's, and the call a cast.
+        may_cast: the name may belong to a type, and the call be a cast.
     """
 
     name: tuple[str, ...]
@@ -45,8 +46,8 @@ class FoundFunction:
 
     Args:
         args: the declared types, in the order of the call's arguments, variadic ones repeated.
-        variadic_count: how many arguments of the call a VARIADIC parameter takes, 0 if none.
-        default_types: the declared types of the parameters that the call leaves out.
+        variadic_count: the number of the call's arguments for a VARIADIC parameter; 0 if none.
+        default_types: the declared types of the omitted parameters.
     """
 
     function: Function
@@ -57,7 +58,7 @@ class FoundFunction:
 
 @dataclass(frozen=True, slots=True)
 class NoFunction:
-    """Why there is none; `cast_to` names the type if the call is a cast."""
+    """The reason why there is no function; `cast_to` is the type if the call is a cast."""
 
     reason: Literal["none", "ambiguous", "cast"]
     cast_to: str = ""
@@ -65,7 +66,7 @@ class NoFunction:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCall:
-    """A call whose function is known and whose arguments are cast as it declares them.
+    """A call with its function, and its arguments cast to their declared types.
 
     Args:
         raw: the call as written, with its clauses.
@@ -88,16 +89,16 @@ class ResolvedCall:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    function: Function | None  # None: several functions that are equally good
+    function: Function | None  # None: several equally good functions
     args: tuple[str, ...]
     place: int
     variadic_count: int = 0
     default_types: tuple[str, ...] = ()
-    positions: tuple[int, ...] = ()  # of the parameters that the arguments are for
+    positions: tuple[int, ...] = ()  # the parameters of the arguments
 
 
 def find_function(paths: CastPaths, call: Call) -> FoundFunction | NoFunction:
-    """Return the function that `call` means.
+    """Return the function of `call`.
 
     Raises:
         InvalidSchemaName, FeatureNotSupported, SqlSyntaxError: its qualified name is wrong.
@@ -124,8 +125,8 @@ def find_function(paths: CastPaths, call: Call) -> FoundFunction | NoFunction:
 
 
 def _cast_target(paths: CastPaths, call: Call) -> str | None:
-    """Return the type of a call like `text(v)`, which is a cast where the types are binary
-    compatible or converted by their text; a cast function has the name of its type and is found as
+    """Return the type of a call like `text(v)` if it is a cast between binary-compatible types or
+    through text.  A cast function has the name of its type, and is found as a function.
     a function."""
     if not call.may_cast or len(call.types) != 1 or call.names:
         return None
@@ -144,10 +145,10 @@ def _cast_target(paths: CastPaths, call: Call) -> str | None:
 
 
 def _candidates(paths: CastPaths, call: Call) -> list[_Candidate]:
-    """Return the functions that the call may mean by its name and the number of its arguments.
+    """Return the functions that fit a call by name and number of arguments.
 
-    Of two that would be called alike, the one in the earlier schema counts, then the one that is
-    not variadic; otherwise the call is ambiguous.
+    Of two functions with the same arguments, the one in the earlier schema wins, then the one that
+    is not variadic; otherwise the call is ambiguous.
     """
     schema, name = split_name(paths.environment, call.name)
     check_schema(paths.environment, schema)
@@ -178,7 +179,7 @@ def _candidate(function: Function, place: int, call: Call) -> _Candidate | None:
 
 
 def _named_candidate(function: Function, place: int, call: Call) -> _Candidate | None:
-    """Return the arguments given by name, put in the call's order (MatchNamedCall)."""
+    """Return a candidate with named arguments in the call's order (MatchNamedCall)."""
     declared = function.argument_types
     count = len(call.types)
     if function.variadic is not None and call.expand_variadic:

@@ -1,7 +1,7 @@
-"""Typed expressions, PostgreSQL's primnodes.h: what analysis makes of raw expressions, what is kept
-in the catalog, printed by deparse, and translated for an engine.
+"""Typed expressions (PostgreSQL's primnodes.h).  Analysis builds them from raw expressions, the
+catalog stores them, deparse prints them, and engines get translations of them.
 
-A type is named by its catalog name (`int4`, `_text`); a type that a user made is '@' and its OID.
+A type has its catalog name (`int4`, `_text`); a user-defined type has '@' and its OID.
 A typmod is PostgreSQL's (-1: none; varchar(5) has 9).  Every node is frozen and hashable.
 """
 
@@ -39,7 +39,7 @@ class Var(Node):
 
 @dataclass(frozen=True, slots=True)
 class Const(Node):
-    """A value in its type's canonical text form (`t`, `1.50`, `{1,2}`), None for NULL."""
+    """A value in its type's canonical text form (`t`, `1.50`, `{1,2}`); None for NULL."""
 
     type: str
     value: str | None
@@ -47,14 +47,15 @@ class Const(Node):
     collation: str | None = None
 
 
-#: The number of the Param that VALUE is in the CHECK of a domain.
+#: The number of the Param for VALUE in the CHECK of a domain.
 VALUE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Param(Node):
-    """A placeholder: the operand of CASE or an element of a cast array (0), a subquery's column,
-    the VALUE of a domain."""
+    """A placeholder: the operand of CASE or an element of a cast array (0), a subquery's column, or
+    the VALUE of a domain.
+    """
 
     number: int
     type: str
@@ -64,7 +65,7 @@ class Param(Node):
 
 @dataclass(frozen=True, slots=True)
 class FuncExpr(Node):
-    """A function call; `form` tells a cast from a call, for printing (CoercionForm)."""
+    """A function call; `form` distinguishes casts from calls for printing (CoercionForm)."""
 
     function_oid: int
     name: str
@@ -79,7 +80,7 @@ class FuncExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class NamedArgExpr(Node):
-    """An argument of a function call that was given by name."""
+    """A named argument of a function call."""
 
     arg: Expr
     name: str
@@ -88,7 +89,7 @@ class NamedArgExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class OpExpr(Node):
-    """An operator with one or two args; `function` is the pg_proc name that implements it."""
+    """An operator with one or two args; `function` is the pg_proc name of its implementation."""
 
     operator_oid: int
     name: str
@@ -101,7 +102,7 @@ class OpExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class DistinctExpr(Node):
-    """`a IS DISTINCT FROM b`, by the operator `=` named here."""
+    """`a IS DISTINCT FROM b`, with the operator `=` of these types."""
 
     operator_oid: int
     function: str
@@ -142,7 +143,7 @@ class BoolExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class NullTest(Node):
-    """`is_row`: the argument is a row, and the test is of each of its fields."""
+    """A test for NULL; `is_row`: the argument is a row, and each of its fields is tested."""
 
     arg: Expr
     is_null: bool
@@ -165,7 +166,7 @@ class CaseWhen(Node):
 
 @dataclass(frozen=True, slots=True)
 class CaseExpr(Node):
-    """With `arg`, the conditions are of the form Param(0) = value."""
+    """A CASE; with `arg`, its conditions have the form Param(0) = value."""
 
     type: str
     arg: Expr | None
@@ -218,7 +219,7 @@ class RowExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class RowCompareExpr(Node):
-    """`ROW(..) name ROW(..)`; the name is <, <=, >, >= or one of their like: ~<~, *<."""
+    """`ROW(..) name ROW(..)`; the name is <, <=, >, >= or a similar operator such as ~<~ or *<."""
 
     name: str
     operator_oids: tuple[int, ...]
@@ -252,7 +253,7 @@ class CoerceViaIO(Node):
 
 @dataclass(frozen=True, slots=True)
 class ArrayCoerceExpr(Node):
-    """A cast of an array, element by element: `element` says how, of Param(0)."""
+    """A cast of an array by elements; `element` is the cast of Param(0)."""
 
     arg: Expr
     element: Expr
@@ -264,7 +265,7 @@ class ArrayCoerceExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class DomainCheck(Node):
-    """A CHECK of a domain, whose VALUE is a Param of that number."""
+    """A CHECK of a domain, with the Param of number VALUE for the value."""
 
     name: str
     condition: Expr
@@ -273,14 +274,15 @@ class DomainCheck(Node):
 @dataclass(frozen=True, slots=True)
 class CoerceToDomain(Node):
     """A value of the base type, checked and labelled as the domain `type`.  For engines
-    (user_type.py) `type` is the base type, and what is checked is filled in."""
+    (user_type.py) `type` is the base type, and the checks are included.
+    """
 
     arg: Expr
     type: str
     typmod: int = -1
     form: CoercionForm = "implicit"
     collation: str | None = None
-    domain: str = ""  # its name, for messages
+    domain: str = ""  # the domain's name, for messages
     not_null: bool = False
     checks: tuple[DomainCheck, ...] = ()
 
@@ -294,7 +296,7 @@ class CollateExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptingRef(Node):
-    """`arg[upper]`, or `arg[lower:upper]` when `lower` is not None (None items: bound left out)."""
+    """`arg[upper]`, or `arg[lower:upper]` if `lower` is not None (None items: omitted bounds)."""
 
     arg: Expr
     type: str
@@ -339,7 +341,7 @@ class XmlIsDocument(Node):
 
 @dataclass(frozen=True, slots=True)
 class SortKey(Node):
-    """An ORDER BY item: by `expr`, with `<` or `>` of its type or the operator after USING."""
+    """An ORDER BY item: `expr`, sorted by `<` or `>` of its type or by the operator after USING."""
 
     expr: Expr
     descending: bool = False
@@ -351,8 +353,8 @@ class SortKey(Node):
 class Aggref(Node):
     """An aggregate call: `is_star` for count(*).
 
-    With `within_group` it is an ordered-set aggregate: `direct_args` stand in its parentheses,
-    `args` and `order_by` are the columns of WITHIN GROUP (ORDER BY ...).
+    With `within_group` it is an ordered-set aggregate: `direct_args` are in its parentheses, `args`
+    and `order_by` are the columns of WITHIN GROUP (ORDER BY ...).
     """
 
     function_oid: int
@@ -373,7 +375,7 @@ class Aggref(Node):
 
 @dataclass(frozen=True, slots=True)
 class GroupingFunc(Node):
-    """GROUPING(...): which of `args` are not grouped by in the present grouping set."""
+    """GROUPING(...): a bit mask of those `args` that are not in the current grouping set."""
 
     args: tuple[Expr, ...]
     levels_up: int = 0
@@ -382,7 +384,7 @@ class GroupingFunc(Node):
 
 @dataclass(frozen=True, slots=True)
 class WindowFunc(Node):
-    """A call with OVER: `window` names an entry of WINDOW, None means (PARTITION BY ...)."""
+    """A call with OVER: `window` names an entry of WINDOW; None for (PARTITION BY ...)."""
 
     function_oid: int
     name: str
@@ -400,7 +402,7 @@ class WindowFunc(Node):
     input_collation: str | None = None
 
     def as_aggregate(self) -> Aggref:
-        """Return the aggregate that it calls."""
+        """Return the called aggregate."""
         return Aggref(
             self.function_oid,
             self.name,
@@ -411,7 +413,7 @@ class WindowFunc(Node):
         )
 
     def over(self, partition_by: Iterable[str], order_by: Iterable[str]) -> str:
-        """Return its OVER, from the texts of what it partitions and orders by."""
+        """Return the OVER clause, given the texts of its PARTITION BY and ORDER BY items."""
         partition, order = ", ".join(partition_by), ", ".join(order_by)
         parts = (
             f"PARTITION BY {partition}" if partition else "",
@@ -423,10 +425,10 @@ class WindowFunc(Node):
 
 @dataclass(frozen=True, slots=True)
 class SubLink(Node):
-    """A subquery; `query` is a query tree that only `replctl.query` knows.
+    """A subquery; only `replctl.query` knows the query tree `query`.
 
-    For any, all and row_compare, `test` compares left-hand values with Param(1), Param(2) ..., its
-    output columns.
+    For any, all and row_compare, `test` compares left-hand values with the query's output columns,
+    Param(1), Param(2) ...
     """
 
     kind: Literal["exists", "all", "any", "row_compare", "expr", "array"]
@@ -439,7 +441,7 @@ class SubLink(Node):
 
 @dataclass(frozen=True, slots=True)
 class SetToDefault(Node):
-    """DEFAULT in INSERT and UPDATE, until the column's default takes its place."""
+    """DEFAULT in INSERT and UPDATE, until the column's default replaces it."""
 
     type: str
     typmod: int = -1
@@ -485,7 +487,7 @@ Expr: TypeAlias = Union[  # noqa: UP007  (the classes are named before they are 
 
 
 def typmod(expr: Expr) -> int:
-    """Return the type modifier of an expression's value, -1 where it has none (exprTypmod)."""
+    """Return the type modifier of an expression's value; -1 if there is none (exprTypmod)."""
     match expr:
         case CaseExpr(type=type_, whens=whens, default=default):
             return _common_typmod(type_, [when.result for when in whens] + [default])
@@ -531,7 +533,7 @@ def children(node: Node) -> Iterator[Any]:
 
 
 def walk(node: Node) -> Iterator[Any]:
-    """`node` and all expressions below it, parents first; subqueries are not entered."""
+    """Yield `node` and all expressions below it, parents first, except those in subqueries."""
     pending = [node]
     while pending:
         current = pending.pop()
@@ -540,10 +542,9 @@ def walk(node: Node) -> Iterator[Any]:
 
 
 def transform(node: Any, function: Callable[[Any], Any]) -> Any:
-    """Return a copy of `node` in which `function` has replaced what it returned a node for, top
-    down.
+    """Return a copy of `node` in which the results of `function` replace nodes, top down.
 
-    `function` returns None to leave a node as it is and have its children visited.
+    `function` returns None to keep a node and visit its children.
     """
     replacement = function(node)
     if replacement is not None:
@@ -563,8 +564,7 @@ def transform(node: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def renumber(expr: Expr, attnums: Mapping[int, int]) -> Expr:
-    """Return an expression over one relation as one over another, whose columns have other
-    numbers."""
+    """Return an expression over one relation as one over another with other column numbers."""
 
     def renumbered(node: Any) -> Any:
         if isinstance(node, Var) and node.attnum > 0:
@@ -581,8 +581,7 @@ def _common_typmod(type_: str, exprs: list[Expr]) -> int:
 
 
 def _length_coercion_typmod(expr: FuncExpr) -> int:
-    """Return the typmod that a length coercion function applies: its second argument, a constant
-    int4."""
+    """Return the typmod of a length coercion function: its second argument, a constant int4."""
     if expr.form not in ("explicit", "implicit") or len(expr.args) not in (2, 3):
         return -1
     second = expr.args[1]
@@ -591,7 +590,7 @@ def _length_coercion_typmod(expr: FuncExpr) -> int:
     return -1
 
 
-#: The names of the fields of each kind of node.
+#: The field names of each kind of node.
 _FIELD_NAMES = {
     node_class: tuple(item.name for item in dataclasses.fields(node_class))
     for node_class in Node.__subclasses__()

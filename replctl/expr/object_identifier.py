@@ -1,8 +1,8 @@
-"""Values of regclass, regtype, regproc and similar types: an OID that is written and shown as a
-name. PostgreSQL's regproc.c.
+"""Values of regclass, regtype, regproc and similar types: OIDs that are read and shown as names
+(PostgreSQL's regproc.c).
 
-A value is the OID as text, so that it survives a renaming; of text search objects, which have no
-catalog here, it is the name.
+A value is the OID as text, so that it survives renaming.  Text search objects have no catalog here;
+their value is the name.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ TEXT_SEARCH_DICTIONARIES = frozenset(
 )
 
 _NO_OBJECT = "-"
-_OPERATORS = ("regoper", "regoperator")  # whose values may be called `-`
+_OPERATORS = ("regoper", "regoperator")  # operators can have the name `-`
 
 
 def relation_of_name(environment: Environment, name: str) -> int:
-    """Return the OID of a relation: the cast of text to regclass, which knows no numbers.
+    """Return the OID of a relation, like the cast of text to regclass, which accepts no numbers.
 
     Raises:
         PostgresError: there is no relation of that name, or no such schema.
@@ -57,7 +57,7 @@ def relation_of_name(environment: Environment, name: str) -> int:
 
 
 def read(environment: Environment, type_name: str, value: str) -> str:
-    """regtype `int` is `23`: the input function of an object identifier type.
+    """Return the value of a name, like the input function of its type: regtype `int` is `23`.
 
     Raises:
         PostgresError: there is no such object, or more than one.
@@ -70,7 +70,9 @@ def read(environment: Environment, type_name: str, value: str) -> str:
 
 
 def name_of(environment: Environment, type_name: str, value: str) -> str:
-    """regtype `23` is `integer`: the output function; an OID without an object shows itself."""
+    """Return the name of a value, like the output function: regtype `23` is `integer`.  OIDs
+    without an object are unchanged.
+    """
     if value == "0":
         return value if type_name in _OPERATORS else _NO_OBJECT
     if not (value.isascii() and value.isdecimal()):
@@ -207,7 +209,7 @@ def _qualified(
 def _name_and_arguments(
     environment: Environment, value: str, *, allow_none: bool = False
 ) -> tuple[str, list[str | None]]:
-    """`f(int, text)` becomes (f, [int4, text]); None for NONE."""
+    """Split a name with arguments: `f(int, text)` becomes (f, [int4, text]); None for NONE."""
     outside = re.sub('"[^"]*"', lambda match: "x" * len(match[0]), value)
     start = outside.find("(")
     if start < 0:
@@ -227,15 +229,14 @@ def _name_and_arguments(
 
 
 def _internal_type(environment: Environment, value: str) -> str:
-    """Return the internal name of the type that `value` names, as a cast would
-    (parseTypeString)."""
-    from replctl.parser import ast  # loads lark, which printing does not need
+    """Return the internal name of the type that `value` names, like a cast (parseTypeString)."""
+    from replctl.parser import ast  # this loads lark, which printing does not need
     from replctl.parser.parse import parse_expression
 
     if not value.strip():
         raise SqlSyntaxError(f'invalid type name "{value}"')
     try:
-        raw = parse_expression(f"CAST(NULL AS {value}\n)")  # a comment may end it
+        raw = parse_expression(f"CAST(NULL AS {value}\n)")  # a comment may be at the end
         if not isinstance(raw, ast.TypeCast):
             raise SqlSyntaxError(f'invalid type name "{value}"')
         return type_names.type_of(environment, raw.type_name)[0].name

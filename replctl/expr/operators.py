@@ -1,4 +1,4 @@
-"""Which operator is meant, and the expressions that apply one.  PostgreSQL's parse_oper.c."""
+"""Find operators, and build the expressions that use them (PostgreSQL's parse_oper.c)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class _Candidate:
 def find_operator(
     paths: CastPaths, name: tuple[str, ...], left: str | None, right: str
 ) -> Operator:
-    """Return the operator that `left name right` means; `left` is None for a prefix operator.
+    """Return the operator of `left name right`; `left` is None for a prefix operator.
 
     Raises:
         UndefinedFunction: no operator takes such arguments.
-        AmbiguousFunction: several do, and none fits best.
+        AmbiguousFunction: several do, and none is the best.
         InvalidSchemaName, FeatureNotSupported, SqlSyntaxError: its qualified name is wrong.
     """
     schema, symbol = split_name(paths.environment, name)
@@ -63,10 +63,10 @@ def make_operator(
     right: nodes.Expr,
     pos: int,
 ) -> nodes.OpExpr:
-    """`left name right`, the arguments cast as the operator wants them (make_op).
+    """Return `left name right`, with arguments cast as the operator requires (make_op).
 
     Raises:
-        PostgresError: as find_operator, or because polymorphic arguments do not fit together.
+        PostgresError: see `find_operator`; or polymorphic arguments do not agree.
     """
     args = (right,) if left is None else (left, right)
     given = tuple(arg.type for arg in args)
@@ -91,11 +91,11 @@ def make_scalar_array_operator(
     right: nodes.Expr,
     pos: int,
 ) -> nodes.ScalarArrayOpExpr:
-    """`left name ANY (right)`, or ALL (make_scalar_array_op).
+    """Return `left name ANY (right)`, or ALL (make_scalar_array_op).
 
     Raises:
-        WrongObjectType: `right` is no array, or the operator does not give a boolean.
-        PostgresError: as make_operator.
+        WrongObjectType: `right` is not an array, or the operator does not return a boolean.
+        PostgresError: see `make_operator`.
     """
     array_type = right.type
     element: str | None = UNKNOWN
@@ -130,7 +130,7 @@ def _located(
     try:
         return find_operator(paths, name, left, right)
     except PostgresError as error:
-        # A name of too many parts, or of another database, is refused before its place is known.
+        # A name with too many parts, or of another database, is refused without a position.
         if not isinstance(error, SqlSyntaxError | FeatureNotSupported):
             error.position = pos
         raise
@@ -139,7 +139,7 @@ def _located(
 def _exact(
     paths: CastPaths, found: Sequence[tuple[int, Operator]], left: str | None, right: str
 ) -> Operator | None:
-    """Return the operator with these very types; an unknown one is taken to be like the other."""
+    """Return the operator with exactly these types; an unknown one is taken as the other one."""
     tries = [(left, right)]
     if left is not None and UNKNOWN in (left, right):
         known = right if left == UNKNOWN else left
@@ -152,7 +152,7 @@ def _exact(
 
 
 def _visible(found: Sequence[tuple[int, Operator]], *, is_prefix: bool) -> list[_Candidate]:
-    """Return the operators that none of an earlier schema in the search path hides."""
+    """Return the operators that no operator in an earlier schema of the search path hides."""
     visible: dict[tuple[str, ...], _Candidate] = {}
     for _, operator in sorted(found, key=_place):
         if (operator.left is None) == is_prefix:

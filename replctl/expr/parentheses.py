@@ -1,5 +1,4 @@
-"""Which operands need no parentheses when an expression is printed for people (PRETTYFLAG_PAREN in
-ruleutils.c)."""
+"""Find operands that need no parentheses in pretty output (PRETTYFLAG_PAREN in ruleutils.c)."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def is_simple(expr: nodes.Expr, parent: nodes.Expr) -> bool:
 
 
 def _separates(parent: nodes.Expr) -> bool:
-    """Return whether what a node is made of stands between its own parentheses or keywords."""
+    """Return whether a node's operands are enclosed by its own parentheses or keywords."""
     if isinstance(parent, nodes.FuncExpr):
         return parent.form == "call"
     return isinstance(
@@ -77,7 +76,7 @@ def _separates(parent: nodes.Expr) -> bool:
 
 
 def _binds_more(expr: nodes.OpExpr, parent: nodes.OpExpr) -> bool:
-    """Arithmetic within arithmetic, which everybody can read without parentheses."""
+    """Return whether arithmetic within arithmetic is clear without parentheses."""
     ranks = [_RANKS.get(item.name) for item in (expr, parent) if len(item.args) == 2]
     if len(ranks) < 2 or None in ranks:
         return False

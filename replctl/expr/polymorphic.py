@@ -1,4 +1,4 @@
-"""The types that anyelement, anyarray, anycompatible and similar ones stand for in one call.
+"""Find the actual types of anyelement, anyarray, anycompatible and similar ones in a call:
 PostgreSQL's check_generic_type_consistency() and enforce_generic_type_consistency() in
 parse_coerce.c.
 """
@@ -20,7 +20,7 @@ _SIMPLE = frozenset({"anyelement", "anynonarray", "anyenum"})
 
 
 def is_consistent(paths: ImplicitCasts, actual: Sequence[str], declared: Sequence[str]) -> bool:
-    """Return whether the polymorphic types in `declared` can stand for the types in `actual`."""
+    """Return whether the polymorphic types in `declared` can represent the types in `actual`."""
     match = _Match(paths)
     try:
         match.collect(actual, declared)
@@ -34,19 +34,20 @@ def is_consistent(paths: ImplicitCasts, actual: Sequence[str], declared: Sequenc
 def resolve(
     paths: ImplicitCasts, actual: Sequence[str], declared: Sequence[str], result: str
 ) -> tuple[tuple[str, ...], str]:
-    """((int4, unknown), (anyelement, anyelement), anyarray) becomes (int4, int4), _int4.
+    """Resolve types: ((int4, unknown), (anyelement, anyelement), anyarray) becomes (int4, int4),
+    _int4.
 
     Args:
-        actual, declared: types of the arguments as given and as declared.
+        actual, declared: the actual and the declared types of the arguments.
         result: the declared type of the result.
 
     Returns:
-        The declared types and the result's with real types in place of polymorphic ones.  One whose
-        argument is of a known type stays polymorphic: such an argument needs no cast.
+        The declared types and the result's, with real types instead of polymorphic ones.  Arguments
+        of known type keep polymorphic ones, because they need no cast.
 
     Raises:
-        DatatypeMismatch: they do not fit together, or nothing tells the type.
-        UndefinedObject: there is no array of the type.
+        DatatypeMismatch: they do not agree, or no argument determines the type.
+        UndefinedObject: there is no array type of the type.
     """
     if not any(type_ in POLYMORPHIC for type_ in declared):
         return tuple(declared), result
@@ -65,7 +66,7 @@ def resolve(
 
 
 class _Match:
-    """The types found so far, one for each polymorphic family member, None while unknown."""
+    """The types found so far, one for each kind of polymorphic type; None while unknown."""
 
     def __init__(self, paths: ImplicitCasts) -> None:
         self._paths = paths
@@ -82,7 +83,7 @@ class _Match:
 
     @property
     def has_simple(self) -> bool:
-        """Return whether there is a type of the family of anyelement."""
+        """Return whether there is a polymorphic type of the anyelement group."""
         return any(not type_.startswith("anycompatible") for type_ in self._declared)
 
     @property
@@ -90,7 +91,7 @@ class _Match:
         return any(type_.startswith("anycompatible") for type_ in self._declared)
 
     def collect(self, actual: Sequence[str], declared: Sequence[str]) -> None:
-        """Take in the arguments; those of one kind must be of one type."""
+        """Add the arguments; those of one kind must have one type."""
         for given, type_ in zip(actual, declared, strict=True):
             if type_ not in POLYMORPHIC:
                 continue
@@ -124,7 +125,7 @@ class _Match:
                     self._compatible_types.append(given)
 
     def agree_simple(self) -> None:
-        """Element, array, range and multirange must belong together."""
+        """Check that element, array, range and multirange agree."""
         if self._array not in (None, "anyarray"):
             element = self._types.element(self._array)
             if element is None:
@@ -149,10 +150,10 @@ class _Match:
                 raise DatatypeMismatch(f"type matched to anyenum is not an enum type: {shown}")
 
     def check_element(self) -> None:
-        """Check that the element type of the family of anyelement is known.
+        """Check that the element type of the anyelement group is known.
 
         Raises:
-            DatatypeMismatch: all arguments of the family of anyelement are of unknown type.
+            DatatypeMismatch: all arguments of the group are of unknown type.
         """
         if self.element is None and self._array != "anyarray":
             raise DatatypeMismatch(
@@ -160,7 +161,7 @@ class _Match:
             )
 
     def agree_compatible(self) -> None:
-        """The family of anycompatible: a common type, as for CASE."""
+        """Set the common type of the anycompatible group, as for CASE."""
         if self._compatible_multirange is not None:
             range_ = self._types.multirange_range(self._compatible_multirange)
             if range_ is None:
@@ -194,8 +195,7 @@ class _Match:
         self._check_kind("anycompatiblenonarray", self._compatible)
 
     def default_compatible(self) -> None:
-        """Set the family of anycompatible to text if its type is unknown; a range cannot
-        default."""
+        """Set the anycompatible group to text if its type is unknown; a range has no default."""
         if not self._has_compatible:
             return
         if self._compatible_range is None:
@@ -206,10 +206,10 @@ class _Match:
             self._compatible = "text"
 
     def real(self, type_: str) -> str:
-        """Return the type that a polymorphic one stands for.
+        """Return the actual type of a polymorphic one.
 
         Raises:
-            DatatypeMismatch: it is a range and no argument tells which.
+            DatatypeMismatch: it is a range, and no argument determines it.
             UndefinedObject: it is an array, and there is none of this element type.
         """
         known: str | None

@@ -1,5 +1,4 @@
-"""The objects that a stored expression may not depend on.  find_expr_references_walker() in
-dependency.c."""
+"""Refuse dependencies of stored expressions (find_expr_references_walker() in dependency.c)."""
 
 from __future__ import annotations
 
@@ -8,11 +7,11 @@ from replctl.expr import nodes
 
 
 def check_dependencies(expr: nodes.Expr) -> None:
-    """Refuse dependencies that cannot be recorded, before an expression is stored: a row filter, a
-    default, a CHECK.
+    """Refuse dependencies that cannot be recorded, before an expression is stored as a row filter,
+    a default or a CHECK.
 
     Raises:
-        FeatureNotSupported: it holds a role, which other databases could drop.
+        FeatureNotSupported: it contains a role, which other databases could drop.
     """
     for node in nodes.walk(expr):
         if isinstance(node, nodes.Const) and node.type == "regrole" and node.value is not None:

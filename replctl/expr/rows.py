@@ -1,4 +1,4 @@
-"""Comparisons beyond a plain operator: ROW(..) < ROW(..), IS DISTINCT FROM, NULLIF, IN, BETWEEN.
+"""Analyse other comparisons: ROW(..) < ROW(..), IS DISTINCT FROM, NULLIF, IN, BETWEEN.
 PostgreSQL's parse_expr.c.
 """
 
@@ -18,7 +18,7 @@ from replctl.types.builtin import FIRST_USER_OID
 if TYPE_CHECKING:
     from replctl.expr.analyze import Analyzer
 
-#: What an operator of a btree operator family says of rows, by its name.
+#: The btree meaning of operators for rows, by name.
 _INTERPRETATIONS = {
     name: plain
     for plain, names in {
@@ -40,12 +40,13 @@ def compare_rows(
     right: Sequence[nodes.Expr],
     pos: int,
 ) -> nodes.Expr:
-    """`(a, b) = (1, 2)` becomes `a = 1 AND b = 2`; `(a, b) < (1, 2)` a RowCompareExpr.
+    """Compare rows: `(a, b) = (1, 2)` becomes `a = 1 AND b = 2`; `(a, b) < (1, 2)` a
+    RowCompareExpr.
 
     Raises:
         SqlSyntaxError: the rows differ in length.
         FeatureNotSupported: they are empty, or the operators do not order their types.
-        PostgresError: as make_operator.
+        PostgresError: see `make_operator`.
     """
     if len(left) != len(right):
         raise SqlSyntaxError("unequal number of entries in row expressions", position=pos)
@@ -78,7 +79,7 @@ def compare_rows(
 
 
 def distinct(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
-    """`a IS [NOT] DISTINCT FROM b`; with NULL on one side a test for NULL."""
+    """Return `a IS [NOT] DISTINCT FROM b`; with NULL on one side it is a test for NULL."""
     assert raw.left is not None
     assert not isinstance(raw.right, tuple)
     for one, other in ((raw.right, raw.left), (raw.left, raw.right)):
@@ -97,7 +98,7 @@ def distinct(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
 
 
 def nullif(analyzer: Analyzer, raw: ast.AExpr) -> nodes.NullIfExpr:
-    """NULLIF(a, b), of the type of `a` as `=` takes it."""
+    """Return NULLIF(a, b), whose type is that of `a` as an argument of `=`."""
     assert raw.left is not None
     assert not isinstance(raw.right, tuple)
     left, right = analyzer.expr(raw.left), analyzer.expr(raw.right)
@@ -111,7 +112,7 @@ def nullif(analyzer: Analyzer, raw: ast.AExpr) -> nodes.NullIfExpr:
 
 
 def in_list(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
-    """`a IN (1, 2, b)` becomes `a = ANY (ARRAY[1, 2]) OR a = b`; NOT IN: `<> ALL`, AND.
+    """Return IN: `a IN (1, 2, b)` becomes `a = ANY (ARRAY[1, 2]) OR a = b`; NOT IN: `<> ALL`, AND.
 
     Two or more items without columns become an array of the common type, if there is one.
     """
@@ -143,7 +144,7 @@ def in_list(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
 
 
 def between(raw: ast.AExpr) -> ast.BoolExpr:
-    """`a BETWEEN b AND c` becomes `a >= b AND a <= c`, not analysed yet."""
+    """Return raw comparisons: `a BETWEEN b AND c` becomes `a >= b AND a <= c`."""
     assert raw.left is not None
     assert isinstance(raw.right, tuple)
     arg = raw.left
@@ -190,7 +191,7 @@ def _boolean_pair(
 
 
 def _is_in_btree_family(coercion: Coercion, pair: nodes.OpExpr) -> bool:
-    """The built-in operators of these names are, where their left type has an order."""
+    """Return whether an operator with such a name is built-in and its left type has an order."""
     operator = coercion.environment.operator(pair.operator_oid)
     return (
         operator.oid < FIRST_USER_OID

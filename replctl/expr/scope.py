@@ -1,6 +1,6 @@
-"""The names that an expression can use: columns and relations.  PostgreSQL's parse_relation.c.
+"""The names that an expression can use: columns and relations (PostgreSQL's parse_relation.c).
 
-A `Scope` looks names up; `column_reference.py` decides what a dotted name means.
+A `Scope` looks up names; `column_reference.py` decides the meaning of a dotted name.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _MAX_FUZZY_DISTANCE = 3
 
 
 class ScopeRelation(Protocol):
-    """A relation that is in scope under a name."""
+    """A relation in scope under a name."""
 
     @property
     def name(self) -> str:
-        """Return what columns are qualified with: the alias or the relation's name."""
+        """Return the qualifier of columns: the alias or the relation's name."""
 
     @property
     def column_names(self) -> Sequence[str]:
         """The names of its columns, for hints."""
 
     def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
-        """Return the column `name`, a system column too, or None.
+        """Return the column `name`, which may be a system column, or None.
 
         Raises:
-            InvalidColumnReference: a system column where `context` has none.
+            InvalidColumnReference: `context` does not allow this system column.
         """
 
     def whole_row(self, pos: int) -> nodes.Expr:
@@ -47,32 +47,31 @@ class ScopeRelation(Protocol):
 
 
 class Scope(Protocol):
-    """The names of a query level and of those around it."""
+    """The names of a query level and of outer levels."""
 
     def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
-        """Return the column that an unqualified name means.
+        """Return the column of an unqualified name.
 
         Raises:
             AmbiguousColumn: several relations have it.
-            InvalidColumnReference: as ScopeRelation.find_column.
+            InvalidColumnReference: see ScopeRelation.find_column.
         """
 
     def find_relation(self, schema: str | None, name: str, pos: int) -> ScopeRelation | None:
-        """Return the relation that a qualifier means.
+        """Return the relation of a qualifier.
 
         Raises:
-            AmbiguousAlias: several are in scope under this name.
+            AmbiguousAlias: several relations in scope have this name.
         """
 
     def relation_of(self, row: nodes.Var) -> ScopeRelation | None:
-        """Return the relation of which `row` is the whole row."""
+        """Return the relation whose whole row is `row`."""
 
     def missing_column(self, relation: str | None, column: str, pos: int) -> PostgresError:
-        """Return the error of a column that does not exist, with a hint at one that is spelled
-        alike."""
+        """Return the error of a missing column, with a hint at one with a similar name."""
 
     def missing_relation(self, schema: str | None, name: str, pos: int) -> PostgresError:
-        """Return the error of a qualifier that is no relation in scope."""
+        """Return the error of a qualifier that is not a relation in scope."""
 
     def expand(self, pos: int) -> tuple[tuple[str, nodes.Expr], ...]:
         """Return all visible columns with their names: `*`."""
@@ -84,10 +83,10 @@ class RelationScope:
 
     Args:
         relation: its name.
-        schema: its schema, which may qualify it as long as there is no alias.
-        columns: those that are not dropped, in order.
+        schema: its schema, which may qualify it if there is no alias.
+        columns: its columns, without dropped ones, in order.
         row_type: internal name of its row type.
-        alias: another name for it, as a query gives.
+        alias: another name for it in a query.
         varno: its number in the range table.
     """
 
@@ -140,8 +139,9 @@ class RelationScope:
         return missing_column((self,), relation, column, pos)
 
     def missing_relation(self, schema: str | None, name: str, pos: int) -> PostgresError:
-        """Return the error of a qualifier.  It may be the relation's own name, hidden by an alias
-        or with a wrong schema."""
+        """Return the error of a qualifier.  It may be the relation's own name, if an alias hides it
+        or the schema is wrong.
+        """
         is_relation = schema in (None, self.schema) and name == self.relation
         if is_relation and self.alias is not None and self.alias != name:
             return UndefinedTable(
@@ -172,10 +172,10 @@ class RelationScope:
 def missing_column(
     relations: Sequence[ScopeRelation], relation: str | None, column: str, pos: int
 ) -> UndefinedColumn:
-    """`column "colum" does not exist`, with the HINT that PostgreSQL gives (errorMissingColumn).
+    """Return `column "colum" does not exist`, ... with PostgreSQL's HINT (errorMissingColumn).
 
     Args:
-        relations: all of the statement's, in the order of its range table.
+        relations: all relations of the statement, in the order of its range table.
         relation: the qualifier of the name, if it has one.
     """
     shown = f'"{column}"' if relation is None else f"{relation}.{column}"
@@ -190,10 +190,10 @@ def missing_column(
 def _similar_columns(
     relations: Sequence[ScopeRelation], relation: str | None, column: str
 ) -> list[tuple[str, str]]:
-    """Return the one or two columns that are spelled most like `relation.column`, () if there are
+    """Return the one or two columns with names most similar to `relation.column`; none if there are
     more.
 
-    As updateFuzzyAttrMatchState: at most half of the letters may differ, and three in all.
+    As in updateFuzzyAttrMatchState, at most half of the letters may differ, and at most three.
     """
     distance = _MAX_FUZZY_DISTANCE + 1
     best: list[tuple[str, str]] = []

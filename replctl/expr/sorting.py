@@ -1,4 +1,4 @@
-"""ORDER BY items and the operators that sort and compare for equality.  PostgreSQL's
+"""Analyse ORDER BY items, and find the operators for sorting and equality: PostgreSQL's
 addTargetToSortList() in parse_clause.c and get_sort_group_operators() in parse_oper.c.
 """
 
@@ -19,11 +19,11 @@ _HINT = "Use an explicit ordering operator or modify the query."
 
 
 def sort_key(coercion: Coercion, expr: nodes.Expr, raw: ast.SortBy) -> nodes.SortKey:
-    """Return an ORDER BY item of which `expr` is the analysed expression.
+    """Return an ORDER BY item with the analysed expression `expr`.
 
     Raises:
         UndefinedFunction: its type has no order.
-        WrongObjectType: the operator after USING is none that sorts.
+        WrongObjectType: the operator after USING does not sort.
     """
     expr = known_type(coercion, expr)
     descending = raw.direction == "desc"
@@ -49,7 +49,7 @@ def sort_key(coercion: Coercion, expr: nodes.Expr, raw: ast.SortBy) -> nodes.Sor
 
 
 def known_type(coercion: Coercion, expr: nodes.Expr) -> nodes.Expr:
-    """`expr`, a literal whose type nothing tells as text."""
+    """Return `expr`; a literal without a known type becomes text."""
     if expr.type != UNKNOWN:
         return expr
     return coercion.to_type(expr, "text", -1, IMPLICIT)
@@ -59,7 +59,7 @@ def check_equality(coercion: Coercion, expr: nodes.Expr) -> None:
     """Check that values of an expression's type can be sorted or hashed.
 
     Raises:
-        UndefinedFunction: values of its type can be neither sorted nor hashed.
+        UndefinedFunction: values of its type can neither be sorted nor hashed.
     """
     if not is_hashable(coercion, expr.type) and not is_sortable(coercion, expr.type):
         raise UndefinedFunction(
@@ -79,8 +79,9 @@ def is_hashable(paths: CastPaths, type_: str) -> bool:
 
 
 def _supports(paths: CastPaths, name: str, has_class: Callable[[Type], bool]) -> bool:
-    """Return whether the type has an operator class: its own, through its parts, or that of a
-    binary-compatible type."""
+    """Return whether the type has an operator class: its own, through its parts, or through a
+    binary-compatible type.
+    """
     type_ = paths.types.get(paths.types.base(name))
     columns = paths.types.columns(name)
     if columns is not None:
@@ -94,7 +95,9 @@ def _supports(paths: CastPaths, name: str, has_class: Callable[[Type], bool]) ->
 
 
 def _stored_like(paths: CastPaths, name: str) -> list[str]:
-    """text for varchar, inet for cidr, oid for regclass: what a value is as it stands."""
+    """Return the binary-compatible types of a type: text for varchar, inet for cidr, oid for
+    regclass.
+    """
     return [
         target
         for target in ("text", "inet", "oid", "bit", "varbit")

@@ -1,6 +1,6 @@
-"""Subqueries in expressions.  PostgreSQL's transformSubLink() in parse_expr.c.
+"""Subqueries in expressions (PostgreSQL's transformSubLink() in parse_expr.c).
 
-How a query is analysed is not known here: a callable does it, and what it makes is only carried.
+A callable analyses the queries; this module does not look into its results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class UnanalysedSubquery(FeatureNotSupported):
-    """A subquery where nobody can analyse it; its position is that of the whole SubLink."""
+    """A subquery in a place without an analyzer of queries; the position is that of the SubLink."""
 
 
 class OutputColumn(NamedTuple):
@@ -30,16 +30,16 @@ class OutputColumn(NamedTuple):
     collation: str | None = None
 
 
-#: (subquery, analyzer of the expression around it) -> query tree and its output columns.
+#: (subquery, analyzer of the surrounding expression) -> query tree and its output columns.
 AnalyzeQuery: TypeAlias = Callable[[ast.SelectStmt, "Analyzer"], tuple[Any, Sequence[OutputColumn]]]
 
 
 def sublink(analyzer: Analyzer, raw: ast.SubLink) -> nodes.SubLink:
-    """EXISTS (query), (query), ARRAY(query), `x op ANY (query)`, `(a, b) op (query)`.
+    """Return EXISTS (query), (query), ARRAY(query), `x op ANY (query)` or `(a, b) op (query)`.
 
     Raises:
-        FeatureNotSupported: no subquery may stand here.
-        UnanalysedSubquery: nobody can analyse it.
+        FeatureNotSupported: the place allows no subqueries.
+        UnanalysedSubquery: there is no analyzer of queries.
         SqlSyntaxError: it has too many or too few columns.
     """
     error = analyzer.context.subquery_error(raw.pos)
@@ -105,6 +105,6 @@ def _comparison(
 
 
 def _location(raw: ast.SubLink) -> int:
-    """Return where a SubLink begins: of a row that is compared with it, the first field does."""
+    """Return the beginning of a SubLink; for a compared row, that of its first field."""
     tests = raw.test.args if isinstance(raw.test, ast.RowExpr) else (raw.test,)
     return leftmost(raw.pos, *(raw_location(test) for test in tests if test is not None))

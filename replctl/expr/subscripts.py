@@ -1,5 +1,5 @@
-"""`a[1]`, `a[1:2]`, `jb['k']`.  PostgreSQL's transformContainerSubscripts() in parse_node.c,
-arraysubs.c and jsonbsubs.c.
+"""Analyse subscripts: `a[1]`, `a[1:2]`, `jb['k']` (PostgreSQL's transformContainerSubscripts() in
+parse_node.c, arraysubs.c and jsonbsubs.c).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from replctl.expr.analyze import Analyzer
 
 _MAX_DIMENSIONS = 6  # MAXDIM in array.h
-#: int2vector and oidvector are subscripted as the arrays that they are domains of, so to speak.
+#: int2vector and oidvector are subscripted like these arrays.
 _VECTORS = {"int2vector": "_int2", "oidvector": "_oid"}
-#: Types of fixed length that are subscripted as arrays, and what they consist of (typelem).
+#: Types of fixed length that are subscripted like arrays, and their elements (typelem).
 _FIXED_LENGTH = {
     "name": "char",
     "point": "float8",
@@ -36,7 +36,7 @@ def subscripting(
     """Return a part of an array or a jsonb value.
 
     Raises:
-        DatatypeMismatch: the type has no subscripts, or not such ones.
+        DatatypeMismatch: the type has no subscripts, or not of this kind.
     """
     types = analyzer.coercion.types
     container, typmod = types.base_and_typmod(arg.type, nodes.typmod(arg))
@@ -86,7 +86,7 @@ def _array_subscript(analyzer: Analyzer, raw: ast.RawExpr | None) -> nodes.Expr 
 def _jsonb_subscript(
     analyzer: Analyzer, item: ast.Subscript, subscripts: Sequence[ast.Subscript]
 ) -> nodes.Expr:
-    """Return a key or an index; a type that could be both or neither is refused."""
+    """Return a key or an index; refuse a type that could be both or neither."""
     if any(other.is_slice for other in subscripts):
         bound = item.upper or item.lower
         raise DatatypeMismatch(

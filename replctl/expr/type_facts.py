@@ -1,4 +1,4 @@
-"""Facts of a type that analysis needs, by its internal name.  PostgreSQL's lsyscache.c."""
+"""Facts about types for the analysis, by internal name (PostgreSQL's lsyscache.c)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class TypeFacts:
         return self._environment.type(name)
 
     def category(self, name: str) -> str:
-        """typcategory."""
+        """Return typcategory."""
         return self.get(name).category
 
     def base(self, name: str) -> str:
-        """Return the type under a domain, over all levels; the type itself if it is none."""
+        """Return the innermost base type of a domain; other types unchanged."""
         return self.base_and_typmod(name, -1)[0]
 
     def base_and_typmod(self, name: str, typmod: int) -> tuple[str, int]:
-        """Return the type under a domain and the modifier that the domain gives it."""
+        """Return the innermost base type of a domain, and its modifier; other types unchanged."""
         type_ = self.get(name)
         while type_.kind == "d":
             name, typmod = self._environment.domain_base(type_)
@@ -47,7 +47,7 @@ class TypeFacts:
         return name, typmod
 
     def element(self, name: str) -> str | None:
-        """Return the element type of a true array, int2vector and oidvector included."""
+        """Return the element type of a true array, of int2vector or of oidvector."""
         return element_of(self.get(name))
 
     def base_element(self, name: str) -> str | None:
@@ -85,15 +85,15 @@ class TypeFacts:
         return _RANGE_SUBTYPES.get(name)
 
     def multirange_range(self, name: str) -> str | None:
-        """Return the range type that a multirange is made of."""
+        """Return the range type of a multirange."""
         return _MULTIRANGES.get(name)
 
     def range_multirange(self, name: str) -> str | None:
-        """Return the multirange type made of this range type."""
+        """Return the multirange type of a range type."""
         return next((multi for multi, range_ in _MULTIRANGES.items() if range_ == name), None)
 
     def collation(self, name: str) -> str | None:
-        """Return the collation of the type's values where none is given."""
+        """Return the default collation of the type's values."""
         return self.get(name).collation
 
     def is_collatable(self, name: str) -> bool:
@@ -101,15 +101,15 @@ class TypeFacts:
         return self.get(name).collation is not None
 
     def format(self, name: str) -> str:
-        """Return the name that messages have for it (format_type_be)."""
+        """Return the type's name in messages (format_type_be)."""
         return self._environment.format_type(name)
 
 
 class ImplicitCasts(Protocol):
-    """The casts that are done without being asked for."""
+    """The implicit casts."""
 
     environment: Environment
     types: TypeFacts
 
     def can_coerce_implicitly(self, source: str, target: str) -> bool:
-        """Return whether `source` can become `target` without being asked to."""
+        """Return whether `source` can be cast to `target` implicitly."""

@@ -1,4 +1,4 @@
-"""From a type as written to the type and its modifier: `numeric(10,2)[]` is _numeric, 655366.
+"""Resolve written types to a type and its modifier: `numeric(10,2)[]` is _numeric, 655366.
 PostgreSQL's parse_type.c.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def type_of(environment: Environment, type_name: ast.TypeName) -> tuple[Type, int]:
-    """Return the type that `type_name` means, and its modifier (-1: none).
+    """Return the type of `type_name`, and its modifier (-1: none).
 
     Raises:
         UndefinedObject: there is no such type.
@@ -41,11 +41,11 @@ def type_of(environment: Environment, type_name: ast.TypeName) -> tuple[Type, in
 
 
 def split_name(environment: Environment, names: tuple[str, ...]) -> tuple[str | None, str]:
-    """(catalog, schema, name), (schema, name) or (name,) as schema and name.
+    """Return schema and name of (catalog, schema, name), (schema, name) or (name,).
 
     Raises:
-        FeatureNotSupported: another database than this.
-        SqlSyntaxError: more parts.
+        FeatureNotSupported: the catalog is another database.
+        SqlSyntaxError: there are more parts.
     """
     if len(names) > 3:
         raise SqlSyntaxError(f"improper qualified name (too many dotted names): {'.'.join(names)}")
@@ -59,8 +59,9 @@ def split_name(environment: Environment, names: tuple[str, ...]) -> tuple[str | 
 def split_relation_name(
     environment: Environment, names: tuple[str, ...], position: int = -1
 ) -> tuple[str | None, str]:
-    """Split a name as split_name, with the error messages of relations
-    (RangeVarGetRelidExtended)."""
+    """Split a name like split_name, but with the error messages of relations
+    (RangeVarGetRelidExtended).
+    """
     shown = ".".join(names)
     if len(names) > 3:
         raise SqlSyntaxError(f"improper relation name (too many dotted names): {shown}")
@@ -74,10 +75,10 @@ def split_relation_name(
 def schema_of_relation(
     environment: Environment, name: ast.RangeVar, position: int = -1
 ) -> str | None:
-    """Return the schema that a relation's name gives.
+    """Return the schema of a relation's name, or None.
 
     Raises:
-        FeatureNotSupported: it is another database's, at `position`.
+        FeatureNotSupported: the relation belongs to another database; the error has `position`.
     """
     if name.catalog is None:
         return name.schema
@@ -120,7 +121,7 @@ def _modifier(environment: Environment, type_: Type, type_name: ast.TypeName) ->
 
 
 def _modifier_text(raw: ast.RawExpr, pos: int) -> str:
-    from replctl.parser import ast  # its classes take a tenth of a second to make
+    from replctl.parser import ast  # creating its classes takes a tenth of a second
 
     match raw:
         case ast.Constant(kind="integer" | "float" | "string", value=value) if value is not None:

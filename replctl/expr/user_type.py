@@ -1,6 +1,5 @@
-"""Expressions, and queries, without the types that users made: engines have only built-in ones.
-
-A value of a domain is one of its base type, and a cast to it says what is checked:
+"""Replace user-defined types in expressions and queries, since engines only have built-in ones. A
+value of a domain becomes one of its base type, and a cast to it includes its checks:
 
 p + 1           becomes  p + 1, where p is an integer
 x::posint       becomes  CoerceToDomain(x, integer, "posint", VALUE > 0)
@@ -29,11 +28,11 @@ _NULL_ELEMENT = re.compile(r"[{,]NULL[,}]")
 def without_user_types(
     environment: Environment, part: Any, transform: Transform = nodes.transform
 ) -> Any:
-    """Return an expression, or a query, in types that engines have.
+    """Return an expression or a query that only uses types of engines.
 
     Raises:
-        FeatureNotSupported: it does something else with an enum's order.
-        ObjectNotInPrerequisiteState: it asks for the first or last value of an enum without values.
+        FeatureNotSupported: it uses an enum's order in another way.
+        ObjectNotInPrerequisiteState: it uses the first or last value of an enum without values.
     """
     plain = without_domains(environment, part, transform)
     return with_enum_order(environment, plain, transform)
@@ -42,7 +41,7 @@ def without_user_types(
 def without_domains(
     environment: Environment, part: Any, transform: Transform = nodes.transform
 ) -> Any:
-    """Return an expression, or a query, with base types in the place of domains."""
+    """Return an expression or a query with base types instead of domains."""
 
     def inner(part: Any) -> Any:
         if isinstance(part, tuple):
@@ -53,8 +52,9 @@ def without_domains(
 
 
 def base_type(environment: Environment, name: str, typmod: int = -1) -> tuple[str, int]:
-    """Return the type that values of a type are stored as, and its modifier: of a domain the base
-    type, of an array of a domain the array of its base type."""
+    """Return the stored type of a type's values, and its modifier: the base type of a domain, or an
+    array of it for an array of a domain.
+    """
     if not name.startswith("@"):
         return name, typmod
     types = TypeFacts(environment)
@@ -69,26 +69,27 @@ def base_type(environment: Environment, name: str, typmod: int = -1) -> tuple[st
 
 
 def domain_rules(environment: Environment, name: str) -> DomainRules | None:
-    """Return what is checked of values of a type; None if it is no domain."""
+    """Return the rules for values of a type; None if it is not a domain."""
     type_ = environment.type(name)
     return environment.domain_rules(type_) if type_.kind == "d" else None
 
 
 def domain_check(environment: Environment, name: str, value: nodes.Expr) -> nodes.Expr:
-    """Return a value of a domain's base type, checked, for engines; the value itself if there is
-    nothing to check."""
+    """Return a checked value of a domain's base type, for engines; the value itself if there are no
+    checks.
+    """
     checked: nodes.Expr = without_domains(environment, nodes.CoerceToDomain(value, name))
     return checked
 
 
 def about_value(condition: nodes.Expr, value: nodes.Expr) -> nodes.Expr:
-    """Return the condition of a domain's CHECK about a value."""
+    """Return the condition of a domain's CHECK with `value` as VALUE."""
 
     def replaced(node: Any) -> Any:
         match node:
             case nodes.Param(number=nodes.VALUE):
                 return value
-            case nodes.CoerceToDomain(arg=arg):  # its checks have a VALUE of their own
+            case nodes.CoerceToDomain(arg=arg):  # its checks have their own VALUE
                 return replace(node, arg=nodes.transform(arg, replaced))
         return None
 
@@ -97,8 +98,7 @@ def about_value(condition: nodes.Expr, value: nodes.Expr) -> nodes.Expr:
 
 
 def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) -> Any:
-    """Return what takes a node's place, None if it stays; `inner` does the same for what is in
-    it."""
+    """Return the replacement of a node, None to keep it; `inner` replaces the parts of the node."""
     match node:
         case nodes.CoerceToDomain(domain=""):
             return _checked(environment, inner, node)
@@ -107,7 +107,7 @@ def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) 
             if isinstance(arg, nodes.Var | nodes.Const):
                 return name
             if isinstance(arg, nodes.RelabelType):
-                return node  # as this has left it
+                return node  # replaced already
             return replace(node, args=(nodes.RelabelType(inner(arg), arg.type),))
     type_ = getattr(node, "type", None) if isinstance(node, nodes.Node) else None
     if type_ is None or not _has_domain(environment, type_):
@@ -123,7 +123,7 @@ def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) 
 
 
 def _refuse_unchecked(environment: Environment, node: nodes.Node, type_: str) -> None:
-    """Refuse arrays of a domain that are made of text, whose elements nobody would check."""
+    """Refuse arrays of a domain that are built from text, since their elements are not checked."""
     is_text = isinstance(node, nodes.CoerceViaIO)
     has_null = isinstance(node, nodes.Const) and _NULL_ELEMENT.search(node.value or "") is not None
     element = TypeFacts(environment).element(type_)

@@ -1,5 +1,6 @@
-"""Values as text, as a database reads and shows them, those included that only its catalog can
-tell: names of objects, enums, domains and rows (InputFunctionCall, OutputFunctionCall; fmgr.c)."""
+"""Read and show values as text, including values that depend on the catalog: names of objects,
+enums, domains and rows (InputFunctionCall, OutputFunctionCall; fmgr.c).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from replctl.types.builtin import Type
 from replctl.types.session_form import CANONICAL, read_by, reading
 from replctl.types.text_form import TextForm
 
-#: Base types that only the server itself writes.
+#: Base types whose values only the server writes.
 _WITHOUT_INPUT = frozenset(
     {
         "gtsvector",
@@ -33,10 +34,10 @@ _WITHOUT_INPUT = frozenset(
 def input_value(
     environment: Environment, type_: Type, value: str, typmod: int, now: datetime | None
 ) -> str:
-    """Return the canonical text of a value: the type's input function.
+    """Return the canonical text of a value, like the type's input function.
 
     Raises:
-        PostgresError: what PostgreSQL raises if the type does not hold `value`.
+        PostgresError: `value` is not valid for the type.
     """
     if environment.form != reading():
         with read_by(environment.form):
@@ -48,7 +49,7 @@ def input_value(
 
 
 def shown_value(environment: Environment, type_: Type, value: str) -> str:
-    """Return the text that shows a canonical value with the session's settings."""
+    """Return the output text of a canonical value with the session's settings."""
     found = output_value(environment, type_, value)
     if environment.form == CANONICAL:
         return found
@@ -58,12 +59,12 @@ def shown_value(environment: Environment, type_: Type, value: str) -> str:
 
 
 def shown_type(environment: Environment, name: str) -> str:
-    """Return the type as whose values those of a type are shown: rows are records."""
+    """Return the type that determines the output of values: record for rows."""
     return "record" if environment.type(name).category == "C" else name
 
 
 def output_value(environment: Environment, type_: Type, value: str) -> str:
-    """Return the text that shows a canonical value; another one only for names of objects."""
+    """Return the output text of a canonical value; it only differs for names of objects."""
     element_name = element_of(type_)
     element = environment.type(element_name) if element_name else type_
     if element.name not in object_identifier.TYPES:
@@ -79,7 +80,7 @@ def output_value(environment: Environment, type_: Type, value: str) -> str:
 
 
 def _own_form(environment: Environment, type_: Type) -> TextForm | None:
-    """Input and output of a type whose values only a catalog can tell, None for all others."""
+    """Return input and output of a type that depends on the catalog; None for other types."""
     element_name = element_of(type_)
     if element_name is not None:
         element = _own_form(environment, environment.type(element_name))

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 def make_window_function(
     analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr | None
 ) -> nodes.WindowFunc:
-    """Return the call of a window function, or of an aggregate as one.
+    """Return the call of a window function, or of an aggregate as a window function.
 
     Args:
         last_set: the last set-returning call before the arguments were analysed.
 
     Raises:
-        WindowingError: it stands where none may, or in the arguments of another.
-        FeatureNotSupported, WrongObjectType: a clause that goes with aggregates only.
+        WindowingError: the place does not allow it, or it is an argument of another one.
+        FeatureNotSupported, WrongObjectType: a clause is only allowed for aggregates.
         UndefinedObject: there is no window of this name.
     """
     raw = call.raw
@@ -89,7 +89,9 @@ def _check_clauses(analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr 
 
 
 def _definition(analyzer: Analyzer, over: ast.WindowDef) -> ast.WindowDef:
-    """Return what OVER means: a window by name, or one made of another (OVER (w ORDER BY ...))."""
+    """Return the window of OVER: a named one, or one that extends another (OVER (w ORDER BY
+    ...)).
+    """
     if over.name is not None:
         return _named(analyzer, over.name, over.pos)
     if over.ref_name is None:
