@@ -57,13 +57,16 @@ _CHECKPOINT_FILE = re.compile(
 )
 
 
-#: Operations, and their metrics that count changed rows.
+#: Operations, and their metrics that count changed rows: those of Spark, then those of delta-rs.
 _ROW_METRICS = {
-    "WRITE": ("numOutputRows",),
-    "UPDATE": ("numUpdatedRows",),
-    "DELETE": ("numDeletedRows",),
-    "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
-}
+    "WRITE": ("numOutputRows",),  # delta-rs does not count the rows that an overwrite removes
+    "UPDATE": ("numUpdatedRows", "num_updated_rows"),
+    "DELETE": ("numDeletedRows", "num_deleted_rows"),
+    "MERGE": (
+        "numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted",
+        "num_target_rows_inserted", "num_target_rows_updated", "num_target_rows_deleted",
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
 
 from replctl.errors import UndefinedFile
@@ -114,9 +116,26 @@ def test_how_much_a_commit_gives_to_decode(
         ("WRITE", {"numOutputRows": "2", "numDeletedRows": "3"}, 3),
         ("WRITE", {}, None),
         ("DELETE", {"numDeletedRows": "2", "numCopiedRows": "7"}, 2),
+        ("MERGE", {"numTargetRowsInserted": "1", "numTargetRowsDeleted": "2"}, 3),
     ],
 )
 def test_how_many_rows_a_commit_changes(
     operation: str, metrics: dict[str, str], rows: int | None
 ) -> None:
     assert DeltaCommit(1, "", 0, operation, None, True, False, metrics).changed_rows == rows
+
+
+def test_how_many_rows_commits_of_delta_rs_change(tmp_path: Path) -> None:
+    location = str(tmp_path / "t")
+    write_deltalake(location, pa.table({"id": [1, 2, 3, 4], "v": ["a"] * 4}))
+    write_deltalake(location, pa.table({"id": [5], "v": ["b"]}), mode="append")
+    table = DeltaTable(location)
+    table.update(updates={"v": "'x'"}, predicate="id > 2")
+    table.delete("id = 1")
+    new = pa.table({"id": [2, 9], "v": ["m", "m"]})
+    merge = table.merge(new, "s.id = t.id", source_alias="s", target_alias="t")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    write_deltalake(location, new, mode="overwrite")
+    commits = [read_commit(location, version) for version in range(6)]
+    assert [commit.changed_rows for commit in commits] == [None, None, 3, 1, 2, None]
+    assert [commit.decoded_rows for commit in commits[:5]] == [4, 1, 3, 1, 2]
