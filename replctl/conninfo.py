@@ -29,7 +29,7 @@ def parse_conninfo(text: str) -> dict[str, str]:
     """`host=localhost dbname='a b'` -> {'host': 'localhost', 'dbname': 'a b'}.
 
     Raises:
-        SqlSyntaxError: it is not a connection string; the message is libpq's (42601).
+        SqlSyntaxError: the text is not a connection string; the message is libpq's (42601).
     """
     if text.startswith(("postgresql://", "postgres://")):
         return _parse_uri(text)

@@ -208,7 +208,8 @@ def _other(cluster: Cluster, host: str) -> Cluster:
     """Return the cluster in another directory.
 
     Raises:
-        ConnectionFailure: it cannot be opened: it is a copy, or of another revision (08006).
+        ConnectionFailure: the cluster cannot be opened: it is a copy, or has another revision
+            (08006).
     """
     try:
         return other_cluster(cluster, Path(host))

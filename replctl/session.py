@@ -198,7 +198,7 @@ class Session:
         """Return a session like this one, outside of blocks, in a database.
 
         Raises:
-            InvalidCatalogName: it is not there any more.
+            InvalidCatalogName: the database does not exist any more.
         """
         name = self.cluster.database_name(oid)
         return replace(self, database_oid=oid, database_name=name, block=None, origin=None)
@@ -253,7 +253,7 @@ class Session:
         """Return the value of a setting, in the setting's own unit.
 
         Raises:
-            UndefinedObject: there is none of that name (42704).
+            UndefinedObject: there is no such setting (42704).
         """
         return setting_value(self, name)
 
@@ -284,7 +284,7 @@ class Session:
         """Return the value of a setting as SHOW prints it.
 
         Raises:
-            UndefinedObject: there is none of that name (42704).
+            UndefinedObject: there is no such setting (42704).
         """
         return shown_setting(self, name)
 

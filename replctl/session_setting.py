@@ -56,7 +56,7 @@ def setting_value(session: Session, name: str) -> str:
     """Return the value of a setting, in the setting's own unit.
 
     Raises:
-        UndefinedObject: there is none of that name (42704).
+        UndefinedObject: there is no such setting (42704).
     """
     key = name.lower()
     if key in _ON_IN_RECOVERY and session.cluster.is_in_recovery:
@@ -74,7 +74,7 @@ def reset_value(session: Session, name: str) -> str:
     """Return the value of a setting after RESET.
 
     Raises:
-        UndefinedObject: there is none of that name (42704).
+        UndefinedObject: there is no such setting (42704).
     """
     key = name.lower()
     for values in (session.client_settings, session.role_settings, session.configured):
@@ -90,7 +90,7 @@ def shown_setting(session: Session, name: str) -> str:
     """Return the value of a setting as SHOW prints it.
 
     Raises:
-        UndefinedObject: there is none of that name (42704).
+        UndefinedObject: there is no such setting (42704).
     """
     match name.lower():
         case "role":
@@ -108,7 +108,7 @@ def change_setting(session: Session, name: str, value: str | None, *, is_local: 
         is_local: until the end of the open block; without one nothing changes.
 
     Raises:
-        UndefinedObject: there is none of that name (42704).
+        UndefinedObject: there is no such setting (42704).
         InvalidParameterValue: the value is invalid (22023).
         CantChangeRuntimeParam, InsufficientPrivilege: it cannot be changed in this way, or not by
             this role.

@@ -43,7 +43,7 @@ def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
     """Add a column to a table and those below it (ATExecAddColumn).
 
     Raises:
-        DuplicateColumn: it is there already.
+        DuplicateColumn: the table has a column of that name.
         WrongObjectType, InvalidTableDefinition: the table's columns are defined elsewhere.
         FeatureNotSupported: the values of existing rows cannot be computed.
     """
@@ -148,7 +148,7 @@ def drop_column(
     """Drop a column of a table and of those below it (ATExecDropColumn).
 
     Raises:
-        UndefinedColumn: there is none.
+        UndefinedColumn: there is no such column.
         InvalidTableDefinition: it is inherited, or of the partition key.
         DependentObjectsStillExist: something uses it.
     """
@@ -205,8 +205,8 @@ def existing_column(relation: Relation, name: str) -> Column:
     """Return a column that an action names.
 
     Raises:
-        UndefinedColumn: there is none.
-        FeatureNotSupported: it is a system column.
+        UndefinedColumn: there is no such column.
+        FeatureNotSupported: the column is a system column.
     """
     column = relation.column(name)
     if column is not None:

@@ -107,8 +107,8 @@ def _usable_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> Index:
     """Return the index that will become that of a constraint.
 
     Raises:
-        UndefinedObject: there is none of that name.
-        WrongObjectType, ObjectNotInPrerequisiteState: it does not fit.
+        UndefinedObject: the table has no index of that name.
+        WrongObjectType, ObjectNotInPrerequisiteState: the index cannot become that of a constraint.
     """
     name, pos = raw.index_name or "", raw.pos
     if relation.is_partitioned:
@@ -157,7 +157,7 @@ def drop_constraint(
     """Drop a constraint of a table and of those below it (ATExecDropConstraint).
 
     Raises:
-        UndefinedObject: there is none.
+        UndefinedObject: there is no such constraint.
         InvalidTableDefinition: it is inherited.
         DependentObjectsStillExist: a foreign key needs it.
     """

@@ -103,8 +103,9 @@ def find_table(
         action: the action, for the error.
 
     Raises:
-        UndefinedTable: there is none.
-        WrongObjectType, InsufficientPrivilege: it is not a user's table.
+        UndefinedTable: there is no such table.
+        WrongObjectType, InsufficientPrivilege: the relation is not a table, or belongs to the
+            system.
     """
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
     schema_name = schema_of_relation(ddl.environment, name)
@@ -345,7 +346,7 @@ def _identity_index(ddl: Ddl, relation: Relation, name: str) -> int:
 
     Raises:
         UndefinedObject: there is no such index.
-        WrongObjectType: it is not fit for that.
+        WrongObjectType: the index cannot identify rows.
     """
     oid = ddl.environment.relation_oid(relation.schema, name)
     if oid is None:

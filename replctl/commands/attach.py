@@ -80,7 +80,7 @@ def detach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
     """Make a partition an independent table (ATExecDetachPartition).
 
     Raises:
-        UndefinedTable: it is not a partition of that table.
+        UndefinedTable: the table is not a partition of the other one.
         FeatureNotSupported: CONCURRENTLY; or foreign keys refer to the partitioned table.
     """
     if command.value is not None:
@@ -130,7 +130,7 @@ def remove_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> N
     """End the inheritance of a table from another one (ATExecDropInherit).
 
     Raises:
-        WrongObjectType: it is a partition.
+        WrongObjectType: the table is a partition.
         UndefinedTable: the other table is not its parent.
     """
     if relation.is_partition:

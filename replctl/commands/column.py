@@ -131,7 +131,7 @@ def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> No
     complete.
 
     Raises:
-        InvalidTableDefinition: it is a pseudo-type or a set.
+        InvalidTableDefinition: the type is a pseudo-type, or has sets of values.
         FeatureNotSupported: its values cannot be stored.
     """
     type_name = definition.type_name
@@ -149,7 +149,7 @@ def check_stored_type(
 
     Raises:
         InsufficientPrivilege: the role may not (42501).
-        InvalidTableDefinition: it is a pseudo-type.
+        InvalidTableDefinition: the type is a pseudo-type.
         FeatureNotSupported: the values cannot be stored.
     """
     environment.privileges.check_type(type_.oid, environment.format_type(type_.name))
@@ -218,7 +218,7 @@ def check_column_name(name: str) -> None:
     """Check that a name is not that of a system column.
 
     Raises:
-        DuplicateColumn: it is a system column's.
+        DuplicateColumn: a system column has that name.
     """
     if name in system_columns():
         raise DuplicateColumn(f'column name "{name}" conflicts with a system column name')
@@ -240,7 +240,7 @@ def column_collation(
     """Return the requested collation, else the type's; arrays have that of their elements.
 
     Raises:
-        UndefinedObject: there is none of that name.
+        UndefinedObject: there is no such collation.
         DatatypeMismatch: the type has none.
     """
     element = type_ if type_.element is None else environment.type(type_.element)

@@ -14,8 +14,8 @@ def create_schema(session: Session, statement: ast.CreateSchema) -> str:
     """Make a schema.
 
     Raises:
-        DuplicateSchema, ReservedName: it is there already, or its name is the system's.
-        UndefinedObject: the role that is to own it does not exist.
+        DuplicateSchema, ReservedName: the schema exists, or its name is reserved for the system.
+        UndefinedObject: the new owner does not exist.
     """
     return carry_out(session, lambda ddl: _create_schema(ddl, statement))
 

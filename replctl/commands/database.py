@@ -38,7 +38,7 @@ def create_database(session: Session, statement: ast.CreateDatabase) -> str:
     """Make a database with its schemas.
 
     Raises:
-        DuplicateDatabase: it is there already.
+        DuplicateDatabase: the database exists.
         FeatureNotSupported: an option that has no meaning here.
     """
     prevent_in_block(session.block, "CREATE DATABASE")
@@ -74,7 +74,7 @@ def drop_database(session: Session, statement: ast.DropDatabase) -> str:
     """Remove a database with all its objects.
 
     Raises:
-        InvalidCatalogName: there is none of that name.
+        InvalidCatalogName: there is no such database.
         ObjectInUse: it is the session's own, or slots or subscriptions belong to it.
     """
     prevent_in_block(session.block, "DROP DATABASE")

@@ -148,8 +148,8 @@ class Ddl:
         self.last_writes.append((relid, write))
 
     def rewritten(self, rewrite: TableRewrite) -> RewrittenTable | None:
-        """Return the result of rewriting a table.  None if the rewrite must still be done, or if
-        somebody has written the table since; then request it.
+        """Return the result of rewriting a table.  Request the rewrite and return None if it must
+        still be done, or if somebody has written the table since.
         """
         made = self._rewritten.get(rewrite)
         if made is None or not self._is_newest(rewrite.relid, made):

@@ -37,7 +37,7 @@ def get_string(option: ast.DefElem) -> str:
     """Return the value of an option.
 
     Raises:
-        SqlSyntaxError: it has none.
+        SqlSyntaxError: the option has no value.
     """
     if option.value is None:
         raise SqlSyntaxError(f"{option.name} requires a parameter")

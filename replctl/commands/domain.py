@@ -249,7 +249,7 @@ def owned_domain(ddl: Ddl, names: tuple[str, ...]) -> Domain:
     """Return a domain that the current role may change (checkDomainOwner).
 
     Raises:
-        UndefinedObject, WrongObjectType: there is none of that name.
+        UndefinedObject, WrongObjectType: there is no such domain.
         InsufficientPrivilege: it is another's.
     """
     type_ = find_type_of_name(ddl, names)
@@ -374,7 +374,7 @@ def named_constraint(ddl: Ddl, domain: str, name: str) -> DomainConstraint:
     """Return a constraint of a domain (get_domain_constraint_oid).
 
     Raises:
-        UndefinedObject: there is none of that name.
+        UndefinedObject: the domain has no such constraint.
     """
     for constraint in get_domain(ddl.catalog, domain).constraints:
         if constraint.name == name:

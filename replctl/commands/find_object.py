@@ -27,7 +27,7 @@ def find_schema_oid(ddl: Ddl, name: str) -> int:
     """Return the OID of a schema.
 
     Raises:
-        InvalidSchemaName: there is none of that name.
+        InvalidSchemaName: there is no such schema.
     """
     oid = find_schema(ddl.catalog, name)
     if oid is None:
@@ -39,7 +39,7 @@ def find_new_schema(ddl: Ddl, name: str) -> int:
     """Return the OID of a schema that objects can move to (CheckSetNamespace).
 
     Raises:
-        InvalidSchemaName: there is none of that name.
+        InvalidSchemaName: there is no such schema.
         FeatureNotSupported: it is the schema of something else.
     """
     if name == "pg_toast":
@@ -53,7 +53,7 @@ def find_database_oid(ddl: Ddl, name: str) -> int:
     """Return the OID of a database.
 
     Raises:
-        InvalidCatalogName: there is none of that name.
+        InvalidCatalogName: there is no such database.
     """
     oid = find_database(ddl.catalog, name)
     if oid is None:
@@ -65,7 +65,7 @@ def find_user_type(ddl: Ddl, name: tuple[str, ...]) -> Type:
     """Return a user-defined type.
 
     Raises:
-        UndefinedObject: there is none of that name.
+        UndefinedObject: there is no such type.
     """
     type_ = find_type_of_name(ddl, name)
     if type_.is_builtin:
@@ -77,7 +77,7 @@ def find_type_of_name(ddl: Ddl, name: tuple[str, ...]) -> Type:
     """Return a type.
 
     Raises:
-        UndefinedObject: there is none of that name.
+        UndefinedObject: there is no such type.
     """
     schema_name, last = split_name(ddl.environment, name)
     type_ = ddl.environment.find_type(schema_name, last)
@@ -90,7 +90,7 @@ def publication_of_name(ddl: Ddl, name: str) -> Publication:
     """Return the publication of that name.
 
     Raises:
-        UndefinedObject: there is none.
+        UndefinedObject: there is no such publication.
     """
     publication = find_publication(ddl.catalog, name)
     if publication is None:
@@ -102,7 +102,7 @@ def subscription_of_name(ddl: Ddl, name: str) -> Subscription:
     """Return the subscription of that name.
 
     Raises:
-        UndefinedObject: there is none.
+        UndefinedObject: there is no such subscription.
     """
     subscription = find_subscription(ddl.catalog, name)
     if subscription is None:
@@ -113,11 +113,11 @@ def subscription_of_name(ddl: Ddl, name: str) -> Subscription:
 def find_function(
     ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None] | None
 ) -> Function:
-    """Return the function with exactly these arguments; without any, the only one of that name
-    (LookupFuncWithArgs).
+    """Return the function with exactly these arguments (LookupFuncWithArgs).  Without arguments,
+    return the only function of that name.
 
     Raises:
-        UndefinedFunction, AmbiguousFunction: there is none, or more than one.
+        UndefinedFunction, AmbiguousFunction: there is no such function, or there are several.
     """
     schema_name, last = split_name(ddl.environment, name)
     functions = [found for _place, found in ddl.environment.functions(schema_name, last)]
@@ -145,7 +145,7 @@ def find_operator(
     """Return the operator with exactly these operands (LookupOperWithArgs).
 
     Raises:
-        UndefinedFunction: there is none.
+        UndefinedFunction: there is no such operator.
     """
     schema_name, last = split_name(ddl.environment, name)
     left, right = (_type_name(ddl, argument) for argument in arguments)

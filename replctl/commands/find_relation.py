@@ -15,8 +15,8 @@ def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) 
     given.
 
     Raises:
-        UndefinedTable: there is none.
-        InsufficientPrivilege: it is a catalog.
+        UndefinedTable: there is no such relation.
+        InsufficientPrivilege: the relation is a catalog.
     """
     schema_name, last = split_relation_name(ddl.environment, name)
     oid = ddl.environment.relation_oid(schema_name, last)

@@ -61,7 +61,7 @@ def alter_identity(
     """Change the kind of an identity column, or its sequence (ATExecSetIdentity).
 
     Raises:
-        ObjectNotInPrerequisiteState: it is not an identity column.
+        ObjectNotInPrerequisiteState: the column is not an identity column.
         PostgresError: an option is wrong.
     """
     name = command.name or ""

@@ -101,7 +101,8 @@ def create_index(session: Session, statement: ast.CreateIndex) -> str:
 
     Raises:
         PostgresError: its definition is wrong, or rows have duplicate keys.
-        FeatureNotSupported: it is not a btree or hash index, or it is unique over expressions.
+        FeatureNotSupported: the index is neither a btree nor a hash index, or is unique over
+            expressions.
     """
     if statement.concurrently:
         prevent_in_block(session.block, "CREATE INDEX CONCURRENTLY")

@@ -63,7 +63,8 @@ def check_access_method(statement: ast.CreateIndex) -> None:
 
     Raises:
         UndefinedObject: there is no such access method.
-        FeatureNotSupported: it does not support such indexes, or replctl does not support it.
+        FeatureNotSupported: the method does not support such indexes, or replctl does not support
+            the method.
     """
     method = statement.access_method
     if method not in _METHODS:
@@ -122,7 +123,7 @@ def included_columns(relation: Relation, statement: ast.CreateIndex) -> tuple[st
     Raises:
         UndefinedColumn: one is missing.
         InvalidObjectDefinition: one is to be sorted.
-        FeatureNotSupported: it is an expression.
+        FeatureNotSupported: an entry is an expression.
     """
     names = []
     for element in statement.including:
@@ -184,7 +185,7 @@ def key_column(relation: Relation, name: str) -> int:
     """Return the attnum of a column, which may be a system column.
 
     Raises:
-        UndefinedColumn: there is none of that name.
+        UndefinedColumn: there is no such column.
     """
     column = relation.column(name)
     if column is not None:

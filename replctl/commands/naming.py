@@ -51,7 +51,7 @@ def creation_schema(
     path.
 
     Raises:
-        InvalidSchemaName: there is none.
+        InvalidSchemaName: there is no such schema.
         FeatureNotSupported: it belongs to another database.
         InsufficientPrivilege: it is pg_catalog, or the role may not create objects in it.
     """

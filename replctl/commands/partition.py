@@ -35,8 +35,8 @@ def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
     """Return the table that PARTITION OF names.
 
     Raises:
-        UndefinedTable: there is none.
-        InvalidObjectDefinition: it is not partitioned.
+        UndefinedTable: there is no such table.
+        InvalidObjectDefinition: the table is not partitioned.
     """
     parent = open_relation(ddl.environment, replace(name, pos=-1))
     if isinstance(parent, SystemRelation) or not parent.is_partitioned:

@@ -38,7 +38,7 @@ def analyze_bound(ddl: Ddl, parent: Relation, raw: ast.PartitionBound) -> Partit
     """Return a bound of `parent`'s partitions, its values cast to the types of the key.
 
     Raises:
-        InvalidTableDefinition: it is not a bound for this partitioning strategy.
+        InvalidTableDefinition: the bound does not fit the partitioning strategy.
         PostgresError: a value is wrong.
     """
     key = parent.partition_key

@@ -99,7 +99,7 @@ def rename_policy(ddl: Ddl, statement: ast.Rename) -> None:
     """Give a policy another name.
 
     Raises:
-        UndefinedObject, DuplicateObject: there is none, or the name is taken.
+        UndefinedObject, DuplicateObject: there is no such policy, or the new name is taken.
     """
     relation = find_relation(ddl, statement.name)  # IF EXISTS changes nothing, as in PostgreSQL
     assert relation is not None

@@ -59,7 +59,7 @@ def create_publication(session: Session, statement: ast.CreatePublication) -> st
     """Create a publication of tables, of schemas, of all tables, or an empty one.
 
     Raises:
-        DuplicateObject: there is one of that name.
+        DuplicateObject: a publication of that name exists.
         PostgresError: an option, a table, a column list or a row filter is wrong.
     """
     with changing_definitions(session) as catalog:

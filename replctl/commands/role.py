@@ -57,7 +57,7 @@ def role_oid(session: Session, catalog: Catalog, name: str) -> int:
     """Return the OID of a role, also for CURRENT_USER and similar words.
 
     Raises:
-        UndefinedObject: there is none of that name.
+        UndefinedObject: there is no such role.
     """
     if isinstance(name, ast.SpecialRole):
         return session.session_user[0] if name == "session_user" else session.role_oid
@@ -122,7 +122,7 @@ def alter_role(session: Session, statement: ast.AlterRole) -> str:
     """Change a role's attributes.
 
     Raises:
-        UndefinedObject: there is none of that name.
+        UndefinedObject: there is no such role.
         InsufficientPrivilege: the current role may not change it.
     """
     return carry_out(session, lambda ddl: _alter_role(ddl, statement))
@@ -185,7 +185,8 @@ def rename_role(ddl: Ddl, name: str, new: str) -> None:
     """Give a role another name.
 
     Raises:
-        UndefinedObject, DuplicateObject, ReservedName: there is none, or the name is taken.
+        UndefinedObject, DuplicateObject, ReservedName: there is no such role, or the new name
+            cannot be used.
     """
     oid = role_oid(ddl.session, ddl.catalog, name)
     role = _by_oid(ddl, oid)

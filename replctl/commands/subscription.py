@@ -177,7 +177,7 @@ def alter_subscription(session: Session, statement: ast.AlterSubscription) -> st
     """Change a subscription.
 
     Raises:
-        UndefinedObject: there is none of that name.
+        UndefinedObject: there is no such subscription.
         ObjectNotInPrerequisiteState: its state does not allow the change.
     """
     with session.read() as catalog:
@@ -218,8 +218,8 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
     """End a subscription, and drop its slot at the publisher.
 
     Raises:
-        UndefinedObject: there is none of that name, and no IF EXISTS. ConnectionFailure: the
-        publisher cannot be reached to drop the slot.
+        UndefinedObject: there is no such subscription, and no IF EXISTS.
+        ConnectionFailure: the publisher cannot be reached to drop the slot.
     """
     with session.read() as catalog:
         subscription = find_subscription(catalog, statement.name)

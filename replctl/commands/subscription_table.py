@@ -62,7 +62,7 @@ def refresh_tables(
 
     Raises:
         UndefinedTable: there is no such table, here or at the publisher.
-        UndefinedObject: it does not belong to the subscription (42704).
+        UndefinedObject: the table does not belong to the subscription (42704).
         ObjectNotInPrerequisiteState: the subscription is disabled, or the statement must specify
             which rows to delete.  Without copy_data: a table is being synchronized.
     """

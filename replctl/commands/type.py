@@ -103,7 +103,7 @@ def rename_enum_value(session: Session, statement: ast.RenameEnumValue) -> str:
     Raises:
         DuplicateObject: the enum has the new label already.
         InvalidName: the label is too long.
-        InvalidParameterValue: it does not have the value.
+        InvalidParameterValue: the enum does not have the value.
         WrongObjectType: the type is no enum.
     """
     return carry_out(session, lambda ddl: _rename_enum_value(ddl, statement))

@@ -198,8 +198,8 @@ def refresh_materialized_view(session: Session, statement: ast.RefreshMaterializ
     tag.
 
     Raises:
-        WrongObjectType: it is none.
-        PostgresError: as its query.
+        WrongObjectType: the relation is not a materialized view.
+        PostgresError: the query fails.
     """
     oid = carry_out(session, lambda ddl: _prepare_refresh(ddl, statement))
     with session.read() as catalog:

@@ -136,7 +136,7 @@ def release(session: Session, name: str) -> None:
     """Forget a savepoint and the later ones, and keep the changes since then.
 
     Raises:
-        InvalidSavepointSpecification: there is none of that name (3B001).
+        InvalidSavepointSpecification: there is no such savepoint (3B001).
     """
     block = _open(session)
     place = _place(block, name)
@@ -150,7 +150,7 @@ def rollback_to(session: Session, name: str) -> None:
     """Undo the changes since a savepoint, and keep the savepoint.
 
     Raises:
-        InvalidSavepointSpecification: there is none of that name (3B001).
+        InvalidSavepointSpecification: there is no such savepoint (3B001).
     """
     block = _open(session)
     place = _place(block, name)

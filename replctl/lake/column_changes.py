@@ -266,7 +266,7 @@ def names_in_log(
     first. The versions need not be entered.
 
     Raises:
-        As `stored_names`.
+        The errors of `stored_names`.
     """
     newest = latest_version(location)
     before = {version - 1 for version in versions if version}

@@ -255,7 +255,7 @@ def _read_commits(
     """Return the commits of a relation that are newer than a version.
 
     Raises:
-        As `commits_since`.
+        The errors of `commits_since`.
         ForeignFiles: a commit or the newest checkpoint names a file outside the table's directory,
             the newest version has such files, and the table was not adopted with foreign_files
             (42501).
@@ -458,7 +458,8 @@ def enter_versions(
         ends: `own_xid` has finished writing: later commits of others are entered another time.
 
     Raises:
-        As `commits_since`; ObjectNotInPrerequisiteState: the table was replaced while the
+        The errors of `commits_since`.
+        ObjectNotInPrerequisiteState: the table was replaced while the
             transaction `own_xid` wrote it (55000).
     """
     storage = relation.storage

@@ -77,7 +77,7 @@ def parse_columns(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the columns of a `metaData` action's schema, each with a name and a type.
 
     Raises:
-        BrokenLogError: it is not a valid schema.
+        BrokenLogError: the schema is not valid.
     """
     try:
         schema = _loads(metadata["schemaString"])
@@ -109,7 +109,7 @@ def _decoded(text: str) -> bytes:
     """Decode base 85 as in ZeroMQ's RFC 32: five characters encode four bytes.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not base 85.
     """
     result = b""
     for start in range(0, len(text), 5):
@@ -207,7 +207,7 @@ def _loads(text: str) -> Any:
     """Read JSON.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not JSON.
         RecursionError: it is nested too deeply.
         BrokenLogError: an object has a key twice.
     """

@@ -150,7 +150,7 @@ def files_at(location: str, version: int) -> list[dict[str, Any]]:
     """Return the files of a table at a version, as the log describes them.
 
     Raises:
-            ObjectNotInPrerequisiteState: the log does not say it.
+        ObjectNotInPrerequisiteState: the log no longer has the files of the version.
     """
     return _files_of(location, log_names(location), version)
 

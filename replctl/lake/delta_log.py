@@ -196,7 +196,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     """Return the commit of one version of a table.
 
     Raises:
-        ObjectNotInPrerequisiteState: it is not in the log.
+        ObjectNotInPrerequisiteState: the version is not in the log.
         DataCorrupted, IoError: it is broken (XX001), or cannot be read.
         FeatureNotSupported: it asks for a protocol that is not known here.
     """
@@ -293,11 +293,11 @@ def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
 
 
 def version_state(location: str, version: int) -> tuple[int, int, int] | None:
-    """Return the state by which a replaced file of a version is recognised (TableFolder.state);
-    None if the version is not in the log.
+    """Return the state of a version's file, which changes if the file is replaced
+    (TableFolder.state).  Return None if the version is not in the log.
 
     Raises:
-        IoError: that cannot be seen.
+        IoError: the file cannot be examined.
     """
     try:
         return TableFolder.of(location).state(_version_file(version))
@@ -311,7 +311,7 @@ def metadata_of(location: str, version: int) -> dict[str, Any] | None:
     """Return the metaData action of one version; None, if it has none.
 
     Raises:
-        As `read_actions`.
+        The errors of `read_actions`.
     """
     return actions_of_kinds(location, version, ("metaData",)).get("metaData")
 
@@ -322,7 +322,7 @@ def actions_of_kinds(
     """Return the actions of some kinds in one version, at most one of each kind.
 
     Raises:
-        As `read_actions`.
+        The errors of `read_actions`.
     """
     content = _read_version(location, version)
     # Most versions need not be parsed
@@ -337,16 +337,19 @@ def checkpoint_metadata(location: str, version: int) -> dict[str, Any] | None:
     checkpoint.
 
     Raises:
-        As `read_checkpoint`.
+        The errors of `read_checkpoint`.
     """
     return checkpoint_action(location, version, "metaData")
 
 
 def checkpoint_action(location: str, version: int | None, kind: str) -> dict[str, Any] | None:
-    """Return the action of a kind that the checkpoint at a version has, or the newest (None).
+    """Return an action of a kind from a checkpoint; None if it has no such action.
+
+    Args:
+        version: the version of the checkpoint; None for the newest checkpoint.
 
     Raises:
-        As `read_checkpoint`.
+        The errors of `read_checkpoint`.
     """
     rows = read_checkpoint(location, version, [kind])
     return next((dict(row[kind]) for row in rows if row[kind] is not None), None)
@@ -482,7 +485,7 @@ def read_actions(location: str, version: int) -> list[dict[str, Any]]:
     """Return the actions of one version.
 
     Raises:
-        ObjectNotInPrerequisiteState: it is not in the log.
+        ObjectNotInPrerequisiteState: the version is not in the log.
         DataCorrupted: it is broken (XX001).
     """
     return _actions(_read_version(location, version), location, version)

@@ -75,7 +75,9 @@ def last_version(name: str) -> int | None:
 
 
 def checked_name(path: str) -> str:
-    """Return the last name of a path; for a check sum, the name of the file that it checks."""
+    """Return the last name of a path.  For a check sum, return the name of the file that it
+    checks.
+    """
     name = path.rpartition("/")[2]
     found = _CHECK_SUM.fullmatch(name)
     return name if found is None else found[1]

@@ -132,7 +132,7 @@ def with_delta_columns(relation: Relation) -> Relation:
     """Return a relation with Delta's generated and identity columns.
 
     Raises:
-        As `delta_rules`.
+        The errors of `delta_rules`.
     """
     rules = delta_rules(relation)
     generated, identity = dict(rules.generated), dict(rules.identity)
@@ -154,7 +154,8 @@ def check_takes_updates(relation: Relation, column: str) -> None:
     """Check that an UPDATE may assign a column of a relation (of `with_delta_columns`).
 
     Raises:
-        GeneratedAlways: it is an identity column of Delta, which never updates one (428C9).
+        GeneratedAlways: the column is an identity column of Delta, which never updates such columns
+            (428C9).
     """
     found = relation.column(column)
     if found is not None and found.identity and found.default is None:
@@ -176,7 +177,7 @@ def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisit
         action: U, D or T.
 
     Raises:
-        As `delta_rules`.
+        The errors of `delta_rules`.
     """
     if not delta_rules(relation).is_append_only:
         return None
@@ -223,7 +224,7 @@ def check_can_be_undone(relation: Relation) -> None:
 
     Raises:
         ObjectNotInPrerequisiteState: the table does not allow deleting rows (55000).
-        As `delta_rules`.
+        The errors of `delta_rules`.
     """
     if delta_rules(relation).is_append_only:
         raise ObjectNotInPrerequisiteState(

@@ -48,7 +48,7 @@ def check_writable(catalog: Catalog, relations: Iterable[Relation]) -> None:
     """Check that replctl may write tables, and that it knows their protocol.
 
     Raises:
-        As `check_files_writable`.
+        The errors of `check_files_writable`.
         FeatureNotSupported: a table has an unknown requirement for writers (0A000).
         UndefinedFile, DataCorrupted, IoError: a table is missing (58P01), or its log is broken
             (XX001) or unreadable.

@@ -140,7 +140,7 @@ def partition_zones(relation: Relation) -> dict[str, PartitionZone]:
     converted from another time zone.
 
     Raises:
-        As `check_partition_zones`.
+        The errors of `check_partition_zones`.
     """
     storage, zone = relation.storage, relation.options.get(PARTITION_TIMEZONE)
     if storage is None or not storage.is_adopted or zone is None or is_utc(zone):
@@ -172,7 +172,7 @@ def _texts_of(location: str) -> dict[str, frozenset[str]]:
 
 
 def _read(location: str, state: TableState, known: _Seen | None) -> _Seen:
-    """Read the entries newer than the known ones; without known ones, start with a checkpoint."""
+    """Read the entries newer than the known ones.  If none is known, start with a checkpoint."""
     names = log_names(location)
     texts: dict[str, set[str]] = {}
     first = 0

@@ -152,7 +152,7 @@ class PublisherSlots:
         """Drop a slot.
 
         Raises:
-            UndefinedObject: there is none of that name (42704).
+            UndefinedObject: there is no such slot (42704).
             ObjectInUse: a process reads it, or waits to do so (55006).
             ObjectNotInPrerequisiteState: a standby has it from its primary.
         """

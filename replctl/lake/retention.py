@@ -161,8 +161,8 @@ def _status(outlooks: Sequence[Outlook], now: float) -> str | None:
 
 
 def slot_retention(session: Session, slot: ReplicationSlot) -> list[TableRetention]:
-    """Return, by published table, how owners of adopted tables have removed, or may remove,
-    versions that a slot needs.
+    """Return the adopted tables whose owners have removed, or may remove, versions that a slot
+    needs.  There is one entry for each published table.
     """
     if slot.invalidation_reason is not None:
         return []

@@ -39,7 +39,7 @@ class TablePaths:
         """Return whether the file of a path exists.
 
         Raises:
-            OSError: that cannot be seen.
+            OSError: the file cannot be examined.
         """
         path = self.relative(uri)
         if path is not None:

@@ -226,7 +226,7 @@ class TableWriter:
 
         Raises:
             DuplicateObject: another program has created a Delta table there meanwhile.
-            ObjectNotInPrerequisiteState: it is a LOCATION that is not empty (55000).
+            ObjectNotInPrerequisiteState: the directory is a LOCATION, and is not empty (55000).
         """
         if storage.was_empty is not None:  # a dead process had begun to create it
             return

@@ -128,8 +128,8 @@ class TargetCheck:
         """Check that the catalog knows all writes of the subscription into a table.
 
         Raises:
-            DataCorrupted: it does not, for example because an older catalog was restored, so that
-                the table's progress is unknown (XX001).
+            DataCorrupted: the catalog does not know all of them, for example because an older
+                catalog was restored, so that the table's progress is unknown (XX001).
         """
         known, name = self._subscription, leaf.qualified_name
         origins = (known.origin_name, known.table_origin_name(leaf.oid))

@@ -45,8 +45,8 @@ class TargetRelations:
         """Return the local tables of published relations, with their partition trees.
 
         Raises:
-            ObjectNotInPrerequisiteState: there is none (55000).
-            WrongObjectType: it is not a table (42809).
+            ObjectNotInPrerequisiteState: a local table is missing (55000).
+            WrongObjectType: the local relation is not a table (42809).
         """
         oids = {name: self._oid(name) for name in names}
         with self.session.read() as catalog:
@@ -60,8 +60,9 @@ class TargetRelations:
         """Return the local table of one published relation.
 
         Raises:
-            ObjectNotInPrerequisiteState: there is none, or it lacks a column that is sent (55000).
-            WrongObjectType: it is not a table (42809).
+            ObjectNotInPrerequisiteState: the local table is missing, or lacks a column that is sent
+                (55000).
+            WrongObjectType: the local relation is not a table (42809).
         """
         ((root, family),) = self.families([(remote.schema, remote.name)]).values()
         return ReplicatedTable(self.session, root, family, remote, self.writer_of(root))

@@ -61,7 +61,7 @@ def pinned_target(
     Commits of others are entered first.  An unfinished batch is not visible.
 
     Raises:
-        ObjectNotInPrerequisiteState: it is not synchronized yet (55000).
+        ObjectNotInPrerequisiteState: the table is not synchronized yet (55000).
         PostgresError: it cannot be read.
     """
     session = local.session

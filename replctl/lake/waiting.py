@@ -44,7 +44,7 @@ def give_way(session: Session, blocked: TransactionInProgress | UnfinishedBatch)
     """Wait until the transactions that block a statement have ended.
 
     Raises:
-        As `when_free`.
+        The errors of `when_free`.
     """
     if isinstance(blocked, UnfinishedBatch):
         session.finish_batches(blocked)

@@ -6,7 +6,7 @@ import sys
 
 
 def asked(prompt: str, *, is_secret: bool = False) -> str:
-    """Return the user's answer to a prompt; without a terminal, the next line of stdin.
+    """Return the user's answer to a prompt.  Without a terminal, return the next line of stdin.
 
     Args:
         is_secret: the answer is not shown.

@@ -72,7 +72,7 @@ class _Tokens:
             escapes: E'...' has escapes with backslashes.
 
         Raises:
-            PsqlError: there is none.
+            PsqlError: no word is left.
         """
         pattern = re.compile(rf"\s*({_word(delimiters, quotes, escapes=escapes)})", re.DOTALL)
         found = pattern.match(self._text, self._place)

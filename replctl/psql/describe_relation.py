@@ -44,7 +44,7 @@ def describe_relations(target: Described, pattern: str, verbose: bool) -> bool:
     """Describe every relation that matches `pattern`.
 
     Raises:
-        PsqlError: there is none.
+        PsqlError: no relation matches.
     """
     parsed = parse_pattern(pattern, target.session.database_name)
     relations: list[Relation | SystemRelation] = [*find_relations(target, "rpvmfciIS", parsed)]

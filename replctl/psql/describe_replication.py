@@ -80,7 +80,7 @@ def _properties(publication: Publication, owners: dict[int, str]) -> list[str | 
 
 
 def _contents(target: Described, publication: Publication) -> list[str]:
-    """Return Return Return `Tables:` and `Tables from schemas:` with a line for each of them."""
+    """Return `Tables:` and `Tables from schemas:` with a line for each of them."""
     published = pg_publication.published_tables(target.catalog, publication_oid=publication.oid)
     relations = pg_class.load_relations(target.catalog, [item.relid for item in published])
     names = {oid: (relation.schema, relation.name) for oid, relation in relations.items()}

@@ -399,7 +399,7 @@ where action is one of:
 
 
 def sql_help(topic: str) -> str:
-    """Return the text of `\\h TOPIC`; without a topic, the list of commands."""
+    """Return the text of `\\h TOPIC`.  Without a topic, return the list of commands."""
     if not topic:
         names = "".join(f"  {name}\n" for name in sorted(_SQL))
         return f"Available help:\n{names}"

@@ -294,8 +294,8 @@ def _run_actions(settings: PsqlSettings, options: Options) -> int:
 
 
 def _run_scripts(settings: PsqlSettings, options: Options) -> int:
-    """Run `-c` and `-f` in their order, up to the first failure if ON_ERROR_STOP is set; without
-    them, stdin."""
+    """Run the scripts of `-c` and `-f` in their order, or stdin if neither is given.  Stop at the
+    first failure if ON_ERROR_STOP is set."""
     from replctl.psql.mainloop import run_command_string, run_file, run_stdin
 
     if options.is_single_transaction and not run_silently(settings, "BEGIN"):
@@ -317,7 +317,7 @@ def _run_scripts(settings: PsqlSettings, options: Options) -> int:
 
 
 def _run_startup_file(settings: PsqlSettings) -> None:
-    """Run Run Run `.replctlrc`, from $REPLCTLRC or the home directory."""
+    """Run `.replctlrc`, from $REPLCTLRC or the home directory."""
     named = os.environ.get("REPLCTLRC")
     path = Path(os.path.expanduser(named or "~/.replctlrc"))
     if os.access(path, os.R_OK) and path.is_file():  # as psql: an unreadable file counts as missing

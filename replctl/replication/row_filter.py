@@ -46,7 +46,7 @@ def analyze_row_filter(
             immediately.
 
     Raises:
-        DatatypeMismatch: it is not a boolean.
+        DatatypeMismatch: the filter is not a boolean.
         FeatureNotSupported: a row filter must not contain it.
         PostgresError: the expression is invalid.
     """
@@ -72,7 +72,8 @@ def check_row_filter(expr: nodes.Expr, environment: Environment) -> None:
     """Check that a row filter is simple enough to be evaluated without reading the catalog.
 
     Raises:
-        FeatureNotSupported: it is not; the error points at the first forbidden node.
+        FeatureNotSupported: the filter is not simple enough; the error points at the first
+            forbidden node.
     """
     for node in nodes.walk(expr):
         if isinstance(node, nodes.CaseWhen):

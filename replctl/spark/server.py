@@ -202,7 +202,7 @@ def stop_server(cluster: Path) -> Server | None:
     """Stop the server of a cluster, even if it is in use, and return it.
 
     Raises:
-        ConnectionFailure: it does not end even after it is killed.
+        ConnectionFailure: the server does not end even after it is killed.
     """
     folder = _Folder(cluster)
     server = find_server(cluster)
@@ -269,7 +269,7 @@ def temporary_server(
         folder: an empty directory, where `find_server` finds the server.
 
     Raises:
-        As `start_server`.
+        The errors of `start_server`.
     """
     chosen = {"spark.driver.memory": memory, **(properties or {})}
     with tempfile.TemporaryDirectory() as other:

@@ -196,7 +196,7 @@ class LocalRows:
     """Rows of this process for Spark, in wire form.
 
     Args:
-        columns: theirs.
+        columns: the columns of the rows.
     """
 
     def __init__(self, columns: Sequence[StagedColumn]) -> None:
