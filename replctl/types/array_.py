@@ -1,7 +1,7 @@
 """Arrays of any element type.  PostgreSQL's arrayfuncs.c.
 
-A value is a list of element values and None, a list of lists for more dimensions, `[]` for the
-empty array, and a `BoundedArray` where a lower bound is not 1.
+A value is a list of element values and None; a list of lists for more dimensions; `[]` for the
+empty array; and a `BoundedArray` if a lower bound is not 1.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ def array_form(element: TextForm, delimiter: str) -> TextForm:
 def array_in(
     text: str, delimiter: str, read: Read, render: Callable[[list[Any]], str]
 ) -> ArrayValue:
-    """`{1,NULL}` becomes [1, None]; of `[0:1]={1,2}` it is a BoundedArray.
+    """Parse an array: `{1,NULL}` becomes [1, None]; `[0:1]={1,2}` a BoundedArray.
 
     Args:
-        read, render: the input of an element, the output of an array that begins at 1.
+        read, render: the input of an element, and the output of an array that begins at 1.
 
     Raises:
-        InvalidTextRepresentation: `text` is no array; `read` may raise other errors.
+        InvalidTextRepresentation: `text` is not an array; `read` may raise other errors.
         ArraySubscriptError, ProgramLimitExceeded: its dimensions are impossible.
     """
-    # One dimension without quotes, as almost all arrays are.
+    # Almost all arrays have one dimension and no quotes.
     if text[:1] == "{" and text[-1:] == "}" and not _SPECIAL.search(text, 1, len(text) - 1):
         items = text[1:-1].split(delimiter)
         if all(items):
@@ -85,10 +85,10 @@ def array_in(
 
 
 def array_out(value: list[Any], delimiter: str, render: Callable[[Any], str]) -> str:
-    """[1, None, 2] becomes `{1,NULL,2}`; an item is quoted where it could be misread.
+    """Print an array: [1, None, 2] becomes `{1,NULL,2}`; ambiguous items are quoted.
 
     Args:
-        render: the output of an element.
+        render: the output function of an element.
     """
     shown = []
     for item in value:
@@ -106,24 +106,24 @@ def array_out(value: list[Any], delimiter: str, render: Callable[[Any], str]) ->
 
 
 class _Elements:
-    """The part of an array's text between its outermost braces, read from left to right."""
+    """The text of an array between its outermost braces, read from left to right."""
 
     def __init__(
         self, text: str, start: int, delimiter: str, read: Read, lengths: list[int]
     ) -> None:
         self._text = text
-        self._position = start  # of a left brace
+        self._position = start  # position of a left brace
         self._delimiter = delimiter
         self._read = read
         self._has_dimensions = bool(lengths)
-        self._lengths: list[int | None] = [*lengths]  # of each level, None until one has ended
+        self._lengths: list[int | None] = [*lengths]  # of each level; None: unknown yet
         self._are_levels_known = self._has_dimensions
 
     def parse(self) -> list[Any]:
         """Return the nested lists.
 
         Raises:
-            InvalidTextRepresentation, ProgramLimitExceeded: as array_in.
+            InvalidTextRepresentation, ProgramLimitExceeded: see array_in.
         """
         root: list[Any] = []
         open_lists: list[list[Any]] = [root]
@@ -202,7 +202,9 @@ class _Elements:
         return "".join(chars)
 
     def _unquoted(self) -> str | None:
-        """Up to a delimiter or a right brace; blanks at its end count if they are escaped."""
+        """Read up to a delimiter or a right brace; blanks at the end count only if they are
+        escaped.
+        """
         chars: list[str] = []
         length = 0
         has_escapes = False
@@ -249,7 +251,7 @@ class _Elements:
 
 
 def _dimensions(text: str) -> tuple[list[tuple[int, int]], int]:
-    """`[0:1][2]={{..` -> ([(0, 1), (1, 2)], 9): bounds, and where the first left brace is."""
+    """Parse dimensions: `[0:1][2]={{..` -> ([(0, 1), (1, 2)], 9): bounds, and the first brace."""
     bounds: list[tuple[int, int]] = []
     position = _skip_blanks(text, 0)
     while text[position : position + 1] == "[":
@@ -314,7 +316,7 @@ def _map_elements(value: list[Any], function: Callable[[Any], Any]) -> list[Any]
 
 def _skip_blanks(text: str, position: int) -> int:
     match = _BLANK.match(text, position)
-    assert match is not None  # the pattern matches nothing as well
+    assert match is not None  # the pattern also matches an empty text
     return match.end()
 
 

@@ -1,4 +1,4 @@
-"""bit and varbit: a value is a str of 0 and 1.  PostgreSQL's varbit.c."""
+"""bit and varbit: a value is a str of 0 and 1 (PostgreSQL's varbit.c)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from replctl.types.text_form import TextForm
 
 
 def bit_in(text: str, typmod: int, now: datetime | None) -> str:
-    """`101`, `b101`, `X5` -> `101`, `101`, `0101`.
+    """Parse a bit string: `101`, `b101`, `X5` -> `101`, `101`, `0101`.
 
     Raises:
-        StringDataLengthMismatch: it has another length than the modifier says.
-        InvalidTextRepresentation: a digit is none.
+        StringDataLengthMismatch: its length differs from the modifier.
+        InvalidTextRepresentation: a digit is not valid.
     """
     digits, is_hex = _digits(text)
     length = _length(digits, is_hex)
@@ -27,11 +27,11 @@ def bit_in(text: str, typmod: int, now: datetime | None) -> str:
 
 
 def varbit_in(text: str, typmod: int, now: datetime | None) -> str:
-    """Parse as bit_in, with a modifier that limits the length.
+    """Parse like bit_in, with a modifier that limits the length.
 
     Raises:
-        StringDataRightTruncation: it is longer than the modifier says.
-        InvalidTextRepresentation: a digit is none.
+        StringDataRightTruncation: it is longer than the modifier allows.
+        InvalidTextRepresentation: a digit is not valid.
     """
     digits, is_hex = _digits(text)
     if 0 < typmod < _length(digits, is_hex):
@@ -40,10 +40,10 @@ def varbit_in(text: str, typmod: int, now: datetime | None) -> str:
 
 
 def bit(value: str, typmod: int, explicit: bool) -> str:
-    """(`101`, 4) -> `1010`: in an explicit cast, which cuts and fills on the right.
+    """Cast to a length: (`101`, 4) -> `1010`; an explicit cast cuts and fills on the right.
 
     Raises:
-        StringDataLengthMismatch: another length, in an implicit cast.
+        StringDataLengthMismatch: the length differs in an implicit cast.
     """
     if typmod <= 0 or len(value) == typmod:
         return value
@@ -53,10 +53,10 @@ def bit(value: str, typmod: int, explicit: bool) -> str:
 
 
 def varbit(value: str, typmod: int, explicit: bool) -> str:
-    """(`101`, 2) -> `10`: in an explicit cast.
+    """Cast to a maximum length: (`101`, 2) -> `10`; only an explicit cast cuts.
 
     Raises:
-        StringDataRightTruncation: too long, in an implicit cast.
+        StringDataRightTruncation: it is too long in an implicit cast.
     """
     if typmod <= 0 or len(value) <= typmod:
         return value
@@ -66,7 +66,7 @@ def varbit(value: str, typmod: int, explicit: bool) -> str:
 
 
 def bit_bytes(value: str) -> bytes:
-    r"""`101` -> b"\xa0": eight bits to a byte, the last one filled with zeros."""
+    r"""Return the bits as bytes: `101` -> b"\xa0"; the last byte is filled with zeros."""
     size = -(-len(value) // 8)
     return int(value.ljust(8 * size, "0") or "0", 2).to_bytes(size)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from replctl.errors import InvalidTextRepresentation
 from replctl.types.text_form import BLANKS, text_form
 
-#: Every word and every beginning of it that is no beginning of another one.
+#: Every word, and every unambiguous beginning of one.
 _WORDS = {
     word[:length]: value
     for word, shortest, value in [
@@ -23,10 +23,10 @@ _WORDS = {
 
 
 def bool_in(text: str) -> bool:
-    """`t`, ` YES `, `of` -> True, True, False.
+    """Parse a boolean: `t`, ` YES `, `of` -> True, True, False.
 
     Raises:
-        InvalidTextRepresentation: `text` is none of the words.
+        InvalidTextRepresentation: `text` is not one of the words.
     """
     value = _WORDS.get(text.strip(BLANKS).lower())
     if value is None:
@@ -35,7 +35,7 @@ def bool_in(text: str) -> bool:
 
 
 def bool_out(value: bool) -> str:
-    """True -> `t`."""
+    """Print a boolean: True -> `t`."""
     return "t" if value else "f"
 
 

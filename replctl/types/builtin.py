@@ -1,8 +1,8 @@
 """PostgreSQL's own types, operators, functions and casts: the rows of pg_type, pg_operator,
-pg_proc, pg_cast and pg_collation that initdb makes, with the look-ups that analysis needs.
+pg_proc, pg_cast and pg_collation that initdb creates, with look-ups for the analysis.
 
-The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  A type is named everywhere by
-its catalog name (`int4`, `_int4`, `bpchar`); `Type` says the rest.
+The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  Types have their catalog names
+everywhere (`int4`, `_int4`, `bpchar`); `Type` has the other facts.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ FIRST_USER_OID = 16384  # FirstNormalObjectId in transam.h
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A row of pg_type: `name` is typname, `sql_name` what format_type() prints without a
-    modifier."""
+    """A row of pg_type: `name` is typname, `sql_name` is format_type() without a modifier."""
 
     oid: int
     name: str
@@ -34,7 +33,7 @@ class Type:
     is_by_value: bool
     align: str
     storage: str
-    element: str | None  # typelem of a true array, else None (point, name and such are no arrays)
+    element: str | None  # typelem of a true array, else None (also for point and name)
     array: str | None
     collation: str | None
     has_typmod: bool
@@ -87,10 +86,10 @@ class Function:
     volatility: str  # i, s, v
     is_strict: bool
     returns_set: bool
-    variadic: str | None  # element type of the last, VARIADIC argument
+    variadic: str | None  # element type of the last argument, if VARIADIC
     defaults: tuple[str, ...]  # texts of the defaults of the last arguments
     source: str
-    argument_names: tuple[str, ...]  # of the input arguments, '' where it has none
+    argument_names: tuple[str, ...]  # of the input arguments; '' for one without a name
     columns: tuple[tuple[str, str], ...]  # (name, type) of OUT and TABLE arguments
     schema: str = "pg_catalog"
 
@@ -173,8 +172,9 @@ def operator_by_oid() -> Mapping[int, Operator]:
 
 @cache
 def functions() -> _Named[Function]:
-    """Return all built-in functions and aggregates by name, in the order of their OIDs, and those
-    of our own."""
+    """Return all built-in functions and aggregates by name, in the order of their OIDs, and
+    replctl's own.
+    """
     return _Named(("pg_proc", "own_proc"), "proname", _function)
 
 
@@ -186,12 +186,12 @@ def function_by_oid() -> Mapping[int, Function]:
 
 @dataclass(frozen=True, slots=True)
 class RestrictedRelation:
-    """A system relation that not everybody may read.
+    """A system relation with restricted access.
 
     Attributes:
-        readable: the columns that everybody may read.
+        readable: the columns that every role may read.
         roles: the predefined roles that may read all columns.
-        calls: OIDs of the functions of a view that not everybody may call.
+        calls: OIDs of restricted functions that the view calls.
     """
 
     readable: frozenset[str]
@@ -201,15 +201,16 @@ class RestrictedRelation:
 
 @cache
 def restricted_functions() -> dict[int, tuple[str, ...]]:
-    """Return the built-in functions that not everybody may call, by OID, each with the predefined
-    roles that may (PostgreSQL's initial privileges)."""
+    """Return the built-in functions with restricted access by OID, each with the predefined roles
+    that may call it (PostgreSQL's initial privileges).
+    """
     rows = builtin_rows("restricted")
     return {int(row["oid"]): _names(row["roles"]) for row in rows if row["kind"] == "function"}
 
 
 @cache
 def restricted_relations() -> dict[str, RestrictedRelation]:
-    """Return the system relations that not everybody may read, by name."""
+    """Return the system relations with restricted access, by name."""
     return {
         row["name"]: RestrictedRelation(
             frozenset(_names(row["readable"])),
@@ -245,13 +246,13 @@ def casts() -> dict[tuple[str, str], Cast]:
 
 @cache
 def collations() -> dict[str, int]:
-    """Return OIDs of the collations that every cluster has, by name."""
+    """Return OIDs of the collations in every cluster, by name."""
     return {row["collname"]: int(row["oid"]) for row in builtin_rows("pg_collation")}
 
 
 @cache
 def system_columns() -> dict[str, tuple[int, str]]:
-    """attnum and type of the columns that every table has (ctid, xmin, ...), by name."""
+    """Return attnum and type of the columns of every table (ctid, xmin, ...), by name."""
     return {
         row["attname"]: (int(row["attnum"]), row["typname"])
         for row in builtin_rows("pg_system_column")
@@ -260,14 +261,15 @@ def system_columns() -> dict[str, tuple[int, str]]:
 
 @cache
 def system_relations() -> dict[str, SystemRelation]:
-    """Return the relations of pg_catalog by name, and those of our own."""
+    """Return the relations of pg_catalog and replctl's own, by name."""
     return _relations("pg_catalog")
 
 
 @cache
 def information_schema() -> dict[str, SystemRelation]:
-    """Return the views of information_schema by name; its domains are the types that they are
-    over."""
+    """Return the views of information_schema by name; its domains are replaced by their base
+    types.
+    """
     return _relations("information_schema")
 
 
@@ -315,7 +317,9 @@ def _relations(schema: str) -> dict[str, SystemRelation]:
 
 @cache
 def keywords() -> dict[str, tuple[str, bool]]:
-    """Category (U, C, T, R as in pg_get_keywords) and whether it may be a bare label, by word."""
+    """Return, by word, its category (U, C, T, R as in pg_get_keywords), and whether it may be a
+    bare label.
+    """
     return {
         row["word"]: (row["catcode"], row["barelabel"] == "t")
         for row in builtin_rows("pg_keywords")
@@ -324,7 +328,7 @@ def keywords() -> dict[str, tuple[str, bool]]:
 
 class _Named(Mapping[str, tuple[_T, ...]]):
     """The rows of files by name.  A row is parsed when its name is looked up, since a short command
-    needs few of thousands.
+    needs few of the thousands.
     """
 
     def __init__(
@@ -337,7 +341,7 @@ class _Named(Mapping[str, tuple[_T, ...]]):
         self._made: dict[str, tuple[_T, ...]] = {}
         column, oid = self._header.index(name), self._header.index("oid")
         self._rows: dict[str, list[list[str]]] = defaultdict(list)
-        #: The names of the rows, by their OIDs.
+        #: The names of the rows by OID.
         self.names: dict[int, str] = {}
         for row in rows:
             self._rows[row[column]].append(row)
@@ -359,7 +363,7 @@ class _Named(Mapping[str, tuple[_T, ...]]):
 
 
 class _ByOid(Mapping[int, _WithOid]):
-    """The same by OID."""
+    """The rows of `_Named` by OID."""
 
     def __init__(self, named: _Named[_WithOid]) -> None:
         self._named: _Named[_WithOid] = named
@@ -420,8 +424,9 @@ def _function(row: dict[str, str]) -> Function:
 
 
 def _split_defaults(text: str) -> list[str]:
-    """`NULL::name, false, ARRAY['a', 'b']` becomes its items; a comma inside quotes or brackets
-    stays."""
+    """Split at commas outside of quotes and brackets: `NULL::name, false, ARRAY['a', 'b']` becomes
+    its items.
+    """
     items, depth, quoted, start = [], 0, False, 0
     for i, char in enumerate(text):
         if char == "'":
@@ -442,8 +447,9 @@ def builtin_rows(name: str) -> list[dict[str, str]]:
 
 
 def _lines(name: str) -> tuple[list[str], list[list[str]]]:
-    """Return the names of the columns of data/NAME.tsv, and its rows; it is in COPY's text format
-    without escapes worth undoing."""
+    """Return the column names and the rows of data/NAME.tsv, which has COPY's text format without
+    relevant escapes.
+    """
     text = (files("replctl.types") / "data" / f"{name}.tsv").read_text(encoding="utf-8")
     header, *rows = (line.split("\t") for line in text.splitlines())
     return header, rows

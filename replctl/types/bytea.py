@@ -12,11 +12,11 @@ _ESCAPE = re.compile(rb"\\(?:\\|([0-3][0-7]{2}))")
 
 
 def byteain(text: str) -> bytes:
-    r"""`\x61 62`, `a\142\\` -> b"ab", b"ab\\".
+    r"""Parse bytes: `\x61 62`, `a\142\\` -> b"ab", b"ab\\".
 
     Raises:
-        InvalidParameterValue: a faulty hexadecimal digit (22023, as in PostgreSQL).
-        InvalidTextRepresentation: a backslash that escapes nothing.
+        InvalidParameterValue: a hexadecimal digit is not valid (22023, as in PostgreSQL).
+        InvalidTextRepresentation: a backslash does not begin an escape.
     """
     if text.startswith("\\x"):
         return _from_hex(text)
@@ -29,13 +29,13 @@ def byteain(text: str) -> bytes:
 
 
 def byteaout(value: bytes) -> str:
-    r"""b"ab" -> `\x6162`."""
+    r"""Print bytes: b"ab" -> `\x6162`."""
     return "\\x" + value.hex()
 
 
 def _from_hex(text: str) -> bytes:
     end = _HEX.match(text, 2)
-    assert end is not None  # the pattern matches nothing as well
+    assert end is not None  # the pattern also matches an empty text
     rest = text[end.end() :]
     if not rest:
         return bytes.fromhex(text[2:])

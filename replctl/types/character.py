@@ -1,5 +1,6 @@
-"""text, varchar, bpchar, name, "char" and what is stored like text.  PostgreSQL's varlena.c,
-varchar.c, name.c and char.c."""
+"""text, varchar, bpchar, name, "char", and types that are stored like text (PostgreSQL's varlena.c,
+varchar.c, name.c and char.c).
+"""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ TYPMOD_HEADER = 4  # VARHDRSZ: the modifier of varchar(n) and char(n) is n + 4
 
 
 def text_in(text: str) -> str:
-    """Return the text itself."""
+    """Return the unchanged text."""
     return text
 
 
 def name_in(text: str) -> str:
-    """Return the text, cut after 63 bytes, between two characters."""
+    """Return at most 63 bytes of the text, cut between two characters."""
     return clipped(text)
 
 
 def char_in(text: str) -> str:
-    r"""The first byte: a character, `\ooo` beyond ASCII, or nothing for the byte 0."""
+    r"""Return the first byte: a character, `\ooo` beyond ASCII, or nothing for the byte 0."""
     if re.fullmatch(r"\\[0-7]{3}", text):
         byte = int(text[1:], 8) & 0xFF
     else:
@@ -32,7 +33,7 @@ def char_in(text: str) -> str:
 
 
 def char_byte(value: str) -> int:
-    r"""The byte that a "char" is: `a`, `\200` -> 97, 128."""
+    r"""Return the byte of a "char": `a`, `\200` -> 97, 128."""
     if len(value) == 4:
         return int(value[1:], 8)
     return ord(value) if value else 0
@@ -46,8 +47,7 @@ def char_of_byte(byte: int) -> str:
 
 
 def invalid_bytes(data: bytes, encoding: str = "UTF8") -> CharacterNotInRepertoire:
-    """Return the complaint about bytes that begin with what is no character
-    (report_invalid_encoding)."""
+    """Return the error of bytes that begin with an invalid character (report_invalid_encoding)."""
     first = data[0]
     length = 1
     if encoding == "UTF8" and first >= 0xC0:
@@ -57,16 +57,17 @@ def invalid_bytes(data: bytes, encoding: str = "UTF8") -> CharacterNotInRepertoi
 
 
 def byte_difference(a: bytes, b: bytes) -> int:
-    """Return the difference of the first bytes that differ, up to the end of the shorter
-    (memcmp)."""
+    """Return the difference of the first bytes that differ, up to the shorter length; else 0
+    (memcmp).
+    """
     return next((x - y for x, y in zip(a, b, strict=False) if x != y), 0)
 
 
 def varchar(value: str, typmod: int, explicit: bool) -> str:
-    """(`abc  `, 7) -> `abc`: blanks may be cut, in an explicit cast everything.
+    """Cast to a maximum length: (`abc  `, 7) -> `abc`; implicit casts only cut blanks.
 
     Raises:
-        StringDataRightTruncation: something else than blanks would be cut.
+        StringDataRightTruncation: an implicit cast would cut other characters.
     """
     length = typmod - TYPMOD_HEADER
     if len(value) <= length:
@@ -77,10 +78,10 @@ def varchar(value: str, typmod: int, explicit: bool) -> str:
 
 
 def bpchar(value: str, typmod: int, explicit: bool) -> str:
-    """(`ab`, 7) -> `ab `; too much is cut as by varchar.
+    """Cast to a length: (`ab`, 7) -> `ab `; longer texts are cut as by varchar.
 
     Raises:
-        StringDataRightTruncation: something else than blanks would be cut.
+        StringDataRightTruncation: an implicit cast would cut other characters.
     """
     length = typmod - TYPMOD_HEADER
     if len(value) <= length:

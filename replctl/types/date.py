@@ -1,7 +1,7 @@
 """date, time and timetz.  PostgreSQL's date.c.
 
-A date is days since 1970-01-01, a time microseconds of the day (24:00:00 included), a timetz the
-pair of those and seconds west of UTC.
+A date is the number of days since 1970-01-01.  A time is the number of microseconds of the day,
+including 24:00:00.  A timetz is the pair of a time and seconds west of UTC.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ TimeTz: TypeAlias = tuple[int, int]
 DATE_INFINITY, DATE_MINUS_INFINITY = 2**31 - 1, -(2**31)
 USECS_PER_DAY = 86_400_000_000
 
-_ROUNDING_STEPS = (1_000_000, 100_000, 10_000, 1000, 100, 10, 1)  # by the digits that are kept
+_ROUNDING_STEPS = (1_000_000, 100_000, 10_000, 1000, 100, 10, 1)  # by the number of kept digits
 
 FIRST_DATE = -UNIX_EPOCH_JULIAN  # Julian day 0
 LAST_DATE = 2147483493 - UNIX_EPOCH_JULIAN  # before DATE_END_JULIAN in timestamp.h
-_BUFFER = 129  # bytes that date_in and time_in have for the fields
+_BUFFER = 129  # bytes of the buffer for fields in date_in and time_in
 
 _ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _ISO_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
 
 
 def date_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
-    """`January 8, 1999` -> 10599.
+    """Parse a date: `January 8, 1999` -> 10599.
 
     Raises:
-        InvalidDatetimeFormat, InvalidParameterValue: `text` is no date, or its zone is unknown.
-        DatetimeFieldOverflow, InvalidTimeZoneDisplacementValue: a field or all is out of range.
+        InvalidDatetimeFormat, InvalidParameterValue: `text` is not a date, or its zone is unknown.
+        DatetimeFieldOverflow, InvalidTimeZoneDisplacementValue: a field or the date is out of
+            range.
     """
     match = _ISO_DATE.fullmatch(text)
     if match:
@@ -71,7 +72,7 @@ def date_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
 
 
 def date_out(value: int) -> str:
-    """10599 -> `1999-01-08`; a year before Christ ends in ` BC`."""
+    """Print a date: 10599 -> `1999-01-08`; a year before Christ ends in ` BC`."""
     if value in (DATE_INFINITY, DATE_MINUS_INFINITY):
         return "infinity" if value > 0 else "-infinity"
     text, era = date_and_era(value)
@@ -79,10 +80,10 @@ def date_out(value: int) -> str:
 
 
 def time_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
-    """`4:05 PM` -> 57900000000.
+    """Parse a time: `4:05 PM` -> 57900000000.
 
     Raises:
-        InvalidDatetimeFormat, InvalidParameterValue: `text` is no time, or its zone is unknown.
+        InvalidDatetimeFormat, InvalidParameterValue: `text` is not a time, or its zone is unknown.
         DatetimeFieldOverflow, InvalidTimeZoneDisplacementValue: a field is out of range.
     """
     match = _ISO_TIME.fullmatch(text)
@@ -93,7 +94,7 @@ def time_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
 
 
 def time_out(value: int) -> str:
-    """57900000000 -> `16:05:00`; trailing zeros of the fraction are left out."""
+    """Print a time: 57900000000 -> `16:05:00`; trailing zeros of the fraction are omitted."""
     seconds, microseconds = divmod(value, 1_000_000)
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -102,10 +103,10 @@ def time_out(value: int) -> str:
 
 
 def timetz_in(text: str, typmod: int = -1, now: datetime | None = None) -> TimeTz:
-    """`04:05-08` -> (14700000000, 28800).
+    """Parse a time with its zone: `04:05-08` -> (14700000000, 28800).
 
     Raises:
-        DataError: as time_in.
+        DataError: see time_in.
     """
     decoder = _decode_time(text, now, "time with time zone")
     value = (decoder.clock.microseconds, decoder.zone.seconds_west)
@@ -113,13 +114,15 @@ def timetz_in(text: str, typmod: int = -1, now: datetime | None = None) -> TimeT
 
 
 def timetz_out(value: TimeTz) -> str:
-    """(14700000000, 28800) -> `04:05:00-08`."""
+    """Print a time with its zone: (14700000000, 28800) -> `04:05:00-08`."""
     clock, seconds_west = value
     return time_out(clock) + utc_offset(-seconds_west)
 
 
 def utc_offset(seconds_east: int) -> str:
-    """-12600 -> `-03:30`: as long as needed (EncodeTimezone)."""
+    """Print an offset: -12600 -> `-03:30`; zero minutes and seconds are omitted
+    (EncodeTimezone).
+    """
     minutes, seconds = divmod(abs(seconds_east), 60)
     hours, minutes = divmod(minutes, 60)
     text = f"{'-' if seconds_east < 0 else '+'}{hours:02}"
@@ -129,18 +132,18 @@ def utc_offset(seconds_east: int) -> str:
 
 
 def time(value: int, typmod: int, explicit: bool = False) -> int:
-    """(43200700000, 0) -> 43201000000: microseconds, rounded to `typmod` digits."""
+    """Round microseconds to `typmod` digits: (43200700000, 0) -> 43201000000."""
     return round_microseconds(value, typmod)
 
 
 def timetz(value: TimeTz, typmod: int, explicit: bool = False) -> TimeTz:
-    """Parse as time(), and keep the zone."""
+    """Round like time(), and keep the zone."""
     clock, seconds_west = value
     return round_microseconds(clock, typmod), seconds_west
 
 
 def round_microseconds(value: int, digits: int) -> int:
-    """(1555000, 2) -> 1560000: half away from zero, to `digits` digits of a second."""
+    """Round to `digits` digits of a second, half away from zero: (1555000, 2) -> 1560000."""
     step = _ROUNDING_STEPS[digits]
     if value < 0:
         return -((-value + step // 2) // step * step)
@@ -148,7 +151,7 @@ def round_microseconds(value: int, digits: int) -> int:
 
 
 def date_and_era(days: int) -> tuple[str, str]:
-    """-719893 -> (`0002-01-01`, ` BC`): an era stands behind the time and zone of a timestamp."""
+    """Return date and era: -719893 -> (`0002-01-01`, ` BC`); the era follows a timestamp's zone."""
     year, month, day = date_from_days(days)
     if year > 0:
         return f"{year:04}-{month:02}-{day:02}", ""
@@ -156,10 +159,10 @@ def date_and_era(days: int) -> tuple[str, str]:
 
 
 def clock_of(match: re.Match[str], group: int) -> int | None:
-    """Microseconds, 14706700000 for `04:05:06.7`; None if a number is out of its range.
+    """Return microseconds, 14706700000 for `04:05:06.7`; None if a number is out of range.
 
     Args:
-        group: the first of the four groups of hours, minutes, seconds and fraction.
+        group: the number of the first of the groups for hours, minutes, seconds and fraction.
     """
     hour, minute, second = int(match[group]), int(match[group + 1]), int(match[group + 2])
     if hour > 23 or minute > 59 or second > 59:
@@ -170,7 +173,7 @@ def clock_of(match: re.Match[str], group: int) -> int | None:
 
 
 def transaction_time(now: datetime | None) -> datetime:
-    """Return the transaction's time in UTC; the current time if there is none."""
+    """Return the transaction's time in UTC; by default the current time."""
     return datetime.now(UTC) if now is None else now.astimezone(UTC)
 
 

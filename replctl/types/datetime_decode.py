@@ -1,7 +1,9 @@
-"""Fields to a date and a time: `1999-jan-08`, `04:05`, `pst` become 1999, 1, 8, 4, 5, 8 hours west.
+"""Decode fields to a date and a time: `1999-jan-08`, `04:05`, `pst` become 1999, 1, 8, 4, 5, 8
+hours west.
 
-What a field means depends on those before it.  The rules are those of PostgreSQL's DecodeDateTime()
-and DecodeTimeOnly() in datetime.c; the order of a date's parts and the zone are the session's.
+The meaning of a field depends on the preceding ones.  The rules are those of PostgreSQL's
+DecodeDateTime() and DecodeTimeOnly() in datetime.c; the session sets the order of a date's parts
+and the zone.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from replctl.types.julian import (
 from replctl.types.session_form import reading
 from replctl.types.timezone import FixedZone, Zone, abbreviation, local_seconds, zone_named
 
-# What has been found: the bits of `found`.
+# The bits of `found`: the parts found so far.
 YEAR, MONTH, DAY, DAY_OF_YEAR, TIME, ZONE, DST_ZONE, DYNAMIC_ZONE, DST, WEEKDAY, MERIDIAN, ERA = (
     1 << bit for bit in range(12)
 )
@@ -66,7 +68,7 @@ class Clock:
         return self.seconds * USECS_PER_SECOND + self.microsecond
 
     def read(self, text: str) -> int:
-        """`04:05:06.7`"""
+        """Read `04:05:06.7`, ..."""
         self.hour, self.minute, self.second, self.microsecond = parse_clock(text)
         if self.hour > INT4_MAX:
             raise FieldOverflow
@@ -81,10 +83,10 @@ class Clock:
             self.hour += 12
 
     def check(self) -> None:
-        """Check a time of day; 24:00 is valid.
+        """Check the time of day; 24:00 is valid.
 
         Raises:
-            FieldOverflow: there is no such time of day; 24:00 is one.
+            FieldOverflow: it is not valid.
         """
         if self.minute > 59 or self.second > 60 or self.microseconds > USECS_PER_DAY:
             raise FieldOverflow
@@ -94,8 +96,8 @@ class DecodedZone:
     """The time zone of a literal.
 
     Attributes:
-        seconds_west: its offset.
-        named: a zone whose offset may depend on the time.
+        seconds_west: the zone's offset.
+        named: a zone with an offset that may depend on the time.
     """
 
     def __init__(self) -> None:
@@ -103,7 +105,7 @@ class DecodedZone:
         self.named: Zone | None = None
 
     def read_offset(self, text: str) -> int:
-        """`+5:30`, `-0800` are 19800 seconds east, 28800 west."""
+        """Read an offset: `+5:30` and `-0800` are 19800 seconds east, and 28800 west."""
         match = _OFFSET.match(text)
         assert match is not None  # a field of this kind begins with a sign
         try:
@@ -128,7 +130,7 @@ class DecodedZone:
         return ZONE
 
     def read_abbreviation(self, word: str) -> int | None:
-        """`est` is five hours west; None if `word` is no abbreviation."""
+        """Read an abbreviation: `est` is five hours west; None if `word` is not an abbreviation."""
         entry = abbreviation(word)
         if entry is None:
             return None
@@ -139,21 +141,21 @@ class DecodedZone:
         return ZONE | DST_ZONE if entry.is_dst else ZONE
 
     def add_dst(self) -> int:
-        """`MET DST`: an hour more than the zone before."""
+        """Add an hour to the preceding zone, as for `MET DST`."""
         self.seconds_west -= 3600
         return DST | DST_ZONE
 
 
 class Decoder:
-    """The common part of both kinds of literal; `decode()` of a subclass fills the attributes.
+    """The common part for both kinds of literal; `decode()` of a subclass sets the attributes.
 
     Args:
-        fields: of the literal.
+        fields: the fields of the literal.
         now: the time of the transaction, in UTC.
 
     Attributes:
-        special: `epoch`, `infinity` or `-infinity`, in whose case nothing else counts.
-        year, month, day: the date, year 0 being 1 BC.
+        special: `epoch`, `infinity` or `-infinity`; the other attributes are then unused.
+        year, month, day: the date; year 0 is 1 BC.
         clock: the time.
         zone: the time zone.
     """
@@ -168,7 +170,7 @@ class Decoder:
             self._now_west = -offset
         self._now = now
         self._found = 0
-        self._label = ""  # a word that says what the next field is: julian, time
+        self._label = ""  # a word that announces the next field: julian, time
         self._year_has_two_digits = False
         self._has_month_name = False
         self._is_julian = False
@@ -180,17 +182,17 @@ class Decoder:
         self.zone = DecodedZone()
 
     def _add(self, parts: int) -> None:
-        """Note what a field has set; nothing may be set twice.
+        """Record the parts that a field has set; no part may be set twice.
 
         Raises:
-            BadFormat: it was.
+            BadFormat: a part was set before.
         """
         if parts & self._found:
             raise BadFormat
         self._found |= parts
 
     def _set_julian(self, text: str) -> int:
-        """`2451187.5` is 1999-01-08 12:00."""
+        """Set the date and time of a Julian day: `2451187.5` is 1999-01-08 12:00."""
         whole, point, digits = text.partition(".")
         self.year, self.month, self.day = date_from_days(parse_int4(whole) - UNIX_EPOCH_JULIAN)
         self._is_julian = True
@@ -203,7 +205,7 @@ class Decoder:
         return DATE | TIME
 
     def _set_clock_with_offset(self, text: str, found: int) -> int:
-        """`040506-08`."""
+        """Set the time and zone of `040506-08`, ..."""
         clock, sign, offset = text.partition("-")
         if not sign:
             raise BadFormat
@@ -217,7 +219,7 @@ class Decoder:
         return 0
 
     def _set_labelled(self, text: str) -> int:
-        """Return the number behind `J` or `T`."""
+        """Set the number after `J` or `T`, and return its parts."""
         label, self._label = self._label, ""
         parse_int4(text.partition(".")[0])
         if label == "julian":
@@ -232,10 +234,10 @@ class Decoder:
         self._label = ""
 
     def _set_run_together(self, text: str, found: int) -> int:
-        """`19990108` or, behind a date, `040506` and `0405`.
+        """Set the parts of `19990108` or, after a date, of `040506` and `0405`.
 
         Args:
-            found: what counts as found already.
+            found: the parts that count as found already.
         """
         digits, point, fraction = text.partition(".")
         if not digits.isdigit():
@@ -255,7 +257,7 @@ class Decoder:
         raise BadFormat
 
     def _set_number(self, text: str, found: int, has_month_name: bool) -> int:
-        """Return a number, by what is found already: month, day and year in this order."""
+        """Set a number according to the parts found so far: month, day and year in this order."""
         digits, point, fraction = text.partition(".")
         if not digits:
             raise BadFormat
@@ -271,7 +273,7 @@ class Decoder:
         parts = self._next_part(found & DATE, length, has_month_name)
         if parts == YEAR:
             if found & DATE == YEAR | MONTH:
-                self.day = self.year  # `99 Jan 1999`: what was the year is the day
+                self.day = self.year  # `99 Jan 1999`: the supposed year is the day
                 parts = DAY
                 self._year_has_two_digits = False
             else:
@@ -286,7 +288,9 @@ class Decoder:
         return parts
 
     def _next_part(self, found: int, length: int, has_month_name: bool) -> int:
-        """Return which part of a date comes after `found`, by the number of its digits; 0: none."""
+        """Return the part of a date that follows `found`, given its number of digits; 0 for
+        none.
+        """
         order = self._form.date_order
         if found == 0:
             if length >= 3 or order == "YMD":
@@ -301,7 +305,7 @@ class Decoder:
         return {YEAR: MONTH, DAY: MONTH, MONTH | DAY: YEAR, DATE: 0}[found]
 
     def _set_date(self, text: str) -> int:
-        """`1999-01-08`, `8/jan/1999`: a date in one field."""
+        """Set a date in one field: `1999-01-08`, `8/jan/1999`."""
         found = self._found
         has_month_name = False
         numbers = []
@@ -326,10 +330,10 @@ class Decoder:
         return found & ~self._found
 
     def _check_date(self) -> None:
-        """Years before Christ and of two digits, the day of the year; is there such a day?
+        """Adjust years before Christ or with two digits and the day of the year; check the date.
 
         Raises:
-            FieldOverflow, MonthDayOverflow: there is not.
+            FieldOverflow, MonthDayOverflow: the date does not exist.
         """
         found = self._found
         if found & YEAR and not self._is_julian:
@@ -382,7 +386,7 @@ class Decoder:
 
 
 def _date_parts(text: str) -> list[str]:
-    """`8-jan-1999` -> [`8`, jan, `1999`].  The character behind a part is skipped, even a digit."""
+    """Split a date: `8-jan-1999` -> [`8`, jan, `1999`].  The character after a part is skipped."""
     parts = []
     position = 0
     while position < len(text):
@@ -395,5 +399,5 @@ def _date_parts(text: str) -> list[str]:
 
 
 def _wrapped(year: int) -> int:
-    """Return a number of any length as atoi() reads it, into 32 bits."""
+    """Return a number wrapped into 32 bits, as atoi() reads it."""
     return (min(year, 2**63 - 1) + 2**31) % 2**32 - 2**31

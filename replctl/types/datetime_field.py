@@ -1,8 +1,8 @@
-"""The fields of a date, time or interval literal, their words, and what can be wrong with them.
+"""The fields of a date, time or interval literal, their words, and their errors.
 
 `1999-Jan-08 04:05 PST` becomes DATE `1999-jan-08`, TIME `04:05`, WORD `pst`.  PostgreSQL's
-datetime.c splits a literal before it looks at what the fields mean; the rules about delimiters are
-those of its ParseDateTime().
+datetime.c splits a literal before it interprets the fields; the rules for delimiters are those of
+its ParseDateTime().
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from replctl.types.identifier import ascii_lower
 from replctl.types.integer import decimal_int
 
 MAX_FIELDS = 25  # MAXDATEFIELDS in datetime.h
-WORD_LENGTH = 10  # TOKMAXLEN: no more characters of a word count
+WORD_LENGTH = 10  # TOKMAXLEN: the significant characters of a word
 INT4_MAX = 2**31 - 1
 
 
 class Kind(Enum):
     """The shape of a field."""
 
-    NUMBER = auto()  # digits, perhaps with a point
+    NUMBER = auto()  # digits, optionally with a point
     DATE = auto()  # digits and words with delimiters, also a zone's name
     TIME = auto()  # digits with colons
     WORD = auto()
@@ -40,26 +40,26 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`text` is in lower case."""
+    """A field; `text` is in lower case."""
 
     kind: Kind
     text: str
 
 
 class DatetimeFault(Exception):
-    """An error in a literal, before `datetime_error` says so in the server's words."""
+    """An error in a literal, which `datetime_error` translates to the server's words."""
 
 
 class BadFormat(DatetimeFault):
-    """The literal is no date, time or interval."""
+    """The literal is not a date, time or interval."""
 
 
 class FieldOverflow(DatetimeFault):
-    """A field is out of its range."""
+    """A field is out of range."""
 
 
 class MonthDayOverflow(DatetimeFault):
-    """A month or a day is: perhaps they are in the other order."""
+    """A month or a day is out of range; their order may be wrong."""
 
 
 class ZoneOverflow(DatetimeFault):
@@ -67,11 +67,11 @@ class ZoneOverflow(DatetimeFault):
 
 
 class UnknownZone(DatetimeFault):
-    """There is no time zone of the name that is the exception's argument."""
+    """There is no time zone of that name, which is the exception's argument."""
 
 
 def datetime_error(fault: DatetimeFault, text: str, sql_name: str) -> DataError:
-    """Return the error about the literal `text` of the type `sql_name`, as DateTimeParseError()."""
+    """Return the error for the literal `text` of type `sql_name`, like DateTimeParseError()."""
     match fault:
         case FieldOverflow() if sql_name == "interval":
             return IntervalFieldOverflow(f'interval field value out of range: "{text}"')
@@ -111,7 +111,7 @@ _MONTHS = (
     "dec december",
 )
 
-#: word -> (what it is, its value).  The keys are cut to WORD_LENGTH.
+#: word -> (its kind, its value).  The keys are cut to WORD_LENGTH.
 WORDS: dict[str, tuple[str, str | int]] = {
     **{word: ("reserved", word) for word in ("now", "today", "tomorrow", "yesterday", "epoch")},
     "infinity": ("reserved", "infinity"),
@@ -140,7 +140,7 @@ WORDS: dict[str, tuple[str, str | int]] = {
 }
 
 _NUMBER_OR_TIME = re.compile(r"\d+(:[\d:.]*)?", re.ASCII)
-#: What follows the first number of a date: a number (and more behind the same delimiter), or words.
+#: After the first number of a date and a delimiter: numbers with the same delimiter, or words.
 _DATE_RESTS = {
     delimiter: re.compile(
         rf"{escaped}(?:(\d+)({escaped}[\d{escaped}]*)?|[a-z\d{escaped}]*)", re.ASCII
@@ -160,10 +160,10 @@ def split_fields(text: str, max_length: int) -> list[Field]:
     """Return the fields of a literal.
 
     Args:
-        max_length: what fits into the server's buffer, where each field takes one byte more.
+        max_length: the size of the server's buffer, in which each field takes one more byte.
 
     Raises:
-        BadFormat: a character that no literal has, too many fields, or too much text.
+        BadFormat: there is an invalid character, or there are too many fields, or too much text.
     """
     fields: list[Field] = []
     lower = ascii_lower(text)
@@ -182,7 +182,7 @@ def split_fields(text: str, max_length: int) -> list[Field]:
 
 
 def _field_at(text: str, start: int) -> tuple[Field | None, int]:
-    """Return the field that begins at `start`, None for a delimiter, and where it ends."""
+    """Return the field that begins at `start` (None for a delimiter), and its end."""
     if match := _NUMBER_OR_TIME.match(text, start):
         if match[1] is not None:
             return Field(Kind.TIME, match[0]), match.end()
@@ -191,7 +191,7 @@ def _field_at(text: str, start: int) -> tuple[Field | None, int]:
         rest = pattern.match(text, match.end()) if pattern else None
         if rest is None:
             return Field(Kind.NUMBER, match[0]), match.end()
-        # Two numbers with a point between them are one number.
+        # Two numbers separated by a point are one number.
         is_number = delimiter == "." and rest[1] is not None and rest[2] is None
         return Field(Kind.NUMBER if is_number else Kind.DATE, match[0] + rest[0]), rest.end()
     if match := _POINT_NUMBER.match(text, start):
@@ -218,10 +218,10 @@ def _field_at(text: str, start: int) -> tuple[Field | None, int]:
 
 
 def parse_int4(digits: str) -> int:
-    """`007`, `-7`, `` -> 7, -7, 0.
+    """Parse an int4: `007`, `-7`, `` -> 7, -7, 0.
 
     Raises:
-        FieldOverflow: more than an int4.
+        FieldOverflow: it is larger than an int4.
     """
     value = decimal_int(digits)
     if abs(value) > INT4_MAX:
@@ -230,10 +230,10 @@ def parse_int4(digits: str) -> int:
 
 
 def parse_fraction(text: str) -> float:
-    """`.5`, `.` -> 0.5, 0.0.
+    """Parse a fraction: `.5`, `.` -> 0.5, 0.0.
 
     Raises:
-        BadFormat: there is something else than digits behind the point.
+        BadFormat: there are other characters than digits after the point.
     """
     if not text[1:]:
         return 0.0
@@ -243,23 +243,25 @@ def parse_fraction(text: str) -> float:
 
 
 def parse_microseconds(text: str) -> int:
-    """`.5` -> 500000.
+    """Parse a fraction of a second: `.5` -> 500000.
 
     Raises:
-        BadFormat: as parse_fraction.
+        BadFormat: see parse_fraction.
     """
     return round(parse_fraction(text) * 1_000_000)
 
 
 def parse_clock(text: str, is_minute_to_second: bool = False) -> tuple[int, int, int, int]:
-    """`04:05:06.789`, `04:05`, `05:06.7` -> (4, 5, 6, 789000), (4, 5, 0, 0), (0, 5, 6, 700000).
+    """Parse a time.
+
+    `04:05:06.789`, `04:05`, `05:06.7` -> (4, 5, 6, 789000), (4, 5, 0, 0), (0, 5, 6, 700000)
 
     Args:
-        is_minute_to_second: two numbers are minutes and seconds, without a point as well.
+        is_minute_to_second: two numbers are minutes and seconds, even without a point.
 
     Raises:
-        BadFormat: `text` is no time.
-        FieldOverflow: minutes or seconds are too large; hours are for the caller to check.
+        BadFormat: `text` is not a time.
+        FieldOverflow: minutes or seconds are too large; the caller checks hours.
     """
     match = _CLOCK.match(text)
     if match is None:

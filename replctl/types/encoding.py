@@ -1,10 +1,10 @@
-"""The names of encodings other than UTF-8, which is that of all databases (encnames.c)."""
+"""The names of encodings (encnames.c); all databases have UTF-8."""
 
 from __future__ import annotations
 
 from replctl.errors import FeatureNotSupported
 
-#: By number; the number of bytes that a character may have.
+#: Encodings in the order of their numbers; with the maximum number of bytes of a character.
 ENCODINGS = {
     "SQL_ASCII": 1, "EUC_JP": 3, "EUC_CN": 2, "EUC_KR": 3, "EUC_TW": 4, "EUC_JIS_2004": 3,
     "UTF8": 4, "MULE_INTERNAL": 4, **{f"LATIN{i}": 1 for i in range(1, 11)}, "WIN1256": 1,
@@ -22,7 +22,7 @@ _ALIASES = {
     "iso88599": "latin5", "iso885910": "latin6", "iso885913": "latin7", "iso885914": "latin8",
     "iso885915": "latin9", "iso885916": "latin10",
 }  # fmt: skip
-#: Those that are converted, as Python calls them; SQL_ASCII is not converted, and has to be UTF-8.
+#: Python's names of convertible encodings; SQL_ASCII is not converted, and must be UTF-8.
 _CODECS = {
     "SQL_ASCII": "utf-8", "UTF8": "utf-8", "EUC_JP": "euc_jp", "EUC_CN": "gb2312",
     "EUC_KR": "euc_kr", "EUC_JIS_2004": "euc_jis_2004", "SJIS": "cp932", "BIG5": "cp950",
@@ -38,18 +38,19 @@ _CODECS = {
 
 
 def find_encoding(name: str) -> str | None:
-    """PostgreSQL's own name of an encoding: `iso-8859-1` -> `LATIN1`; None if it has none of that
-    name (pg_char_to_encoding)."""
+    """Return PostgreSQL's name of an encoding: `iso-8859-1` -> `LATIN1`; None if it is unknown
+    (pg_char_to_encoding).
+    """
     plain = _plain(name).replace("windows", "win")
     plain = _ALIASES.get(plain, plain)
     return next((known for known in ENCODING_NAMES if _plain(known) == plain), None)
 
 
 def codec(encoding: str) -> str:
-    """Return what Python calls one of PostgreSQL's encodings.
+    """Return Python's name of one of PostgreSQL's encodings.
 
     Raises:
-        FeatureNotSupported: Python has none.
+        FeatureNotSupported: Python does not have it.
     """
     found = _CODECS.get(encoding)
     if found is None:

@@ -1,4 +1,4 @@
-"""float4 and float8.  PostgreSQL's float.c, and the shortest digits of its Ryu."""
+"""float4 and float8: PostgreSQL's float.c, and the shortest digits of its Ryu."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 from replctl.errors import InvalidTextRepresentation, NumericValueOutOfRange
 from replctl.types.text_form import BLANKS, text_form
 
-# What strtod() takes: also hexadecimal numbers, and a NaN with a payload.
+# The input of strtod(), including hexadecimal numbers, and a NaN with a payload.
 _NUMBER = re.compile(
     r"[+-]?(?:"
     r"(?P<hex>0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?)"
@@ -29,10 +29,10 @@ _EXACT = Context(prec=800)  # a double has at most 767 significant digits
 
 
 def float8in(text: str) -> float:
-    """` 1e3 `, `0x1p-2`, `-inf` -> 1000.0, 0.25, -inf.
+    """Parse a float8: ` 1e3 `, `0x1p-2`, `-inf` -> 1000.0, 0.25, -inf.
 
     Raises:
-        InvalidTextRepresentation: `text` is no number.
+        InvalidTextRepresentation: `text` is not a number.
         NumericValueOutOfRange: it overflows, or underflows to zero.
     """
     value, end = float8_prefix(text, "double precision", text)
@@ -42,10 +42,10 @@ def float8in(text: str) -> float:
 
 
 def float8_prefix(text: str, sql_name: str, whole: str) -> tuple[float, int]:
-    """Return the number that `text` begins with, and where it ends; for the geometric types too.
+    """Return the number at the beginning of `text`, and its end; also for the geometric types.
 
     Args:
-        sql_name, whole: the type and the literal that a syntax error names.
+        sql_name, whole: the type and the literal for a syntax error.
 
     Raises:
         InvalidTextRepresentation: `text` does not begin with a number.
@@ -60,10 +60,10 @@ def float8_prefix(text: str, sql_name: str, whole: str) -> tuple[float, int]:
 
 
 def float4in(text: str) -> float:
-    """`0.1` -> 0.10000000149011612: the nearest single, as a double.
+    """Parse a float4: `0.1` -> 0.10000000149011612: the nearest single, as a double.
 
     Raises:
-        InvalidTextRepresentation: `text` is no number.
+        InvalidTextRepresentation: `text` is not a number.
         NumericValueOutOfRange: it overflows, or underflows to zero.
     """
     match = _number(text, "real", text)
@@ -78,7 +78,7 @@ def float4in(text: str) -> float:
 
 
 def round_to_float4(value: float) -> float:
-    """Return the nearest single precision number, as a double; an infinity where there is none."""
+    """Return the nearest single precision number as a double; an infinity if it is too large."""
     try:
         return float(_FLOAT4.unpack(_FLOAT4.pack(value))[0])
     except OverflowError:
@@ -86,7 +86,7 @@ def round_to_float4(value: float) -> float:
 
 
 def float8out(value: float) -> str:
-    """1e15, 0.1, -0.0 -> `1e+15`, `0.1`, `-0`."""
+    """Print a float8: 1e15, 0.1, -0.0 -> `1e+15`, `0.1`, `-0`."""
     if 1e-4 <= value < 1e15 or -1e15 < value <= -1e-4:
         text = repr(value)
         return text[:-2] if text.endswith(".0") else text
@@ -99,12 +99,12 @@ def float8out(value: float) -> str:
 
 
 def float4out(value: float) -> str:
-    """0.10000000149011612 -> `0.1`.  `value` is a single."""
+    """Print a float4: 0.10000000149011612 -> `0.1`.  `value` is a single."""
     if not math.isfinite(value):
         return _not_finite(value)
     if value == 0:
         return _layout(value, "0", 0, 6)
-    # Six digits survive in this range, and no tie is so short.
+    # Six digits survive in this range, and ties are longer.
     if 1e-37 < abs(value) < 2.0**24 and not _is_power_of_two(value):
         for precision in range(5, 9):
             text = f"{value:.{precision}e}"
@@ -137,7 +137,7 @@ def _is_nonzero(match: re.Match[str]) -> bool:
 
 
 def _unlike_tie(double: float, number: str) -> float:
-    """`double`, moved by one step if it is a tie of two singles and `number` is not."""
+    """Return `double`, moved by one step if it is a tie between two singles and `number` is not."""
     if abs(double) < _SMALLEST_NORMAL_FLOAT4:
         is_tie = abs(double) * 2.0**150 % 2 == 1  # a single is a multiple of 2**-149 here
     else:
@@ -162,7 +162,7 @@ def _not_finite(value: float) -> str:
 
 
 def _decompose(text: str) -> tuple[str, int]:
-    """`-1.25e-07` -> ("125", -7): the digits without sign and point, the exponent of the first."""
+    """Return digits and exponent: `-1.25e-07` -> ("125", -7): without sign and point."""
     mantissa, _, power = text.lstrip("-").partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
@@ -171,11 +171,10 @@ def _decompose(text: str) -> tuple[str, int]:
 
 
 def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
-    """Return the fewest digits that lie within the gap around `value`, and the exponent of the
-    first."""
+    """Return the fewest digits within the gap around `value`, and the exponent of the first one."""
     for precision in range(1, most):
         nearest = f"{abs(value):.{precision - 1}e}"
-        # Next to a power of two, the second nearest may lie within the wider gap above.
+        # Next to a power of two, the second nearest may be within the wider gap above.
         for candidate in (nearest, str(Decimal(nearest).next_plus(Context(prec=precision)))):
             digits, exponent = _decompose(candidate.lower())
             if _is_within_gap(digits, exponent, value, ulp):
@@ -184,8 +183,9 @@ def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
 
 
 def _is_within_gap(digits: str, exponent: int, value: float, ulp: float) -> bool:
-    """Return whether the number is nearer to `value` than to its neighbours.  A tie is not:
-    PostgreSQL's Ryu does not rely on readers that round ties to even."""
+    """Return whether the number is nearer to `value` than to its neighbours.  A tie is not, since
+    PostgreSQL's Ryu does not rely on readers that round ties to even.
+    """
     number = Decimal(f"{digits}e{exponent - len(digits) + 1}")
     difference = _EXACT.subtract(number, Decimal(abs(value)))
     # The gap below a power of two is half as wide, unless both sides are subnormal.

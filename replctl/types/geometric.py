@@ -1,5 +1,6 @@
-"""point, lseg, box, path, polygon, line and circle: a value is its canonical text.  PostgreSQL's
-geo_ops.c."""
+"""point, lseg, box, path, polygon, line and circle: a value is its canonical text (PostgreSQL's
+geo_ops.c).
+"""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from replctl.types.text_form import BLANKS, text_form
 
 Point: TypeAlias = tuple[float, float]
 
-EPSILON = 1e-6  # numbers nearer than that are equal
+EPSILON = 1e-6  # numbers with a smaller difference are equal
 
 
 def point_in(text: str) -> str:
-    """` ( 1 , 2.0 )` -> `(1,2)`.
+    """Parse a point: ` ( 1 , 2.0 )` -> `(1,2)`.
 
     Raises:
-        InvalidTextRepresentation: `text` is no point.
+        InvalidTextRepresentation: `text` is not a point.
         NumericValueOutOfRange: a number overflows.
     """
     reader = _Reader(text, "point")
@@ -30,10 +31,10 @@ def point_in(text: str) -> str:
 
 
 def lseg_in(text: str) -> str:
-    """`1,2,3,4` -> `[(1,2),(3,4)]`.
+    """Parse a line segment: `1,2,3,4` -> `[(1,2),(3,4)]`.
 
     Raises:
-        InvalidTextRepresentation, NumericValueOutOfRange: as point_in.
+        InvalidTextRepresentation, NumericValueOutOfRange: see point_in.
     """
     reader = _Reader(text, "lseg")
     points, _ = reader.points(2, may_be_open=True)
@@ -42,10 +43,10 @@ def lseg_in(text: str) -> str:
 
 
 def box_in(text: str) -> str:
-    """`(1,2),(3,4)` -> `(3,4),(1,2)`: the upper right corner first.
+    """Parse a box: `(1,2),(3,4)` -> `(3,4),(1,2)`: the upper right corner first.
 
     Raises:
-        InvalidTextRepresentation, NumericValueOutOfRange: as point_in.
+        InvalidTextRepresentation, NumericValueOutOfRange: see point_in.
     """
     reader = _Reader(text, "box")
     points, _ = reader.points(2, may_be_open=False)
@@ -57,10 +58,10 @@ def box_in(text: str) -> str:
 
 
 def path_in(text: str) -> str:
-    """`[1,2,3,4]`, `1,2,3,4` -> `[(1,2),(3,4)]`, `((1,2),(3,4))`: open, closed.
+    """Parse a path, open or closed: `[1,2,3,4]`, `1,2,3,4` -> `[(1,2),(3,4)]`, `((1,2),(3,4))`.
 
     Raises:
-        InvalidTextRepresentation, NumericValueOutOfRange: as point_in.
+        InvalidTextRepresentation, NumericValueOutOfRange: see point_in.
     """
     reader = _Reader(text, "path")
     count = reader.count_points()
@@ -74,10 +75,10 @@ def path_in(text: str) -> str:
 
 
 def poly_in(text: str) -> str:
-    """`1,2,3,4` -> `((1,2),(3,4))`.
+    """Parse a polygon: `1,2,3,4` -> `((1,2),(3,4))`.
 
     Raises:
-        InvalidTextRepresentation, NumericValueOutOfRange: as point_in.
+        InvalidTextRepresentation, NumericValueOutOfRange: see point_in.
     """
     reader = _Reader(text, "polygon")
     points, _ = reader.points(reader.count_points(), may_be_open=False)
@@ -86,10 +87,10 @@ def poly_in(text: str) -> str:
 
 
 def line_in(text: str) -> str:
-    """`{1,2,3}`, `(0,0),(1,2)` -> `{1,2,3}`, `{2,-1,0}`: the factors of Ax + By + C = 0.
+    """Parse a line Ax + By + C = 0: `{1,2,3}`, `(0,0),(1,2)` -> `{1,2,3}`, `{2,-1,0}`.
 
     Raises:
-        InvalidTextRepresentation: `text` is no line, or its points are equal.
+        InvalidTextRepresentation: `text` is not a line, or its points are equal.
         NumericValueOutOfRange: a number overflows.
     """
     reader = _Reader(text, "line")
@@ -115,10 +116,10 @@ def line_in(text: str) -> str:
 
 
 def circle_in(text: str) -> str:
-    """`1,2,3`, `((1,2),3)` -> `<(1,2),3>`.
+    """Parse a circle: `1,2,3`, `((1,2),3)` -> `<(1,2),3>`.
 
     Raises:
-        InvalidTextRepresentation: `text` is no circle, or its radius is negative.
+        InvalidTextRepresentation: `text` is not a circle, or its radius is negative.
         NumericValueOutOfRange: a number overflows.
     """
     reader = _Reader(text, "circle")
@@ -139,7 +140,7 @@ def circle_in(text: str) -> str:
 
 
 class _Reader:
-    """Reads numbers and points; every fault is a syntax error of the whole literal."""
+    """Reads numbers and points; every error is a syntax error of the whole literal."""
 
     def __init__(self, text: str, type_name: str) -> None:
         self._text = text
@@ -213,15 +214,16 @@ class _Reader:
         return points, is_open
 
     def count_points(self) -> int:
-        """Return the number of points in the whole literal: each has one comma, and one separates
-        two points."""
+        """Return the number of points in the whole literal: each point has a comma, and a comma
+        separates two points.
+        """
         commas = self._text.count(",")
         if commas % 2 == 0:
             raise self.error()
         return (commas + 1) // 2
 
     def skip_first_of_two_parentheses(self) -> bool:
-        """`((1,2)`: the second belongs to the point."""
+        """Skip the first parenthesis of `((1,2)`, ...; the second one belongs to the point."""
         rest = self._text[self._position :]
         if not rest.startswith("(") or not rest[1:].lstrip(BLANKS).startswith("("):
             return False
@@ -230,7 +232,7 @@ class _Reader:
         return True
 
     def skip_only_parenthesis(self) -> bool:
-        """`(1,2,3,4)`: it belongs to all points."""
+        """Skip the only parenthesis of `(1,2,3,4)`, ..., which belongs to all points."""
         self.skip_blanks()
         if self._peek() != "(" or self._text.rindex("(") != self._position:
             return False

@@ -1,8 +1,8 @@
-"""The settings that a PostgreSQL server has: their types, units, ranges and contexts, and how their
-values are read and shown (guc_tables.c, guc.c).
+"""The settings of a PostgreSQL server: their types, units, ranges and contexts, and the input and
+output of their values (guc_tables.c, guc.c).
 
-The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`); what is otherwise here, and
-what replctl adds, stands below.  A value is kept in the setting's own unit, as pg_settings has it.
+The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  Values that differ here, and
+replctl's own settings, are below.  A value is kept in the setting's own unit, as in pg_settings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from replctl.types.guc_rule import check_supported
 from replctl.types.identifier import clipped_with_notice
 from replctl.types.quote import split_identifiers
 
-#: What another value has here than a server is built with.
+#: Defaults that differ from a server's built-in ones.
 _DEFAULTS = {
     "application_name": "replctl",
     "client_encoding": "UTF8",
@@ -44,7 +44,7 @@ _DEFAULTS = {
     "wal_level": "logical",
 }
 
-#: Values of enumerations that are taken, and not listed.
+#: Values of enumerations that are accepted but not listed.
 _HIDDEN = {
     "client_min_messages": {"debug": "debug2", "info": "info"},
     "wal_level": {"archive": "replica", "hot_standby": "replica"},
@@ -66,10 +66,10 @@ _NAME_LISTS = frozenset(
     }
 )  # fmt: skip
 
-#: Settings that are roles: no rows of pg_settings.
+#: Settings for roles, which are not in pg_settings.
 ROLE_SETTINGS = ("role", "session_authorization")
 
-#: Names of something, which are cut as names are (GUC_IS_NAME).
+#: Names, which are truncated like identifiers (GUC_IS_NAME).
 _NAMES = (
     "application_name", "client_encoding", "default_table_access_method", "server_encoding",
 )  # fmt: skip
@@ -82,7 +82,7 @@ _NUMBER = re.compile(
     r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*(.*)",
     re.ASCII | re.DOTALL,
 )
-_LETTER = r"[^\x00-@\[-^`{-\x7f]"  # or _; a class up to U+10FFFF takes longer to compile
+_LETTER = r"[^\x00-@\[-^`{-\x7f]"  # or _; compiling a class up to U+10FFFF takes longer
 _WORD = rf"{_LETTER}[^\x00-#%-/:-@\[-^`{{-\x7f]*"
 _CUSTOM_NAME = re.compile(rf"{_WORD}(?:\.{_WORD})+")
 _MAX_INT, _MIN_INT = 2**31 - 1, -(2**31)
@@ -90,14 +90,14 @@ _MAX_INT, _MIN_INT = 2**31 - 1, -(2**31)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A row of pg_settings, without what a session makes of it.
+    """A row of pg_settings, without the session's value.
 
     Attributes:
-        context: who may change it, and when: internal, postmaster, sighup, superuser-backend,
+        context: who may change it and when: internal, postmaster, sighup, superuser-backend,
             backend, superuser, user.
-        boot_value: what it is until somebody sets it.
-        minimum, maximum: of numbers, else "".
-        values: of an enumeration, else ().
+        boot_value: the default.
+        minimum, maximum: the bounds of numbers, else "".
+        values: the values of an enumeration, else ().
     """
 
     name: str
@@ -114,21 +114,21 @@ class Setting:
 
     @property
     def key(self) -> str:
-        """The name as it is looked up."""
+        """The name for look-ups."""
         return self.name.lower()
 
     @property
     def is_list(self) -> bool:
-        """Return whether several values may be given."""
+        """Return whether it accepts a list of values."""
         return self.key in _LISTS or self.key in _NAME_LISTS
 
     @property
     def is_name_list(self) -> bool:
-        """Return whether the values are names, to be quoted as such."""
+        """Return whether the values are names, which are quoted as such."""
         return self.key in _NAME_LISTS
 
 
-#: What replctl adds.
+#: replctl's own settings.
 _OWN = (
     Setting(
         "replctl.max_batch_changes",
@@ -168,7 +168,7 @@ _OWN = (
 )
 
 
-#: Settings that SHOW ALL and pg_settings leave out (GUC_NO_SHOW_ALL).
+#: Settings that SHOW ALL and pg_settings omit (GUC_NO_SHOW_ALL).
 UNLISTED = {
     "default_with_oids": Setting("default_with_oids", "bool", "user", "off"),
 }
@@ -176,7 +176,7 @@ UNLISTED = {
 
 @cache
 def settings() -> dict[str, Setting]:
-    """Return all settings, by their names in lower case, in the order of names."""
+    """Return all settings by lower-case name, sorted by name."""
     found = {row["name"].lower(): _setting(row) for row in builtin_rows("pg_settings")}
     for name, value in _DEFAULTS.items():
         found[name] = replace(found[name], boot_value=value)
@@ -201,11 +201,11 @@ def _setting(row: dict[str, str]) -> Setting:
 
 
 def find_setting(name: str) -> Setting:
-    """Return the setting of that name; one of two names with a point in between may be anybody's.
+    """Return the setting of that name; users may define others with a point in their name.
 
     Raises:
-        UndefinedObject: there is none (42704).
-        InvalidName: it has a point, and is no name of that kind (42602).
+        UndefinedObject: there is no such setting (42704).
+        InvalidName: it has a point, but is not valid for a user's setting (42602).
     """
     known = settings().get(name.lower()) or UNLISTED.get(name.lower())
     if known is not None:
@@ -221,7 +221,7 @@ def find_setting(name: str) -> Setting:
     return Setting(name, "string", "user", "")
 
 
-#: Settings that tell of the server's files and secrets (GUC_SUPERUSER_ONLY in guc_tables.c).
+#: Settings that reveal files and secrets of the server (GUC_SUPERUSER_ONLY in guc_tables.c).
 _FOR_READERS_OF_ALL = frozenset(
     (
         "config_file", "data_directory", "dynamic_library_path", "external_pid_file", "hba_file",
@@ -260,13 +260,13 @@ def read_value(
     current: str | None = None,
     reset: str | None = None,
 ) -> str:
-    """Return a value as it is kept; a NOTICE if it is a name that is too long.
+    """Return the stored form of a value, with a NOTICE if it is a name that is too long.
 
     Args:
-        current, reset: what the setting is now, and what RESET makes it; else the server's default.
+        current, reset: the current value, and that after RESET; default: the server's default.
 
     Raises:
-        InvalidParameterValue: the setting cannot have it (22023).
+        InvalidParameterValue: the value is not valid (22023).
         FeatureNotSupported: replctl does not support it (0A000).
     """
     if setting.key in _NAMES:
@@ -293,7 +293,7 @@ def _read_text(setting: Setting, text: str, current: str, reset: str) -> str:
 
 
 def clean_ascii(text: str) -> str:
-    r""" "é\x07" -> `\xc3\xa9\x07`: what other programs are told (pg_clean_ascii)."""
+    r"""Escape characters for other programs (pg_clean_ascii): "é\x07" -> `\xc3\xa9\x07`."""
     return "".join(
         char
         if " " <= char <= "~"
@@ -303,7 +303,7 @@ def clean_ascii(text: str) -> str:
 
 
 def show_value(setting: Setting, value: str) -> str:
-    """Return a value as SHOW prints it: numbers in the largest unit that fits."""
+    """Return SHOW's text of a value: numbers in the largest unit that fits."""
     if setting.type not in ("integer", "real") or not setting.unit or float(value) <= 0:
         return value
     units, base = _units(setting)
@@ -316,7 +316,7 @@ def show_value(setting: Setting, value: str) -> str:
 
 
 def plain_number(text: str) -> float | None:
-    """Return a number as settings are written (0x10, 1e3), without a unit; None if it is none."""
+    """Return a number in the syntax of settings (0x10, 1e3) without a unit; else None."""
     match = _NUMBER.fullmatch(text)
     return None if match is None or match[2].rstrip() else _number(match[1])
 
@@ -379,8 +379,9 @@ def _read_number(setting: Setting, text: str) -> str:
 
 
 def _converted(setting: Setting, text: str, number: float, unit: str) -> float:
-    """Return a number with a unit, in the setting's own; a fraction is rounded to the next smaller
-    unit, so that 0.1GB is a whole number of megabytes."""
+    """Convert a number to the setting's unit.  A fraction is rounded to the next smaller unit, so
+    that 0.1GB is a whole number of megabytes.
+    """
     if not setting.unit:
         raise InvalidParameterValue(_invalid(setting, text))
     units, base = _units(setting)
@@ -398,8 +399,9 @@ def _converted(setting: Setting, text: str, number: float, unit: str) -> float:
 
 
 def _units(setting: Setting) -> tuple[dict[str, int], int]:
-    """Return the units that a setting knows, the largest first, and the size of its own: 8kB is
-    one."""
+    """Return a setting's possible units, the largest first, and the size of its own unit, such as
+    8kB.
+    """
     match = re.fullmatch(r"(\d*)(\D+)", setting.unit)
     assert match is not None, setting.unit
     units = _MEMORY if match[2] in _MEMORY else _TIME

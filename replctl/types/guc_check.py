@@ -1,5 +1,6 @@
-"""Checks of settings that are texts, and the form in which their values are kept: PostgreSQL's
-check hooks (guc_tables.c, variable.c, namespace.c, tableam.c)."""
+"""Check text settings, and return the stored form of their values: PostgreSQL's check hooks
+(guc_tables.c, variable.c, namespace.c, tableam.c).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from replctl.types.identifier import ascii_lower
 from replctl.types.quote import split_identifiers
 
 _LOCALES = ("C", "POSIX", "C.UTF-8", "C.utf8")
-#: The text search configurations that initdb makes, with dictionaries called NAME_stem.
+#: initdb's text search configurations, whose dictionaries are named NAME_stem.
 TEXT_SEARCH_CONFIGURATIONS = frozenset(
     """
     simple arabic armenian basque catalan danish dutch english finnish french german greek hindi
@@ -46,21 +47,21 @@ _MAX_ZONE_SECONDS = _MAX_ZONE_HOURS * 3600
 
 
 class _Refused(Exception):
-    """A check has failed; its text is the DETAIL."""
+    """A check has failed; the exception's text is the DETAIL."""
 
 
 def checked(name: str, text: str, current: str, reset: str) -> str:
-    """Return the value of a setting that is a text as it is kept.
+    """Return the stored form of a text setting's value.
 
     Args:
-        name: of the setting, as PostgreSQL writes it.
-        current: what it is now; a part of a date style that is not named stays.
-        reset: what RESET makes it.
+        name: the setting's name in PostgreSQL's spelling.
+        current: the current value; omitted parts of a date style keep it.
+        reset: the value after RESET.
 
     Raises:
-        InvalidParameterValue: it cannot have that value (22023).
-        UndefinedObject, ObjectNotInPrerequisiteState, FeatureNotSupported: likewise, where
-            PostgreSQL says so in other words.
+        InvalidParameterValue: the value is not valid (22023).
+        UndefinedObject, ObjectNotInPrerequisiteState, FeatureNotSupported: the same, where
+            PostgreSQL has another error.
     """
     key = name.lower()
     try:
@@ -112,7 +113,7 @@ def _order_named(word: str) -> str | None:
 
 
 def _items(text: str) -> list[str]:
-    """Return the words of a list, in lower case."""
+    """Return the words of a list in lower case."""
     words = split_identifiers(text)
     if words is None:
         raise _Refused("List syntax is invalid.")
@@ -173,7 +174,7 @@ def _text_search_configuration(text: str) -> str:
 
 
 def _locale(text: str) -> str:
-    """Return a name of the only locale that replctl has; "" is the environment's."""
+    """Check that a name is that of replctl's only locale; "" is the environment's."""
     if text not in ("", *_LOCALES):
         raise _Refused
     return text
@@ -216,7 +217,7 @@ def _interval_seconds(text: str) -> int:
 
 
 def _offset_zone(seconds_east: int) -> str:
-    """Return the name of a zone: 36000 becomes `<+10>-10` (pg_tzset_offset)."""
+    """Return the name of a zone with an offset: 36000 becomes `<+10>-10` (pg_tzset_offset)."""
     if abs(seconds_east) >= _MAX_ZONE_SECONDS:
         raise _Refused("UTC timezone offset is out of range.")
     from replctl.types.date import utc_offset  # few commands need it
@@ -241,10 +242,10 @@ def _function_names(text: str) -> str:
 
 
 def checked_number(name: str, value: str) -> str:
-    """Return a number that a setting can have, in the setting's unit.
+    """Check a number in the setting's unit, and return it.
 
     Raises:
-        InvalidParameterValue: it cannot (22023).
+        InvalidParameterValue: the setting does not allow it (22023).
     """
     if name == "vacuum_buffer_usage_limit" and 0 < int(value) < _LEAST_BUFFERS:
         raise InvalidParameterValue(

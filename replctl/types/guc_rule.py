@@ -1,17 +1,17 @@
-"""The rule that decides which values of a setting replctl takes.
+"""The rule for values of settings that replctl accepts.
 
-Each setting of PostgreSQL is of one of these kinds; `tests/types/test_guc_rule.py` looks for each:
+Each of PostgreSQL's settings is of one of these kinds, as `tests/types/test_guc_rule.py` checks:
 
 - replctl obeys it (`OBEYED`);
-- PostgreSQL's documentation says that no result of a statement depends on it (`harmless_because`);
-- replctl supports some of its values, and refuses the others (`SUPPORTED`).
+- by PostgreSQL's documentation no statement's result depends on it (`harmless_because`);
+- replctl supports some of its values, and refuses others (`SUPPORTED`).
 """
 
 from __future__ import annotations
 
 from replctl.errors import FeatureNotSupported
 
-#: Settings whose every value that PostgreSQL takes has its effect, or is refused by its check.
+#: Settings with full effect: each of PostgreSQL's values works, or is refused by its check.
 OBEYED = frozenset(
     """
     allow_alter_system application_name bytea_output client_min_messages config_file data_directory
@@ -31,11 +31,11 @@ OBEYED = frozenset(
 
 _NAMES_OF_UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT")
 
-#: The values that replctl supports of settings that change results.  An empty text is one.
+#: Supported values of settings that change results; an empty text is a value.
 SUPPORTED: dict[str, tuple[str, ...]] = {
     "allow_system_table_mods": ("off",),
     "array_nulls": ("on",),
-    "backslash_quote": ("safe_encoding", "on"),  # the same where every encoding is safe
+    "backslash_quote": ("safe_encoding", "on"),  # the same, because every encoding is safe
     "client_encoding": ("UTF8", "SQL_ASCII"),  # SQL_ASCII converts nothing
     "createrole_self_grant": ("",),
     "default_tablespace": ("", "pg_default"),
@@ -65,7 +65,7 @@ SUPPORTED: dict[str, tuple[str, ...]] = {
     "xmloption": ("content",),
 }
 
-#: Beginnings of categories of pg_settings, and what PostgreSQL's documentation says of them.
+#: Beginnings of categories in pg_settings, and what PostgreSQL's documentation says about them.
 _CATEGORIES = {
     "Autovacuum": "when dead rows are removed",
     "Connections and Authentication / Connection Settings": "how many clients a server takes",
@@ -82,7 +82,7 @@ _CATEGORIES = {
     "Write-Ahead Log": "when the log is written, kept and archived",
 }
 
-#: Settings of other categories that change no result.
+#: Settings of other categories that do not change results.
 _HARMLESS = {
     "allow_in_place_tablespaces": "for tests of tablespaces, which replctl has not",
     "authentication_timeout": "how long a connection may take to log in",
@@ -117,11 +117,11 @@ _DEVELOPER = "Developer Options"
 
 
 def harmless_because(key: str, category: str) -> str | None:
-    """Return why no result depends on a setting; None if results do.
+    """Return the reason why no result depends on a setting; None if results do.
 
     Args:
-        key: its name in lower case.
-        category: of pg_settings.
+        key: the setting's name in lower case.
+        category: its category in pg_settings.
     """
     if key in OBEYED or key in SUPPORTED:
         return None
@@ -131,16 +131,16 @@ def harmless_because(key: str, category: str) -> str | None:
     return _HARMLESS.get(key) or found
 
 
-#: Settings that a session may change for itself alone: rows are applied, and written to a
-#: subscriber, as in a server whose own zone is UTC.
+#: Settings that only a session may change: a subscription applies and writes rows like a server
+#: whose zone is UTC.
 _OF_SESSIONS = {"timezone": _NAMES_OF_UTC}
 
 
 def check_storable(name: str, value: str) -> None:
-    """Refuse a value that only a session may have.
+    """Refuse a value that is only supported for a session.
 
     Raises:
-        FeatureNotSupported: it is one (0A000).
+        FeatureNotSupported: the value is such a value (0A000).
     """
     if value not in _OF_SESSIONS.get(name.lower(), (value,)):
         raise FeatureNotSupported(
@@ -150,11 +150,11 @@ def check_storable(name: str, value: str) -> None:
 
 
 def check_supported(name: str, value: str) -> None:
-    """Refuse a value that would change results if it were obeyed, and is not.
+    """Refuse an unsupported value that would change results.
 
     Args:
-        name: of the setting, as PostgreSQL writes it.
-        value: as it is kept.
+        name: the setting's name in PostgreSQL's spelling.
+        value: the stored form of the value.
 
     Raises:
         FeatureNotSupported: replctl does not support it (0A000).

@@ -1,7 +1,7 @@
-"""PostgreSQL's hash functions of values, and the hash by which it assigns rows to hash partitions
+"""PostgreSQL's hash functions of values, and the hash that assigns rows to hash partitions
 (hashfunc.c, Bob Jenkins' lookup3 in hashfn.c, compute_partition_hash_value in partbounds.c).
 
-Each function has a 64-bit form with a seed; its 32-bit form is the lower half of that with seed 0.
+Each function has a 64-bit form with a seed; its 32-bit form is the lower half of it with seed 0.
 """
 
 from __future__ import annotations
@@ -56,26 +56,26 @@ def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
 
 
 def hash_of(type_name: str) -> Callable[[Any], int]:
-    """Return the hash function of a type: it takes a value, and returns an int4.
+    """Return the hash function of a type, from a value to an int4.
 
     Raises:
-        UndefinedFunction: there is none.
+        UndefinedFunction: the type has none.
     """
     extended = hash_extended(type_name)
     return lambda value: _signed(extended(value, 0) & _MASK32, 32)
 
 
 def hash_extended(type_name: str) -> Callable[[Any, int], int]:
-    """Return the hash function of a type with a seed: it takes both, and returns an int8.
+    """Return the seeded hash function of a type, from a value and a seed to an int8.
 
     Raises:
-        UndefinedFunction: there is none.
-        FeatureNotSupported: it is not implemented.
+        UndefinedFunction: the type has none.
+        FeatureNotSupported: its hash function is not implemented.
     """
     function = _known(type_name)
     if function is None:
         element = builtin.types()[builtin.types()[type_name].element or type_name]
-        if element.has_hash or element.kind in "rme":  # ranges and enums by a class for all
+        if element.has_hash or element.kind in "rme":  # ranges and enums share an operator class
             raise FeatureNotSupported(f"the hash of type {element.sql_name} is not supported")
         raise UndefinedFunction(f"could not identify a hash function for type {element.sql_name}")
     return lambda value, seed: _signed(function(value, seed & _MASK64), 64)
@@ -108,7 +108,7 @@ def _final(a: int, b: int, c: int) -> int:
     for bits in (14, 11, 25, 16, 4, 14, 24):
         c = ((c ^ b) - _rotated(b, bits)) & _MASK32
         a, b, c = b, c, a
-    return (a << 32) | b  # seven steps have turned the names by one: these are b and c
+    return (a << 32) | b  # seven steps have rotated the names: these are b and c
 
 
 def _start(length: int, seed: int) -> tuple[int, int, int]:
@@ -119,8 +119,9 @@ def _start(length: int, seed: int) -> tuple[int, int, int]:
 
 
 def _of_bytes(data: bytes, seed: int) -> int:
-    """hash_bytes_extended: blocks of 12 bytes; the last one leaves the low byte of c to the
-    length."""
+    """Return hash_bytes_extended() of blocks of 12 bytes; the last block leaves the low byte of c
+    for the length.
+    """
     a, b, c = _start(len(data), seed)
     position = 0
     while len(data) - position >= 12:
@@ -154,7 +155,7 @@ def _of_float(value: float, seed: int) -> int:
 
 
 def _of_numeric(value: Decimal, seed: int) -> int:
-    """Return the significant digits in base 10000, and the weight of the first."""
+    """Hash the significant digits in base 10000, and the weight of the first one."""
     if not value.is_finite():
         return seed
     if not value:
@@ -188,7 +189,7 @@ def _of_char(value: str, seed: int) -> int:
 
 
 def _of_inet(value: str, seed: int) -> int:
-    """Family, bits, address."""
+    """Hash family, bits and address."""
     shown, _, bits = value.partition("/")
     address = ip_address(shown)
     header = bytes([2 if address.version == 4 else 3, int(bits or address.max_prefixlen)])
@@ -219,7 +220,7 @@ _json = json.JSONDecoder(parse_int=numeric_in, parse_float=numeric_in)
 
 
 def _of_jsonb(value: str, seed: int) -> int:
-    """Keys, elements and scalars one after the other, and for each container its kind."""
+    """Hash keys, elements and scalars in sequence, and the kind of each container."""
     root = _json.decode(value)
     if root == [] or root == {}:
         return seed
@@ -250,7 +251,7 @@ def _of_json_scalar(value: Any, seed: int) -> int:
     return _of_text(value, seed) if isinstance(value, str) else _of_numeric(value, seed)
 
 
-#: What hashes a parsed value (types.text), by type.
+#: The hash function of a parsed value (types.text), by type.
 _HASHES: dict[str, Hash] = {
     **dict.fromkeys(("bool", "int2", "int4", "oid"), _of_uint32),
     **dict.fromkeys(("int8", "time"), _of_int8),

@@ -1,7 +1,6 @@
-"""How names are folded and cut: PostgreSQL's scansup.c and pg_mbcliplen().
+"""Fold and truncate names: PostgreSQL's scansup.c and pg_mbcliplen().
 
-Only ASCII letters are folded: other scripts, where one letter may fold to several, stay as they
-are.
+Only ASCII letters are folded: in other scripts, one letter may fold to several.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def ascii_lower(word: str) -> str:
-    """`AÉ` -> `aÉ`."""
+    """Return a word with ASCII letters in lower case: `AÉ` -> `aÉ`."""
     return word.lower() if word.isascii() else word.translate(_LOWER)
 
 
 def clipped(name: str, length: int = MAX_BYTES) -> str:
-    """Return the first `length` bytes of a name, without a part of a character at the end."""
+    """Return at most `length` bytes of a name, cut between two characters."""
     if len(name) * 4 <= length:
         return name
     return name.encode()[:length].decode(errors="ignore")
 
 
 def clipped_with_notice(name: str, on_notice: Callable[[Notice], None] | None) -> str:
-    """Clip a name as `clipped`, with a NOTICE if it is truncated (truncate_identifier)."""
+    """Truncate a name like `clipped`, with a NOTICE (truncate_identifier)."""
     cut = clipped(name)
     if cut != name and on_notice is not None:
         message = f'identifier "{name}" will be truncated to "{cut}"'
@@ -37,5 +36,5 @@ def clipped_with_notice(name: str, on_notice: Callable[[Notice], None] | None) -
 
 
 def stored_name(word: str) -> str:
-    """Return a name without quotes as PostgreSQL stores it: folded and cut."""
+    """Return the stored form of an unquoted name: folded and truncated."""
     return clipped(ascii_lower(word))

@@ -1,5 +1,6 @@
-"""inet and cidr: a value is its canonical text.  PostgreSQL's network.c, inet_net_pton.c and
-inet_net_ntop.c."""
+"""inet and cidr: a value is its canonical text (PostgreSQL's network.c, inet_net_pton.c and
+inet_net_ntop.c).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _EMBEDDED_OCTET = re.compile(r"0?|[1-9][0-9]{0,2}")
 
 
 class _NoAddress(Exception):
-    """The text is no address; the caller says so in the server's words."""
+    """The text is not an address; the caller raises the server's error."""
 
 
 def network_in(text: str, is_cidr: bool) -> str:
@@ -27,7 +28,8 @@ def network_in(text: str, is_cidr: bool) -> str:
     -> `192.168.100.128/25`, `10.1.0.0/16`, `::ffff:1.2.3.4`.
 
     Raises:
-        InvalidTextRepresentation: `text` is no address, or a cidr with bits right of its mask.
+        InvalidTextRepresentation: `text` is not an address, or is a cidr with bits right of its
+            mask.
     """
     try:
         if ":" in text:
@@ -62,12 +64,12 @@ def _ipv4_cidr(text: str) -> tuple[bytes, int]:
     if bits is None:
         bits = max(_class_bits(octets[0]), 8 * len(octets))
         if bits == 8 and octets[0] == 224:
-            bits = 4  # what is left of class D
+            bits = 4  # the rest of class D
     return bytes(octets).ljust(4, b"\0"), bits
 
 
 def _class_bits(first: int) -> int:
-    """Return the width that the class of the network implies, A to E."""
+    """Return the number of bits of the network's class, A to E."""
     for least, bits in ((240, 32), (224, 8), (192, 24), (128, 16)):
         if first >= least:
             return bits
@@ -94,7 +96,7 @@ def _ipv6(text: str) -> tuple[bytes, int]:
         raise _NoAddress
     address, bits = match.groups()
     if bits is not None and re.search("(?:^|:)[0-9a-fA-F]+:$", address):
-        address = address[:-1]  # the server forgives a colon before the mask, and a point
+        address = address[:-1]  # the server accepts a colon, or a point, before the mask
     if bits is None and address.endswith("."):
         raise _NoAddress
     head, gap, tail = address.partition("::")
@@ -109,7 +111,7 @@ def _ipv6(text: str) -> tuple[bytes, int]:
 
 
 def _words(text: str, is_last: bool) -> list[int]:
-    """`1:ff:1.2.3.4` -> [1, 255, 258, 772]; only the last may be an IPv4 address."""
+    """Parse words: `1:ff:1.2.3.4` -> [1, 255, 258, 772]; only the last may be an IPv4 address."""
     words: list[int] = []
     items = text.split(":") if text else []
     for number, item in enumerate(items):
@@ -123,7 +125,7 @@ def _words(text: str, is_last: bool) -> list[int]:
 
 
 def _embedded_ipv4(text: str) -> tuple[int, int]:
-    """`1.2.3.4` -> (0x102, 0x304); what is left out is 0, as is the end of `1.2`."""
+    """Parse an IPv4 address: `1.2.3.4` -> (0x102, 0x304); omitted parts are 0, also at the end."""
     octets = text.split(".")
     if len(octets) > 4 or not all(_EMBEDDED_OCTET.fullmatch(octet) for octet in octets):
         raise _NoAddress
@@ -136,7 +138,7 @@ def _embedded_ipv4(text: str) -> tuple[int, int]:
 def _ipv6_text(address: bytes) -> str:
     words = [int.from_bytes(address[i : i + 2]) for i in range(0, 16, 2)]
     start, length = _longest_zeros(words)
-    # An address that holds an IPv4 address shows it.
+    # An embedded IPv4 address is shown as such.
     if start == 0 and (length == 6 or (length == 5 and words[5] == 0xFFFF)):
         dotted = ".".join(map(str, address[12:]))
         return f"::{'ffff:' if length == 5 else ''}{dotted}"
@@ -147,7 +149,7 @@ def _ipv6_text(address: bytes) -> str:
 
 
 def _longest_zeros(words: list[int]) -> tuple[int, int]:
-    """Start and length of the first longest run of zeros."""
+    """Return start and length of the first longest run of zeros."""
     runs = []
     for is_zero, group in groupby(range(8), lambda i: words[i] == 0):
         run = list(group)

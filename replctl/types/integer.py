@@ -1,4 +1,4 @@
-"""int2, int4 and int8.  PostgreSQL's int.c, int8.c and numutils.c."""
+"""int2, int4 and int8 (PostgreSQL's int.c, int8.c and numutils.c)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _BASES = {"x": 16, "o": 8, "b": 2}
 
 
 def parse_integer(text: str, bits: int, sql_name: str) -> int:
-    """` -0x1_F ` -> -31: the input of every signed integer type.
+    """Parse an integer of any signed type: ` -0x1_F ` -> -31.
 
     Args:
         bits: the width of the type, which bounds the value.
         sql_name: the type's name in messages.
 
     Raises:
-        InvalidTextRepresentation: `text` is no integer.
-        NumericValueOutOfRange: the type does not hold it.
+        InvalidTextRepresentation: `text` is not an integer.
+        NumericValueOutOfRange: the type cannot hold it.
     """
     limit = 1 << (bits - 1)
     stripped = text.strip(BLANKS)
@@ -34,7 +34,7 @@ def parse_integer(text: str, bits: int, sql_name: str) -> int:
     base = _BASES.get(digits[1:2].lower(), 10)
     digits = digits.replace("_", "")
     magnitude = decimal_int(digits) if base == 10 else int(digits, base)
-    # The server multiplies digit by digit, and so meets an overflow before junk behind the digits.
+    # The server multiplies digit by digit, and so reports an overflow before junk after the digits.
     if match.end() < len(stripped) and magnitude // base <= limit // base:
         raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
     value = -magnitude if sign == "-" else magnitude
@@ -44,9 +44,9 @@ def parse_integer(text: str, bits: int, sql_name: str) -> int:
 
 
 def decimal_int(text: str) -> int:
-    """`-007`, `` -> -7, 0: as int(), which refuses thousands of digits.
+    """Parse digits like int(), without its limit of digits: `-007`, `` -> -7, 0.
 
-    More than a hundred digits are cut to a hundred: no type that is read by this holds as many.
+    Only the first hundred digits are used; no type that uses this function holds more.
     """
     magnitude = int(text.lstrip("+-0")[:100] or "0")
     return -magnitude if text[:1] == "-" else magnitude

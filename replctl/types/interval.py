@@ -1,6 +1,6 @@
-"""interval.  PostgreSQL's timestamp.c and datetime.c, with IntervalStyle postgres.
+"""interval: PostgreSQL's timestamp.c and datetime.c, with IntervalStyle postgres.
 
-A value is (months, days, microseconds); infinity has the largest number of each field, -infinity
+A value is (months, days, microseconds).  Infinity has the largest number in each field, -infinity
 the smallest.
 """
 
@@ -29,15 +29,15 @@ Interval: TypeAlias = tuple[int, int, int]
 INFINITY: Interval = (2**31 - 1, 2**31 - 1, 2**63 - 1)
 MINUS_INFINITY: Interval = (-(2**31), -(2**31), -(2**63))
 
-_BUFFER = 256  # bytes that interval_in has for the fields
+_BUFFER = 256  # bytes of the buffer for fields in interval_in
 
 
 def interval_in(text: str, typmod: int = -1, now: datetime | None = None) -> Interval:
-    """`1 year 2 mons -3 days 04:05:06` -> (14, -3, 14706000000).
+    """Parse an interval: `1 year 2 mons -3 days 04:05:06` -> (14, -3, 14706000000).
 
     Raises:
-        InvalidDatetimeFormat: `text` is no interval.
-        IntervalFieldOverflow, DatetimeFieldOverflow: a field or the whole is too large.
+        InvalidDatetimeFormat: `text` is not an interval.
+        IntervalFieldOverflow, DatetimeFieldOverflow: a field or the interval is too large.
     """
     fields_of_type, _ = range_and_precision(typmod)
     try:
@@ -53,14 +53,14 @@ def interval_in(text: str, typmod: int = -1, now: datetime | None = None) -> Int
 
 
 def interval_out(value: Interval) -> str:
-    """(14, -3, 14706000000) -> `1 year 2 mons -3 days +04:05:06`."""
+    """Print an interval: (14, -3, 14706000000) -> `1 year 2 mons -3 days +04:05:06`."""
     if value in (INFINITY, MINUS_INFINITY):
         return "infinity" if value == INFINITY else "-infinity"
     months, days, microseconds = value
     sign = -1 if months < 0 else 1
     years, months = divmod(abs(months), 12)
     parts = []
-    was_negative = False  # a positive number behind a negative one shows its sign
+    was_negative = False  # a positive number after a negative one shows its sign
     for number, unit in ((sign * years, "year"), (sign * months, "mon"), (days, "day")):
         if number:
             plus = "+" if was_negative and number > 0 else ""
@@ -72,7 +72,7 @@ def interval_out(value: Interval) -> str:
 
 
 def interval(value: Interval, typmod: int, explicit: bool = False) -> Interval:
-    """((0, 1, 14706789000), 0x7FFF0000) -> (0, 1, 14707000000): interval(0).
+    """Apply a modifier: ((0, 1, 14706789000), 0x7FFF0000) -> (0, 1, 14707000000): interval(0).
 
     Raises:
         DatetimeFieldOverflow: the rounded value is too large.
@@ -106,12 +106,12 @@ def _decode(text: str, fields_of_type: int) -> IntervalSum | str:
 
 
 def _truncate(number: int, unit: int) -> int:
-    """(-125, 60) -> -120."""
+    """Truncate toward zero to a multiple: (-125, 60) -> -120."""
     return number - number % unit if number >= 0 else number + -number % unit
 
 
 def _clock_text(microseconds: int, plus: str) -> str:
-    """(-14706500000, `+`) -> `-04:05:06.5`; hours are as many as there are."""
+    """Print a time: (-14706500000, `+`) -> `-04:05:06.5`; hours have any number of digits."""
     seconds, fraction = divmod(abs(microseconds), USECS_PER_SECOND)
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)

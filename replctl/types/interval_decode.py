@@ -1,4 +1,4 @@
-"""The fields of `1 year 2 mons 4:05:06` or `1-2 3 4:05:06` to months, days and microseconds.
+"""Decode the fields of `1 year 2 mons 4:05:06` or `1-2 3 4:05:06` to months, days and microseconds.
 
 The rules are those of PostgreSQL's DecodeInterval() in datetime.c; IntervalStyle is the session's.
 """
@@ -30,7 +30,7 @@ USECS_PER_DAY = 24 * USECS_PER_HOUR
 _INT4 = range(-INT4_MAX - 1, INT4_MAX + 1)
 _INT8 = range(-(2**63), 2**63)
 
-#: The unit of each word; a quarter and a time zone are words without a use.
+#: The unit of each word; a quarter and a time zone have no effect.
 _UNITS = {
     word: unit
     for unit, words in {
@@ -77,29 +77,29 @@ _MONTHS_BEHIND_YEARS = re.compile(r"([+-]?\d+)?", re.ASCII)
 
 
 class IntervalSum:
-    """The fields of an interval while they are added up.
+    """Adds up the fields of an interval.
 
-    Each method adds a number of some unit, and raises FieldOverflow where the server's overflows.
+    Each method adds a number of a unit, and raises FieldOverflow like the server.
     """
 
     def __init__(self) -> None:
         self._years = self._months = self._days = self._microseconds = 0
 
     def total(self) -> tuple[int, int, int]:
-        """(months, days, microseconds)."""
+        """Return (months, days, microseconds)."""
         return self._years * 12 + self._months, self._days, self._microseconds
 
     def set_microseconds(self, microseconds: int, sign: int) -> None:
-        """A time replaces what has been added: `2:00 1.5 days` is 1 day 02:00."""
+        """Replace the sum of times by a time: `2:00 1.5 days` is 1 day 02:00."""
         self._microseconds = microseconds
         self._check()
         self._microseconds *= sign
 
     def negate(self) -> None:
-        """Change every sign.
+        """Negate every field.
 
         Raises:
-            FieldOverflow: of the smallest number.
+            FieldOverflow: a field is the smallest number.
         """
         self._years, self._months, self._days = -self._years, -self._months, -self._days
         self._microseconds = -self._microseconds
@@ -157,16 +157,16 @@ class IntervalSum:
 
 
 def decode_interval(fields: list[Field], fields_of_type: int) -> IntervalSum | str:
-    """`1 year 2 mons -3 days 04:05:06 ago`.
+    """Decode an interval such as `1 year 2 mons -3 days 04:05:06 ago`.
 
     Args:
-        fields_of_type: the mask of interval_field, by which a number without a unit is read.
+        fields_of_type: the mask of interval_field, which decides the unit of a number without one.
 
     Returns:
         The sum, or `infinity` or `-infinity`.
 
     Raises:
-        BadFormat, FieldOverflow: the fields are no interval, or too large.
+        BadFormat, FieldOverflow: the fields are not an interval, or are too large.
     """
     first, *others = (field.text for field in fields) if fields else ("",)
     is_negative = (
@@ -181,17 +181,17 @@ def decode_interval(fields: list[Field], fields_of_type: int) -> IntervalSum | s
 
 
 class _Decoder:
-    """Reads the fields from right to left, because a unit stands behind its number.
+    """Reads the fields from right to left, because a unit follows its number.
 
     Args:
-        is_negative: every number is, as after the only sign of a literal of SQL's standard.
+        is_negative: all numbers are negative, as after the only sign of an SQL standard literal.
     """
 
     def __init__(self, fields_of_type: int, is_negative: bool) -> None:
         self._fields_of_type = fields_of_type
         self._is_negative = is_negative
         self._found: set[str] = set()
-        self._unit = ""  # of the next number
+        self._unit = ""  # the unit of the next number
         self._unit_is_pending = False
         self._is_ago = False
         self._infinity = ""
@@ -216,10 +216,10 @@ class _Decoder:
         return self._infinity or self._sum
 
     def _add_found(self, units: frozenset[str] | set[str]) -> None:
-        """Note the units that a field has set; each may be set once.
+        """Record the units that a field has set; each unit may be set once.
 
         Raises:
-            BadFormat: one is set already.
+            BadFormat: a unit is set already.
         """
         if units & self._found:
             raise BadFormat
@@ -238,7 +238,7 @@ class _Decoder:
         try:
             self._take_clock(text[1:], -1 if text[0] == "-" else 1)
         except (BadFormat, FieldOverflow):
-            self._take_number(text)  # which finds what is wrong
+            self._take_number(text)  # which raises the right error
 
     def _take_number(self, text: str) -> None:
         unit = self._unit or _IMPLIED_UNITS.get(self._fields_of_type, "second")
@@ -268,7 +268,7 @@ class _Decoder:
     def _months_behind_years(self, text: str) -> int:
         """Return the second number of `1-2`."""
         match = _MONTHS_BEHIND_YEARS.match(text)
-        assert match is not None  # the pattern matches nothing as well
+        assert match is not None  # the pattern also matches an empty text
         months = decimal_int(match[0])
         if not 0 <= months < 12:
             raise FieldOverflow

@@ -1,5 +1,4 @@
-"""The fields of `interval day to second(3)`, and the modifier that holds them.  PostgreSQL's
-timestamp.h."""
+"""The fields of `interval day to second(3)`, and their modifier (PostgreSQL's timestamp.h)."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ YEAR, MONTH, DAY, HOUR, MINUTE, SECOND = (1 << bit for bit in (2, 1, 3, 10, 11, 
 FULL_RANGE = 0x7FFF  # interval without fields
 FULL_PRECISION = 0xFFFF  # interval without a precision
 
-#: Every mask of fields that the grammar knows, with the words behind `interval`.
+#: Every mask of fields in the grammar, with the words after `interval`.
 RANGE_NAMES = {
     YEAR: " year",
     MONTH: " month",
@@ -27,10 +26,10 @@ RANGE_NAMES = {
 
 
 def interval_typmod(fields: int, precision: int) -> int:
-    """(DAY, 3) -> 524291."""
+    """Return the modifier of fields and precision: (DAY, 3) -> 524291."""
     return (fields & 0x7FFF) << 16 | precision & 0xFFFF
 
 
 def range_and_precision(typmod: int) -> tuple[int, int]:
-    """524291 -> (DAY, 3); -1 -> (FULL_RANGE, FULL_PRECISION)."""
+    """Return fields and precision: 524291 -> (DAY, 3); -1 -> (FULL_RANGE, FULL_PRECISION)."""
     return (typmod >> 16) & 0x7FFF, typmod & 0xFFFF

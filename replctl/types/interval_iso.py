@@ -23,10 +23,10 @@ _MAX_NUMBER = 1e15
 
 
 def decode_iso_interval(text: str) -> IntervalSum:
-    """`P1Y2M` is 14 months.
+    """Decode a duration: `P1Y2M` is 14 months.
 
     Raises:
-        BadFormat, FieldOverflow: `text` is no duration, or too large.
+        BadFormat, FieldOverflow: `text` is not a duration, or is too large.
     """
     if len(text) < 2 or text[0] != "P":
         raise BadFormat
@@ -85,7 +85,7 @@ class _Decoder:
         self._has_field = True
 
     def _take_alternative_date(self, years: int, fraction: float, delimiter: str) -> None:
-        """`0001-02-03`, and what may be left out at its end."""
+        """Add `0001-02-03`, whose end may be omitted."""
         if self._has_field:
             raise BadFormat
         self.sum.add_years(years, fraction)
@@ -125,7 +125,7 @@ class _Decoder:
         self._has_field = True
 
     def _take_alternative_time(self, hours: int, fraction: float, delimiter: str) -> None:
-        """`04:05:06`, and what may be left out at its end."""
+        """Add `04:05:06`, whose end may be omitted."""
         if self._has_field:
             raise BadFormat
         self.sum.add_microseconds(hours, fraction, USECS_PER_HOUR)
@@ -148,7 +148,7 @@ class _Decoder:
         return not self._has_field and digits is not None and len(digits[1]) == width
 
     def _number(self) -> tuple[int, float]:
-        """Return the whole part and the fraction of the number that comes next."""
+        """Return the whole part and the fraction of the next number."""
         rest = self._text[self._position :]
         if re.match(r"[-.\d]", rest, re.ASCII) is None:
             raise BadFormat
@@ -166,14 +166,14 @@ class _Decoder:
         return self._text[self._position : self._position + 1]
 
     def _next(self) -> str:
-        """Return the next character, nothing at the end."""
+        """Return the next character; an empty text at the end."""
         char = self._peek()
         self._position += 1
         return char
 
 
 def _split(number: int) -> tuple[int, int, int]:
-    """-10203 -> (-1, -2, -3)."""
+    """Split a number into groups of digits: -10203 -> (-1, -2, -3)."""
     sign = -1 if number < 0 else 1
     rest, last = divmod(abs(number), 100)
     first, middle = divmod(rest, 100)

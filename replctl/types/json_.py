@@ -1,5 +1,6 @@
-"""json and jsonb: a value is its text, for jsonb the canonical one.  PostgreSQL's json.c and
-jsonb.c."""
+"""json and jsonb: a value is its text, in canonical form for jsonb (PostgreSQL's json.c and
+jsonb.c).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from replctl.types.text_form import text_form
 
 
 class _Object(list[tuple[str, Any]]):
-    """The members of a JSON object as they were written."""
+    """The members of a JSON object in their original order."""
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)  # NaN and the infinities, which are no JSON
+    raise ValueError(constant)  # NaN and the infinities, which are not JSON
 
 
 _json = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse).decode
@@ -32,10 +33,10 @@ _jsonb = json.JSONDecoder(
 
 
 def json_in(text: str) -> str:
-    """Return the text itself.
+    """Return the unchanged text.
 
     Raises:
-        InvalidTextRepresentation: `text` is no JSON.
+        InvalidTextRepresentation: `text` is not JSON.
     """
     try:
         _json(text)
@@ -45,15 +46,15 @@ def json_in(text: str) -> str:
 
 
 def jsonb_in(text: str) -> str:
-    """`{"bb":1e2, "a":1.0, "a":[]}` -> `{"a": [], "bb": 100}`.
+    """Return the canonical text: `{"bb":1e2, "a":1.0, "a":[]}` -> `{"a": [], "bb": 100}`.
 
     Raises:
-        InvalidTextRepresentation: `text` is no JSON.
-        UntranslatableCharacter: an escape is the character 0.
+        InvalidTextRepresentation: `text` is not JSON.
+        UntranslatableCharacter: an escape represents the character 0.
         NumericValueOutOfRange: a number is too large for numeric.
         FeatureNotSupported: it is nested too deeply for Python's parser.
     """
-    if "\\u" in text:  # Python lets half a pair and the character 0 pass
+    if "\\u" in text:  # Python accepts half a pair, and the character 0
         check_json(text, True, numeric_in)
     try:
         return jsonb_out(_jsonb(text))
@@ -66,8 +67,9 @@ def jsonb_in(text: str) -> str:
 
 
 def jsonb_out(value: Any) -> str:
-    """Return the canonical text of a parsed value: keys by length, then bytes, the last duplicate
-    wins."""
+    """Return the canonical text of a parsed value: keys sorted by length and bytes, the last of
+    duplicates.
+    """
     if isinstance(value, str):
         return encode_basestring(value)
     if isinstance(value, Decimal):

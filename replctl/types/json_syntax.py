@@ -1,6 +1,6 @@
-"""The syntax errors of a JSON text, in PostgreSQL's words.  PostgreSQL's jsonapi.c and jsonfuncs.c.
+"""Check the syntax of JSON with PostgreSQL's errors (PostgreSQL's jsonapi.c and jsonfuncs.c).
 
-A text that is right passes; the values themselves are read by Python's json.
+Python's json reads the values of valid texts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from replctl.errors import InvalidTextRepresentation, UntranslatableCharacter
 
-CONTEXT_LENGTH = 50  # bytes of the line that an error shows
+CONTEXT_LENGTH = 50  # bytes of the line in an error
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -26,12 +26,12 @@ def check_json(
     """Check the syntax of JSON; `{"a": [1, true]}` is valid.
 
     Args:
-        decodes: escapes must stand for characters, as they must in jsonb.
+        decodes: escapes must represent valid characters, as in jsonb.
         check_number: raises if a number cannot be stored.
 
     Raises:
-        InvalidTextRepresentation: `text` is no JSON.
-        UntranslatableCharacter: an escape is the character 0.
+        InvalidTextRepresentation: `text` is not JSON.
+        UntranslatableCharacter: an escape represents the character 0.
     """
     _Checker(text, decodes, check_number).check()
 
@@ -43,8 +43,8 @@ class _Checker:
         self._text = text
         self._decodes = decodes
         self._check_number = check_number
-        self._start = self._end = 0  # of the token
-        self._token = ""  # its first character, nothing at the end
+        self._start = self._end = 0  # positions of the token
+        self._token = ""  # its first character; empty at the end
         self._line = 1
         self._line_start = 0
 
@@ -61,7 +61,7 @@ class _Checker:
             raise self._error(f'Expected end of input, but found "{self._found()}".')
 
     def _begin_value(self, open_brackets: list[str]) -> None:
-        """Up to and including a scalar, or an empty object or array."""
+        """Read a scalar or an empty object or array, and the brackets before it."""
         while True:
             opening = self._token
             if opening not in ("{", "["):
@@ -84,7 +84,7 @@ class _Checker:
             open_brackets.append(opening)
 
     def _ends_bracket(self, open_brackets: list[str]) -> bool:
-        """Behind a value: is it the last one of its object or array?"""
+        """Return whether the object or array ends after a value."""
         bracket = open_brackets[-1]
         closing = "}" if bracket == "{" else "]"
         if self._token == closing:
@@ -107,9 +107,9 @@ class _Checker:
         self._advance()
 
     def _advance(self) -> None:
-        """The next token."""
+        """Read the next token."""
         blanks = _BLANKS.match(self._text, self._end)
-        assert blanks is not None  # the pattern matches nothing as well
+        assert blanks is not None  # the pattern also matches an empty text
         lines = blanks[0].count("\n")
         if lines:
             self._line += lines
@@ -146,7 +146,7 @@ class _Checker:
         position = self._start + 1
         while True:
             plain = _PLAIN.match(self._text, position)
-            assert plain is not None  # the pattern matches nothing as well
+            assert plain is not None  # the pattern also matches an empty text
             char = self._text[plain.end() : plain.end() + 1]
             if high_surrogate and (plain[0] or char not in ("\\", "")):
                 self._end = position + 1
@@ -165,7 +165,7 @@ class _Checker:
             return
 
     def _take_escape(self, position: int, high_surrogate: bool) -> tuple[int, int]:
-        """Behind a backslash: where the escape ends, and its code; -1 if it is no `\\u`."""
+        """Return the end of the escape after a backslash, and its code; -1 if it is not `\\u`."""
         char = self._text[position : position + 1]
         self._end = position + len(char)
         if char == "":
@@ -178,7 +178,7 @@ class _Checker:
                 raise self._error(f'Escape sequence "\\{char}" is invalid.')
             return self._end, -1
         digits = _HEX.match(self._text, self._end)
-        assert digits is not None  # the pattern matches nothing as well
+        assert digits is not None  # the pattern also matches an empty text
         self._end = digits.end()
         if len(digits[0]) < 4:
             if self._end >= len(self._text):
@@ -188,7 +188,9 @@ class _Checker:
         return self._end, int(digits[0], 16)
 
     def _follows(self, code: int, high_surrogate: bool) -> bool:
-        """Check an escape behind another one; is it the first half of a pair?"""
+        """Check an escape that follows another one; return whether it is the first half of a
+        pair.
+        """
         if not self._decodes:
             return False
         if code == 0 and not high_surrogate:
@@ -226,7 +228,7 @@ class _Checker:
         )
 
     def _context(self) -> str:
-        """`JSON data, line 1: ...the line up to the token...`."""
+        """Return the CONTEXT: `JSON data, line 1: ...the line up to the token...`."""
         line = self._text[self._line_start : self._end].encode()
         start = 0
         while len(line) - start >= CONTEXT_LENGTH:

@@ -1,6 +1,6 @@
-"""jsonpath: a value is its canonical text.  PostgreSQL's jsonpath_gram.y and jsonpath.c.
+"""jsonpath: a value is its canonical text (PostgreSQL's jsonpath_gram.y and jsonpath.c).
 
-The pattern of like_regex is not compiled, so that an invalid one is not refused.
+The pattern of like_regex is not compiled, so that invalid ones are accepted.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _MAX_DECIMAL_ARGUMENTS = 2
 
 
 def jsonpath_in(text: str) -> str:
-    """`lax $.a[*]?(@.b>2)` -> `$."a"[*]?(@."b" > 2)`.
+    """Return the canonical text: `lax $.a[*]?(@.b>2)` -> `$."a"[*]?(@."b" > 2)`.
 
     Raises:
-        SqlSyntaxError: `text` is no path, or has `@` or `last` where they mean nothing.
-        InvalidTextRepresentation, UntranslatableCharacter: it is empty, or an escape is faulty.
+        SqlSyntaxError: `text` is not a path, or has `@` or `last` in a wrong place.
+        InvalidTextRepresentation, UntranslatableCharacter: it is empty, or an escape is wrong.
         NumericValueOutOfRange: a number is too large.
-        FeatureNotSupported: the flag x of like_regex, as in PostgreSQL.
+        FeatureNotSupported: it uses the flag x of like_regex, as in PostgreSQL.
     """
     is_strict, path = parsed(text)
     return ("strict " if is_strict else "") + node.render(path)
 
 
 def parsed(text: str) -> tuple[bool, Node]:
-    """Return whether a path is strict, and what it is.
+    """Parse a path: return whether it is strict, and its node.
 
     Raises:
-        as jsonpath_in.
+        PostgresError: see jsonpath_in.
     """
     parser = _Parser(text)
     if parser.token.kind == "end":
@@ -54,15 +54,16 @@ def parsed(text: str) -> tuple[bool, Node]:
 
 
 class _Parser:
-    """Recursive descent.  A predicate is no expression: what follows it is judged as the server's
-    grammar does, so that an error names the same token."""
+    """A recursive descent parser.  A predicate is not an expression: the token after it is judged
+    by the server's grammar, so that an error names the same token.
+    """
 
     def __init__(self, text: str) -> None:
         self._scanner = Scanner(text)
         self.token = self._scanner.next()
 
     def parse(self) -> tuple[bool, Node]:
-        """Return whether it is strict, and the path."""
+        """Parse the whole path: return whether it is strict, and its node."""
         is_strict = False
         if self.token.kind in ("strict", "lax"):
             is_strict = self._take().kind == "strict"
@@ -216,7 +217,7 @@ class _Parser:
         return None
 
     def _member(self) -> node.Accessor:
-        """Return what stands behind a point."""
+        """Return the accessor after a point."""
         token = self.token
         kind = token.kind
         if kind == "*":
@@ -240,7 +241,7 @@ class _Parser:
         return node.Key(token.value)
 
     def _method(self, name: str, argument_kind: str) -> node.Method:
-        """`.datetime("HH24")`: one argument of a kind, or none."""
+        """Return a method such as `.datetime("HH24")`, with one argument of a kind, or none."""
         self._expect("(")
         arguments: tuple[str | Decimal, ...] = ()
         if argument_kind and self.token.kind == argument_kind:
@@ -275,7 +276,7 @@ class _Parser:
         return numeric_uminus(number) if sign == "-" else number
 
     def _levels(self) -> node.AnyLevel:
-        """`{2 to last}` behind `**`."""
+        """Return the levels after `**`, such as `{2 to last}`."""
         if self.token.kind != "{":
             return node.AnyLevel(0, node.LAST_LEVEL)
         self._take()
@@ -321,7 +322,7 @@ class _Parser:
         return self._take()
 
     def _take(self) -> Token:
-        """Return the current token; the next one becomes current."""
+        """Return the current token, and advance to the next one."""
         token = self.token
         if token.kind != "end":
             self.token = self._scanner.next()
@@ -329,21 +330,21 @@ class _Parser:
 
 
 def _expression(parser: _Parser, item: Node) -> Node:
-    """Return `item`, which must be no predicate; if it is one, the next token is wrong."""
+    """Return `item`, which must not be a predicate; else the next token is an error."""
     if node.is_predicate(item):
         raise error_at("syntax error", parser.token.near)
     return item
 
 
 def _predicate(parser: _Parser, item: Node) -> Node:
-    """Return `item`, which must be a predicate; if it is none, the next token is wrong."""
+    """Return `item`, which must be a predicate; else the next token is an error."""
     if not node.is_predicate(item):
         raise error_at("syntax error", parser.token.near)
     return item
 
 
 def _regex_flags(flags: str) -> str:
-    """`mi` -> `im`."""
+    """Return sorted flags: `mi` -> `im`."""
     for flag in flags:
         if flag not in _REGEX_FLAGS:
             raise SqlSyntaxError(

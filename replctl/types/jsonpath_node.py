@@ -1,6 +1,6 @@
-"""The nodes of a jsonpath, and how they are printed.  PostgreSQL's jsonpath.c.
+"""The nodes of a jsonpath, and their text (PostgreSQL's jsonpath.c).
 
-Parentheses are printed by the priority of operators, and around the whole path: `1 + 2` is printed
+Parentheses follow from the priority of operators; the whole path also gets them: `1 + 2` is printed
 as `(1 + 2)`.
 """
 
@@ -15,7 +15,7 @@ from replctl.errors import SqlSyntaxError
 from replctl.record import dataclass
 from replctl.types.numeric import numeric_out
 
-LAST_LEVEL = 2**32 - 1  # what `last` is in .**{2 to last}
+LAST_LEVEL = 2**32 - 1  # the value of `last` in .**{2 to last}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """`@`, the item that a filter looks at."""
+    """`@`, the item that a filter tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Subscripts:
-    """`[1,2 to 3]`: pairs of bounds, the second None for a single index."""
+    """`[1,2 to 3]`: pairs of bounds; the second is None for a single index."""
 
     ranges: tuple[tuple[Node, Node | None], ...]
 
@@ -118,7 +118,7 @@ class AnyElement:
 
 @dataclass(frozen=True, slots=True)
 class AnyLevel:
-    """`.**{1 to 3}`: how far below; 0 is the item itself."""
+    """`.**{1 to 3}`: the levels below; 0 is the item itself."""
 
     first: int
     last: int
@@ -164,19 +164,19 @@ _TOP_PRIORITY = 6
 
 
 def is_predicate(node: Node) -> bool:
-    """Return whether a node is a predicate, which is no operand of an operator."""
+    """Return whether a node is a predicate, which cannot be an operand of an operator."""
     if isinstance(node, Binary):
         return _PRIORITIES[node.operator] <= 2
     return isinstance(node, Not | IsUnknown | Exists | LikeRegex)
 
 
 def render(node: Node) -> str:
-    """`$."a"[*]?(@ > 2)`."""
+    """Print a path such as `$."a"[*]?(@ > 2)`."""
     return _render(node, has_parentheses=True)
 
 
 def parts(node: Node | Accessor) -> Iterator[Node | Accessor]:
-    """Yield a node and all that it is made of."""
+    """Yield a node and all its parts."""
     yield node
     match node:
         case Binary():
@@ -196,7 +196,7 @@ def parts(node: Node | Accessor) -> Iterator[Node | Accessor]:
 
 
 def quote(text: str) -> str:
-    r"""`a"b` -> `"a\"b"`."""
+    r"""Quote a key: `a"b` -> `"a\"b"`."""
     return encode_basestring(text)
 
 
@@ -204,11 +204,11 @@ def check(node: Node, in_filter: bool = False, in_subscript: bool = False) -> No
     """Check the use of `@` and `last`; `$[last]?(@ > 1)` is valid.
 
     Args:
-        in_filter: is there an item that `@` is?
-        in_subscript: is there an array that `last` is of?
+        in_filter: there is an item for `@`.
+        in_subscript: there is an array for `last`.
 
     Raises:
-        SqlSyntaxError: `@` or `last` at another place.
+        SqlSyntaxError: `@` or `last` is in another place.
     """
     match node:
         case Current():

@@ -1,7 +1,7 @@
-"""The tokens of a jsonpath.  PostgreSQL's jsonpath_scan.l.
+"""The tokens of a jsonpath (PostgreSQL's jsonpath_scan.l).
 
-An error message shows what the server's scanner has matched last, which behind a name is the blank
-that ended it, or nothing; `Token.near` is that.
+An error message shows the last match of the server's scanner: after a name that is the blank that
+ended it, or nothing.  `Token.near` is this text.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _INTEGER = r"(?:0|[1-9](?:_?[0-9])*+)"
 _DECIMAL = rf"(?:{_INTEGER}\.(?:{_DIGITS})?|\.{_DIGITS})"
 _REAL = rf"(?:{_DECIMAL}|{_INTEGER})[Ee][-+]?{_DIGITS}"
 
-#: Of several that match, the longest counts, and among equals the first; a name that is longer than
-#: all wins, although it begins with a digit.
+#: The longest match wins, and among equals the first one; a longer name wins even if it begins with
+#: a digit.
 _NUMBERS = [
     (kind, re.compile(pattern))
     for kind, pattern in [
@@ -62,8 +62,8 @@ class Token:
     numeric or end.
 
     Args:
-        value: what it stands for, a name with its escapes replaced.
-        near: what an error at this token shows, nothing for the end of the text.
+        value: its text; a name without escapes.
+        near: the text for an error at this token; empty at the end.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class Token:
 
 
 class Scanner:
-    """Gives one token at a time, so that a fault further on is not found before its turn."""
+    """Returns one token at a time, so that errors occur in the server's order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -82,7 +82,8 @@ class Scanner:
         """Return the next token.
 
         Raises:
-            SqlSyntaxError, InvalidTextRepresentation, UntranslatableCharacter: no token is there.
+            SqlSyntaxError, InvalidTextRepresentation, UntranslatableCharacter: there is no valid
+                token.
         """
         self._skip_blanks_and_comments()
         text, start = self._text, self._position
@@ -124,7 +125,7 @@ class Scanner:
         if longest < 0 or (name is not None and name.end() > longest):
             return None
         kind, match = matches[lengths.index(longest)]
-        assert match is not None  # its end is the longest
+        assert match is not None  # one pattern matches up to the longest end
         if kind not in ("int", "numeric"):
             raise error_at(kind, match[0])
         self._position = match.end()
@@ -139,7 +140,7 @@ class Scanner:
             elif self._text.startswith("\\", self._position):
                 chars.append(self._escape())
             elif self._text.startswith("/*", self._position):
-                return self.next()  # the server forgets a name with a comment behind it
+                return self.next()  # the server ignores a name followed by a comment
             else:
                 break
         blanks = _BLANKS.match(self._text, self._position)
@@ -182,7 +183,9 @@ class Scanner:
         return _ESCAPES.get(following, following)
 
     def _unicode(self) -> str:
-        r"""`\ud83d\ude00`: all escapes in a row, because two may be one character."""
+        r"""Decode all escapes in a row such as `\ud83d\ude00`, because two may form one
+        character.
+        """
         start = self._position
         chars: list[str] = []
         high = 0
@@ -213,7 +216,7 @@ class Scanner:
 
 
 def error_at(message: str, near: str) -> SqlSyntaxError:
-    """Return the error about what the scanner has matched last, nothing at the end of the text."""
+    """Return the error about the scanner's last match; an empty one means the end of the text."""
     place = f'at or near "{near}"' if near else "at end"
     return SqlSyntaxError(f"{message} {place} of jsonpath input")
 

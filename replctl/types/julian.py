@@ -1,4 +1,4 @@
-"""Days of the proleptic Gregorian calendar.  Years count as astronomers do: year 0 is 1 BC."""
+"""Days of the proleptic Gregorian calendar.  Year 0 is 1 BC, as in astronomy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DAYS_OF_ERA = 146097  # 400 years
 
 
 def days_from_date(year: int, month: int, day: int) -> int:
-    """(2000, 3, 1) -> 11017: days since 1970-01-01; a month or day too large runs on."""
+    """Return days since 1970-01-01: (2000, 3, 1) -> 11017; a month or day too large runs on."""
     year += (month - 1) // 12
     month = (month - 1) % 12 + 1
     if month <= 2:  # years that begin in March have their leap day at the end
@@ -21,7 +21,7 @@ def days_from_date(year: int, month: int, day: int) -> int:
 
 
 def date_from_days(days: int) -> tuple[int, int, int]:
-    """11017 -> (2000, 3, 1)."""
+    """Return year, month and day: 11017 -> (2000, 3, 1)."""
     era, day = divmod(days + 719468, _DAYS_OF_ERA)
     year = (day - day // 1460 + day // 36524 - day // 146096) // 365
     day -= 365 * year + year // 4 - year // 100
@@ -34,7 +34,7 @@ def date_from_days(days: int) -> tuple[int, int, int]:
 
 
 def days_of_month(year: int, month: int) -> int:
-    """(2024, 2) -> 29."""
+    """Return the number of days of a month: (2024, 2) -> 29."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return 29 if month == 2 and is_leap else _DAYS_OF_MONTH[month - 1]
 

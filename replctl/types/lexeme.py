@@ -1,14 +1,15 @@
-"""Words as they are written in a tsvector and in a tsquery: quotes, backslashes, where a word ends.
-PostgreSQL's tsvector_parser.c."""
+"""Words in a tsvector and a tsquery: quotes, backslashes and the end of a word (PostgreSQL's
+tsvector_parser.c).
+"""
 
 from __future__ import annotations
 
 from replctl.errors import SqlSyntaxError
 from replctl.record import dataclass
 
-MAX_WORD_LENGTH = 2047  # bytes, one more than a word may have: MAXSTRLEN in ts_type.h
+MAX_WORD_LENGTH = 2047  # bytes, one more than allowed: MAXSTRLEN in ts_type.h
 
-# iswspace() of the locale C.UTF-8, which leaves no-break blanks out.
+# iswspace() of the locale C.UTF-8, which excludes no-break spaces.
 BLANKS = (
     " \t\n\v\f\r\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2008\u2009\u200a\u2028\u2029\u205f\u3000"
@@ -18,7 +19,7 @@ _OPERATORS = "!&|()<"
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """A word in a text, whether it was quoted, and where it ends in the text."""
+    """A word in a text, whether it was quoted, and its end in the text."""
 
     word: str
     is_quoted: bool
@@ -26,13 +27,13 @@ class Lexeme:
 
 
 def read_lexeme(text: str, start: int, is_query: bool) -> Lexeme | None:
-    """Return the word at `start`, behind blanks; None at the end of the text.
+    """Return the word at `start`, after blanks; None at the end of the text.
 
     Args:
-        is_query: in a tsquery, operators end a word too.
+        is_query: operators also end a word, as in a tsquery.
 
     Raises:
-        SqlSyntaxError: an open quote, nothing between quotes, or a backslash at the end.
+        SqlSyntaxError: a quote is open, a quoted word is empty, or a backslash is at the end.
     """
     type_name = "tsquery" if is_query else "tsvector"
     position = start
@@ -56,13 +57,13 @@ def read_lexeme(text: str, start: int, is_query: bool) -> Lexeme | None:
 
 
 def quote(word: str) -> str:
-    r"""`it's` -> `'it''s'`."""
+    r"""Quote a word: `it's` -> `'it''s'`."""
     doubled = word.replace("\\", "\\\\").replace("'", "''")
     return f"'{doubled}'"
 
 
 def syntax_error(text: str, type_name: str) -> SqlSyntaxError:
-    """Return the error about the literal `text`."""
+    """Return the error for the literal `text`."""
     return SqlSyntaxError(f'syntax error in {type_name}: "{text}"')
 
 

@@ -1,4 +1,4 @@
-"""macaddr and macaddr8: a value is its canonical text.  PostgreSQL's mac.c and mac8.c."""
+"""macaddr and macaddr8: a value is its canonical text (PostgreSQL's mac.c and mac8.c)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from replctl.errors import InvalidTextRepresentation, NumericValueOutOfRange
 from replctl.types.text_form import text_form
 
-# The numbers that sscanf() reads with %x (any length) and with %2x (at most two characters).
+# Numbers as sscanf() reads them with %x (any length) and %2x (at most two characters).
 _ANY = r"\s*+([+-]?+(?:0[xX][0-9a-fA-F]*+|[0-9a-fA-F]++))"
 _TWO = r"\s*+(0[xX]|[+-][0-9a-fA-F]|[0-9a-fA-F]{1,2}+)"
 
@@ -24,15 +24,15 @@ _NOTATIONS = [
         _TWO * 6,
     )
 ]
-# The server does not look at a single byte behind the last pair.
+# The server ignores a single byte after the last pair.
 _MACADDR8 = re.compile(r"\s*((?:[0-9a-fA-F]{2}[:.-]?)+)(?:\s*|[\x00-\x7f])", re.ASCII)
 
 
 def macaddr_in(text: str) -> str:
-    """`08-00-2B-1-2-3`, `08002b010203` -> `08:00:2b:01:02:03`.
+    """Parse an address: `08-00-2B-1-2-3`, `08002b010203` -> `08:00:2b:01:02:03`.
 
     Raises:
-        InvalidTextRepresentation: `text` is in none of the notations.
+        InvalidTextRepresentation: `text` has none of the notations.
         NumericValueOutOfRange: an octet is larger than ff.
     """
     match = next(filter(None, (notation.fullmatch(text) for notation in _NOTATIONS)), None)
@@ -48,8 +48,8 @@ def macaddr8_in(text: str) -> str:
     """`08002b:0102030405`, `08002b010203` -> `08:00:2b:01:02:03:04:05`, `08:00:2b:ff:fe:01:02:03`.
 
     Raises:
-        InvalidTextRepresentation: `text` has not six or eight pairs of digits, between which there
-            is nothing or one and the same of `:`, `-` and `.`.
+        InvalidTextRepresentation: `text` does not have six or eight pairs of digits, with nothing
+            or the same one of `:`, `-` and `.` between them.
     """
     match = _MACADDR8.fullmatch(text)
     digits = re.sub("[:.-]", "", match[1]) if match else ""

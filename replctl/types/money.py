@@ -1,6 +1,6 @@
-"""money, as a server prints it whose lc_monetary is C.  PostgreSQL's cash.c.
+"""money with the output format of lc_monetary C (PostgreSQL's cash.c).
 
-A value is the text form, `$1,234.50`.
+A value is its text form, `$1,234.50`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _LIMIT = 1 << 63
 
 
 def cash_in(text: str) -> str:
-    """`(1234.555)` -> `-$1,234.56`.
+    """Return the canonical text: `(1234.555)` -> `-$1,234.56`.
 
     Raises:
-        InvalidTextRepresentation: `text` is no amount.
-        NumericValueOutOfRange: it has more cents than an int8 holds.
+        InvalidTextRepresentation: `text` is not an amount.
+        NumericValueOutOfRange: it has more cents than fit into an int8.
     """
     match = _MONEY.match(text)
     assert match is not None  # the pattern matches an empty amount

@@ -1,7 +1,7 @@
-"""numeric.  PostgreSQL's numeric.c.
+"""numeric (PostgreSQL's numeric.c).
 
-A value is a Decimal whose exponent is minus its display scale, so that 1.10 stays 1.10; it is never
-a negative zero, and its exponent is never positive.
+A value is a Decimal whose exponent is minus its display scale, so that 1.10 stays 1.10.  It is not
+a negative zero, and its exponent is not positive.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _UNLIMITED = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUN
 
 
 def numeric_in(text: str, typmod: int = -1, now: datetime | None = None) -> Decimal:
-    """Return the number that a text means (numeric_in).
+    """Parse a number (numeric_in).
 
     ` 1_0.10 `, `1e3`  ->  Decimal("10.10"), Decimal(1000)
     `0x1F`, `-inf`  ->  Decimal(31), Decimal("-Infinity")
 
     Raises:
-        InvalidTextRepresentation: `text` is no number.
+        InvalidTextRepresentation: `text` is not a number.
         NumericValueOutOfRange: it has more digits than the modifier, or a numeric, allows.
     """
     value = _number(text)
@@ -49,7 +49,7 @@ def numeric_in(text: str, typmod: int = -1, now: datetime | None = None) -> Deci
 
 
 def numeric_out(value: Decimal) -> str:
-    """Decimal("1E+3"), Decimal("1.10") -> `1000`, `1.10`."""
+    """Print a number: Decimal("1E+3"), Decimal("1.10") -> `1000`, `1.10`."""
     return format(value, "f")
 
 
@@ -72,23 +72,23 @@ def base_10000(value: Decimal) -> tuple[list[int], int]:
 
 
 def numeric_uminus(value: Decimal) -> Decimal:
-    """Decimal("1.10") -> Decimal("-1.10"): exactly; 0 stays."""
+    """Negate a number exactly: Decimal("1.10") -> Decimal("-1.10"); 0 stays."""
     return value.copy_negate() if value else value
 
 
 def numeric_typmod(precision: int, scale: int) -> int:
-    """(10, 2) -> 655366."""
+    """Return the modifier of precision and scale: (10, 2) -> 655366."""
     return ((precision << 16) | (scale & 0x7FF)) + 4
 
 
 def precision_and_scale(typmod: int) -> tuple[int, int]:
-    """655366 -> (10, 2).  The scale has eleven bits and a sign."""
+    """Return precision and scale: 655366 -> (10, 2).  The scale has eleven bits and a sign."""
     packed = typmod - 4
     return packed >> 16, ((packed & 0x7FF) ^ 1024) - 1024
 
 
 def numeric(value: Decimal, typmod: int, explicit: bool) -> Decimal:
-    """(Decimal("1.555"), 655366) -> Decimal("1.56"): rounds half away from zero.
+    """Round half away from zero: (Decimal("1.555"), 655366) -> Decimal("1.56").
 
     Raises:
         NumericValueOutOfRange: too many digits remain before the point, or `value` is infinite.
@@ -123,7 +123,7 @@ def field_overflow(precision: int, scale: int) -> NumericValueOutOfRange:
 
 
 def _number(text: str) -> Decimal:
-    """Return the number as written, however large its exponent."""
+    """Return the written number, with any exponent."""
     stripped = text.strip(BLANKS)
     match = _DECIMAL.match(stripped)
     if match is not None:
@@ -144,9 +144,9 @@ def _number(text: str) -> Decimal:
 
 
 def _checked(value: Decimal) -> Decimal:
-    """Return the form of the module's docstring, if `value` fits into it."""
+    """Return the form that the module's docstring describes, if `value` fits."""
     exponent = value.as_tuple().exponent
-    if isinstance(exponent, str):  # of NaN and the infinities
+    if isinstance(exponent, str):  # NaN and the infinities
         return value
     if exponent < -MAX_SCALE or (value and value.adjusted() >= MAX_WHOLE_DIGITS):
         raise _overflow()

@@ -1,4 +1,4 @@
-"""Names and strings as SQL writes them: quote_identifier() of PostgreSQL's ruleutils.c, quote.c."""
+"""Quote names and strings for SQL: quote_identifier() of PostgreSQL's ruleutils.c, quote.c."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEEDS_QUOTES = re.compile(r'["\\\\(),\s]')
 
 @lru_cache(maxsize=4096)
 def quote_identifier(name: str) -> str:
-    """`a`, `A b`, `left` -> `a`, `"A b"`, `"left"`: quoted if it could mean something else."""
+    """Quote a name if it is ambiguous: `a`, `A b`, `left` -> `a`, `"A b"`, `"left"`."""
     category, _ = keywords().get(name, _UNRESERVED)
     if category == "U" and _PLAIN_NAME.fullmatch(name):
         return name
@@ -28,19 +28,19 @@ def quote_identifier(name: str) -> str:
 
 
 def quote_qualified_identifier(schema: str | None, name: str) -> str:
-    """(`s`, `A`) -> `s."A"`; without a schema the name alone."""
+    """Quote a name with its schema: (`s`, `A`) -> `s."A"`; without a schema only the name."""
     prefix = "" if schema is None else f"{quote_identifier(schema)}."
     return prefix + quote_identifier(name)
 
 
 def quote_string(value: str) -> str:
-    r"""`it's \` -> `'it''s \'`: as ruleutils.c prints constants; a backslash is nothing special."""
+    r"""Quote a string: `it's \` -> `'it''s \'`; as in ruleutils.c, backslashes are not special."""
     escaped = value.replace("'", "''")
     return f"'{escaped}'"
 
 
 def quote_literal(value: str) -> str:
-    r"""`it's`, `a\b` -> `'it''s'`, `E'a\\b'`: quote_literal(), safe for every server setting."""
+    r"""Quote a string for any server setting: `it's`, `a\b` -> `'it''s'`, `E'a\\b'`."""
     escaped = value.replace("'", "''")
     if "\\" not in value:
         return f"'{escaped}'"
@@ -49,7 +49,7 @@ def quote_literal(value: str) -> str:
 
 
 def quote_record(fields: Sequence[str | None]) -> str:
-    """[`a`, NULL, `b c`] -> `(a,,"b c")`: record_out."""
+    """Print a record like record_out: [`a`, NULL, `b c`] -> `(a,,"b c")`."""
     return f"({','.join(map(_field, fields))})"
 
 
@@ -63,8 +63,9 @@ def _field(value: str | None) -> str:
 
 
 def split_identifiers(value: str) -> list[str] | None:
-    """`insert, "Update"` -> ["insert", "Update"]: a list of identifiers, None if it is none
-    (SplitIdentifierString)."""
+    """Split identifiers: `insert, "Update"` -> ["insert", "Update"]; None if the list is not valid
+    (SplitIdentifierString).
+    """
     names: list[str] = []
     position, rest = 0, value.strip(BLANKS)
     while position < len(rest):
@@ -95,11 +96,11 @@ def split_identifiers(value: str) -> list[str] | None:
 
 
 def split_qualified_name(value: str) -> list[str]:
-    """`a."B".C` -> ["a", "B", "c"]: folded to lower case without quotes
+    """Split a qualified name: `a."B".C` -> ["a", "B", "c"]; unquoted parts are folded to lower case
     (stringToQualifiedNameList).
 
     Raises:
-        InvalidName: it is no name.
+        InvalidName: it is not a name.
     """
     parts: list[str] = []
     position = 0

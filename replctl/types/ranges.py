@@ -1,5 +1,6 @@
-"""Ranges and multiranges of built-in types: a value is its canonical text.  PostgreSQL's
-rangetypes.c and multirangetypes.c."""
+"""Ranges and multiranges of built-in types: a value is its canonical text (PostgreSQL's
+rangetypes.c and multirangetypes.c).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _EMPTY = "empty"
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One end; `value` is None if there is none."""
+    """A bound of a range; `value` is None if it is infinite."""
 
     value: Any
     is_inclusive: bool
@@ -38,7 +39,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range that is not empty; None stands for one that is."""
+    """A range that is not empty; empty ones are None."""
 
     lower: Bound
     upper: Bound
@@ -49,10 +50,10 @@ class Subtype:
     """The type of the bounds.
 
     Args:
-        read, write: its input and output.
-        step: from a value to the next one, for a discrete type; an infinite one
-            stays, the last raises.
-        key: makes of a value something that compares as the type does.
+        read, write: its input and output functions.
+        step: returns the next value of a discrete type; an infinite value is unchanged, the last
+            one raises.
+        key: converts a value to one that sorts like the type.
     """
 
     read: Callable[[str, datetime | None], Any]
@@ -65,7 +66,8 @@ def range_in(text: str, subtype: Subtype, now: datetime | None) -> Range | None:
     """Parse a range: `(1,4]` and int4 give [2, 5).
 
     Raises:
-        InvalidTextRepresentation: `text` is no range; the subtype's input may raise other errors.
+        InvalidTextRepresentation: `text` is not a range; the subtype's input may raise other
+            errors.
         DataError: the lower bound is greater than the upper one.
         NumericValueOutOfRange, DatetimeFieldOverflow: the canonical bound is beyond its type.
     """
@@ -85,7 +87,7 @@ def range_in(text: str, subtype: Subtype, now: datetime | None) -> Range | None:
 
 
 def range_out(value: Range | None, subtype: Subtype) -> str:
-    """[2, 5) becomes `[2,5)`."""
+    """Print a range: [2, 5) becomes `[2,5)`."""
     if value is None:
         return _EMPTY
     opening = "[" if value.lower.is_inclusive else "("
@@ -96,10 +98,10 @@ def range_out(value: Range | None, subtype: Subtype) -> str:
 
 
 def multirange_in(text: str, subtype: Subtype, now: datetime | None) -> str:
-    """(`{[5,6), [1,2), [2,3)}`, int4) becomes `{[1,3),[5,6)}`.
+    """Return the canonical text: (`{[5,6), [1,2), [2,3)}`, int4) becomes `{[1,3),[5,6)}`.
 
     Raises:
-        DataError: `text` is no multirange; or as range_in, of one of its ranges.
+        DataError: `text` is not a multirange; or see range_in, for one of its ranges.
     """
     ranges = [
         item
@@ -124,7 +126,7 @@ class _Literal:
         self._position = 0
 
     def parse(self) -> Range | None:
-        """Bounds as text."""
+        """Return the range with its bounds as text."""
         self._skip_blanks()
         if self._text[self._position : self._position + 5].lower() == _EMPTY:
             self._position += 5
@@ -184,10 +186,10 @@ class _Literal:
 
 
 def _checked(value: Range, subtype: Subtype) -> Range | None:
-    """None if there is nothing between the bounds.
+    """Return the range; None if it is empty.
 
     Raises:
-        DataError: they are in the wrong order.
+        DataError: the bounds are in the wrong order.
     """
     lower, upper = value.lower, value.upper
     if lower.value is None or upper.value is None:
@@ -225,8 +227,9 @@ def _upper_key(bound: Bound, subtype: Subtype) -> tuple[Any, ...]:
 
 
 def _union(first: Range, second: Range, subtype: Subtype) -> Range:
-    """Return the union of two ranges.  Of bounds that are equal, such as 2.0 and 2, the second
-    range's is used."""
+    """Return the union of two ranges.  Of equal bounds, such as 2.0 and 2, the second range's one
+    is used.
+    """
     is_lower = _lower_key(first.lower, subtype) < _lower_key(second.lower, subtype)
     is_higher = _upper_key(first.upper, subtype) > _upper_key(second.upper, subtype)
     return Range(
@@ -245,10 +248,10 @@ def _is_before(first: Range, second: Range, subtype: Subtype) -> bool:
 
 
 def _range_literals(text: str) -> Iterator[str]:
-    """`{[1,2), empty,"x"]}` becomes the texts of its ranges.
+    """Split a multirange: `{[1,2), empty,"x"]}` becomes the texts of its ranges.
 
     Raises:
-        InvalidTextRepresentation: `text` is no list of ranges in braces.
+        InvalidTextRepresentation: `text` is not a list of ranges in braces.
     """
 
     def malformed(detail: str) -> InvalidTextRepresentation:
@@ -329,10 +332,10 @@ _SUBTYPES = {
 
 
 def shown_range(name: str, text: str, write: Callable[[Any], str]) -> str:
-    """Return a range, or a multirange, with bounds as `write` makes them of values.
+    """Return a range or a multirange whose bounds are printed by `write`.
 
     Args:
-        name: of its type.
+        name: the name of its type.
         text: its canonical text.
     """
     prefix = name.removesuffix("range").removesuffix("multi")

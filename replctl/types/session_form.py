@@ -1,5 +1,6 @@
-"""The settings of a session that decide how values are read and shown: TimeZone, DateStyle,
-IntervalStyle, bytea_output and extra_float_digits."""
+"""The settings of a session for reading and showing values: TimeZone, DateStyle, IntervalStyle,
+bytea_output and extra_float_digits.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from replctl.types.timezone import NamedZone, zone_named
 
 @dataclass(frozen=True, slots=True)
 class SessionForm:
-    """How a session reads and shows values; as it stands it is the canonical form.
+    """A session's format for reading and showing values; the default is the canonical form.
 
     Attributes:
         date_style: ISO, SQL, Postgres or German.
         date_order: MDY, DMY or YMD.
         interval_style: postgres, postgres_verbose, sql_standard or iso_8601.
         bytea_output: hex or escape.
-        float_digits: extra_float_digits; all from 1 on mean the shortest exact digits.
+        float_digits: extra_float_digits; all values above 0 mean the shortest exact digits.
         zone: the name of the time zone.
     """
 
@@ -34,7 +35,7 @@ class SessionForm:
 
     @property
     def is_utc(self) -> bool:
-        """Return whether the zone's clock is always that of UTC."""
+        """Return whether the zone always equals UTC."""
         return self.time_zone.fixed_offset == 0
 
     @property
@@ -42,7 +43,7 @@ class SessionForm:
         return _zone(self.zone)
 
     def changed(self) -> list[tuple[str, str, str]]:
-        """Return the settings that are not canonical: name, value, and the canonical value."""
+        """Return the settings that are not canonical: name, value, and canonical value."""
         found = zip(self._values(), CANONICAL._values(), strict=True)
         return [(name, value, usual) for (name, value), (_, usual) in found if value != usual]
 
@@ -58,22 +59,22 @@ class SessionForm:
 
 CANONICAL = SessionForm()
 
-#: How the text is read that an input function gets now.
+#: The format in which input functions read text now.
 _reading: ContextVar[SessionForm] = ContextVar("reading", default=CANONICAL)
 
 
 @lru_cache(maxsize=16)
 def _zone(name: str) -> NamedZone:
     found = zone_named(name.lower())
-    assert found is not None, name  # SET has looked for it
+    assert found is not None, name  # SET has checked it
     return found
 
 
 def form_of(setting: Callable[[str], str]) -> SessionForm:
-    """Return how a session reads and shows values.
+    """Return a session's format for reading and showing values.
 
     Args:
-        setting: gives the value of a setting.
+        setting: returns the value of a setting.
     """
     style, order = setting("datestyle").split(", ")
     return SessionForm(
@@ -87,13 +88,13 @@ def form_of(setting: Callable[[str], str]) -> SessionForm:
 
 
 def reading() -> SessionForm:
-    """Return how an input function reads its text."""
+    """Return the format in which input functions read text now."""
     return _reading.get()
 
 
 @contextmanager
 def read_by(form: SessionForm) -> Iterator[None]:
-    """Make input functions read values in a session's form inside the `with` block."""
+    """Make input functions read values in a session's format inside the `with` block."""
     token = _reading.set(form)
     try:
         yield

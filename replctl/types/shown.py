@@ -1,5 +1,6 @@
-"""Values as a session shows them: the output functions with other settings than the canonical ones
-(EncodeDateOnly, EncodeDateTime and EncodeInterval in datetime.c; byteaout, float8out)."""
+"""Show values with a session's settings: the output functions for settings that are not canonical
+(EncodeDateOnly, EncodeDateTime and EncodeInterval in datetime.c; byteaout, float8out).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _SECOND = 1_000_000
 _DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _FLOAT_DIGITS = {"float4": 6, "float8": 15}
-#: Types of which this module shows none otherwise, and the types of what they are made of.
+#: Composed types that are only shown in canonical form, and the types of their parts.
 _COMPOSED = {
     **dict.fromkeys("point lseg box path polygon line circle".split(), ("float8",)),
     "record": ("timestamptz", "date", "interval", "bytea", "float8"),
@@ -36,14 +37,14 @@ _RANGES = {
 
 
 def shown(type_name: str, text: str, form: SessionForm) -> str:
-    """Return a value as a session shows it.
+    """Return a value in the output format of a session.
 
     Args:
-        type_name: catalog name of its type.
+        type_name: the catalog name of its type.
         text: its canonical text.
 
     Raises:
-        FeatureNotSupported: values of the type within others cannot be shown so (0A000).
+        FeatureNotSupported: the format is not supported inside values of a composed type (0A000).
     """
     if form == CANONICAL:
         return text
@@ -52,7 +53,7 @@ def shown(type_name: str, text: str, form: SessionForm) -> str:
 
 
 def depends(type_name: str, form: SessionForm) -> bool:
-    """Return whether values of a type look otherwise than in the canonical form."""
+    """Return whether a session shows values of a type in another form than the canonical one."""
     if form == CANONICAL:
         return False
     try:
@@ -97,7 +98,7 @@ def _array_renderer(element: str, form: SessionForm) -> Callable[[Any], str] | N
 
 
 def _setting(form: SessionForm) -> str:
-    """Return the name of a setting that is not the canonical one."""
+    """Return the name of a setting that is not canonical."""
     if not form.is_utc:
         return "TimeZone"
     if form.date_style != "ISO":
@@ -120,7 +121,7 @@ def _date(value: int, form: SessionForm) -> str:
 
 
 def _styled_date(iso: str, form: SessionForm) -> str:
-    """`1999-01-08` becomes `01/08/1999` in the style SQL, MDY."""
+    """Return a date in another style: `1999-01-08` becomes `01/08/1999` for SQL, MDY."""
     year, month, day = iso.split("-")
     if form.date_style == "German":
         return f"{day}.{month}.{year}"
@@ -144,7 +145,7 @@ def _timestamptz(value: int, form: SessionForm) -> str:
 
 
 def _styled(local: int, form: SessionForm, zone: str) -> str:
-    """Return a time of a clock in the style of the session, with its zone."""
+    """Return a local time in the session's style, with its zone."""
     text = type_text.render("timestamp", local)
     if text in ("infinity", "-infinity"):
         return text
@@ -187,7 +188,7 @@ def _finite(encode: Callable[..., str]) -> Callable[[Any], str]:
 
 
 def _seconds(seconds: int, micros: int, *, filled: bool) -> str:
-    """(5, 500000) becomes `05.5` or `5.5` (AppendSeconds)."""
+    """Print seconds: (5, 500000) becomes `05.5` or `5.5` (AppendSeconds)."""
     whole = f"{abs(seconds):02}" if filled else str(abs(seconds))
     return f"{whole}.{abs(micros):06}".rstrip("0") if micros else whole
 
@@ -267,7 +268,7 @@ _INTERVALS = {
 
 
 def _escaped(value: bytes) -> str:
-    r"""b"a\\\x00" becomes `a\\\000`."""
+    r"""Print bytes with escapes: b"a\\\x00" becomes `a\\\000`."""
     return "".join(
         "\\\\" if byte == 0x5C else chr(byte) if 0x20 <= byte <= 0x7E else f"\\{byte:03o}"
         for byte in value

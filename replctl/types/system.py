@@ -1,5 +1,6 @@
 """The types of system columns and catalogs: oid, xid, xid8, cid, tid, pg_lsn, snapshots, int2vector
-and oidvector.  PostgreSQL's oid.c, xid.c, tid.c, pg_lsn.c, xid8funcs.c and numutils.c."""
+and oidvector (PostgreSQL's oid.c, xid.c, tid.c, pg_lsn.c, xid8funcs.c and numutils.c).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from replctl.lsn import format_lsn, parse_lsn
 from replctl.types.integer import decimal_int
 from replctl.types.text_form import BLANKS, text_form
 
-# What strtoul() takes in base 0, and in base 10.
+# The input of strtoul() in base 0, and in base 10.
 _UNSIGNED = re.compile(r"\s*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _UNSIGNED_DECIMAL = r"\s*[+-]?[0-9]+"
 _TID = re.compile(rf"[^(,)]*[(,]({_UNSIGNED_DECIMAL})?,({_UNSIGNED_DECIMAL})?\)", re.ASCII)
@@ -23,10 +24,10 @@ _ULONG = 1 << 64
 
 
 def parse_oid(text: str, sql_name: str) -> int:
-    """`0x10`, `-1` -> 16, 4294967295: the input of oid, xid and cid.
+    """Parse an oid, xid or cid: `0x10`, `-1` -> 16, 4294967295.
 
     Raises:
-        InvalidTextRepresentation: `text` is no integer.
+        InvalidTextRepresentation: `text` is not an integer.
         NumericValueOutOfRange: it does not fit into 32 bits, signed or unsigned.
     """
     value, end = _strtoul(text, sql_name)
@@ -36,10 +37,10 @@ def parse_oid(text: str, sql_name: str) -> int:
 
 
 def xid8in(text: str) -> int:
-    """`-1` -> 18446744073709551615.
+    """Parse an xid8: `-1` -> 18446744073709551615.
 
     Raises:
-        InvalidTextRepresentation: `text` is no integer.
+        InvalidTextRepresentation: `text` is not an integer.
         NumericValueOutOfRange: it does not fit into 64 bits.
     """
     value, end = _strtoul(text, "xid8")
@@ -49,10 +50,10 @@ def xid8in(text: str) -> int:
 
 
 def tidin(text: str) -> str:
-    """`(1, 2)` -> `(1,2)`: block number and offset.
+    """Parse block number and offset: `(1, 2)` -> `(1,2)`.
 
     Raises:
-        InvalidTextRepresentation: `text` is no such pair, or a number is too large.
+        InvalidTextRepresentation: `text` is not such a pair, or a number is too large.
     """
     match = _TID.match(text)
     block, offset = (
@@ -64,10 +65,10 @@ def tidin(text: str) -> str:
 
 
 def pg_lsn_in(text: str) -> int:
-    """`16/B374D848` -> 0x16B374D848.
+    """Parse an LSN: `16/B374D848` -> 0x16B374D848.
 
     Raises:
-        InvalidTextRepresentation: `text` is no LSN; blanks around it are not ignored.
+        InvalidTextRepresentation: `text` is not an LSN; surrounding blanks are not ignored.
     """
     if text != text.strip():
         raise InvalidTextRepresentation(f'invalid input syntax for type pg_lsn: "{text}"')
@@ -75,10 +76,10 @@ def pg_lsn_in(text: str) -> int:
 
 
 def pg_snapshot_in(text: str) -> str:
-    """`10:20:10,14,14` -> `10:20:10,14`: xmin, xmax and the transactions between them, in order.
+    """Parse xmin, xmax and the sorted transactions between: `10:20:10,14,14` -> `10:20:10,14`.
 
     Raises:
-        InvalidTextRepresentation: `text` is no such snapshot.
+        InvalidTextRepresentation: `text` is not such a snapshot.
     """
     match = _SNAPSHOT.fullmatch(text)
     if match:
@@ -91,10 +92,10 @@ def pg_snapshot_in(text: str) -> str:
 
 
 def int2vectorin(text: str) -> tuple[int, ...]:
-    """`1 2 3` -> (1, 2, 3).
+    """Parse numbers: `1 2 3` -> (1, 2, 3).
 
     Raises:
-        InvalidTextRepresentation, NumericValueOutOfRange: an item is no int2.
+        InvalidTextRepresentation, NumericValueOutOfRange: an item is not an int2.
     """
     result = []
     rest = text.lstrip(BLANKS)
@@ -110,10 +111,10 @@ def int2vectorin(text: str) -> tuple[int, ...]:
 
 
 def oidvectorin(text: str) -> tuple[int, ...]:
-    """`1 2 3` -> (1, 2, 3).
+    """Parse numbers: `1 2 3` -> (1, 2, 3).
 
     Raises:
-        InvalidTextRepresentation, NumericValueOutOfRange: an item is no oid.
+        InvalidTextRepresentation, NumericValueOutOfRange: an item is not an oid.
     """
     result = []
     rest = text.lstrip(BLANKS)
@@ -125,13 +126,12 @@ def oidvectorin(text: str) -> tuple[int, ...]:
 
 
 def vector_out(value: tuple[int, ...]) -> str:
-    """(1, 2, 3) -> `1 2 3`."""
+    """Print numbers: (1, 2, 3) -> `1 2 3`."""
     return " ".join(map(str, value))
 
 
 def _strtoul(text: str, sql_name: str) -> tuple[int, int]:
-    """Return the 64 bit number that `text` begins with, a negative one wrapped, and where it
-    ends."""
+    """Return the 64 bit number at the beginning of `text`, wrapped if negative, and its end."""
     match = _UNSIGNED.match(text)
     if match is None:
         raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
@@ -144,15 +144,16 @@ def _strtoul(text: str, sql_name: str) -> tuple[int, int]:
 
 
 def _uint32(value: int, text: str, sql_name: str) -> int:
-    """Return the 32 bits of a number that has a sign, or not: (-1, `-1`) -> 4294967295."""
+    """Return the 32 bits of a number, with or without a sign: (-1, `-1`) -> 4294967295."""
     if (1 << 32) <= value < _ULONG - (1 << 31):
         raise NumericValueOutOfRange(f'value "{text}" is out of range for type {sql_name}')
     return value % (1 << 32)
 
 
 def _saturate(text: str) -> int:
-    """Return what strtoul() makes of a decimal number: too much is the largest, a negative one
-    wraps."""
+    """Parse a decimal number like strtoul(): too large ones become the maximum, negative ones
+    wrap.
+    """
     number = decimal_int(text.strip())
     return number % _ULONG if abs(number) < _ULONG else _ULONG - 1
 

@@ -1,8 +1,8 @@
-"""Values to and from PostgreSQL's text form: the input and output functions of its types, as a
-server runs them with TimeZone UTC, DateStyle ISO, MDY, IntervalStyle postgres, extra_float_digits 1
-and bytea_output hex.
+"""Convert values from and to PostgreSQL's text form.  These are the input and output functions of
+its types for TimeZone UTC, DateStyle ISO, MDY, IntervalStyle postgres, extra_float_digits 1 and
+bytea_output hex.
 
-A type is named by its catalog name.  What a value is in Python:
+Types have their catalog names.  The Python values are:
 
     bool                               bool
     int2 int4 int8 oid xid xid8 cid    int
@@ -40,7 +40,7 @@ from replctl.types.type_modifier import typmod_in as typmod_in
 
 Value: TypeAlias = object
 
-#: Where the functions of each type are.  A family is imported with the first value of its types.
+#: The module of each type's functions.  It is imported with the first value of its types.
 _FAMILIES = {
     "array_": "",
     "bit_string": "bit varbit",
@@ -72,15 +72,15 @@ _WITHOUT_ARRAY = frozenset({"unknown"})
 
 
 def parse(type_name: str, text: str, typmod: int = -1, *, now: datetime | None = None) -> Value:
-    """(numeric, ` 1.555 `, 655366) -> Decimal("1.56"): the type's input function.
+    """Parse like a type's input function: (numeric, ` 1.555 `, 655366) -> Decimal("1.56").
 
     Args:
-        type_name: catalog name of the type.
-        typmod: the modifier, applied as an assignment does: nothing but blanks is cut.
-        now: the time of the transaction, for `now`, `today` and such; the current time without it.
+        type_name: the catalog name of the type.
+        typmod: the modifier, applied like an assignment, which only cuts blanks.
+        now: the time of the transaction, for `now`, `today` and similar; default: the current time.
 
     Raises:
-        DataError: in the class and the words of PostgreSQL, if the type does not hold `text`.
+        DataError: `text` is not valid for the type; class and words are PostgreSQL's.
         FeatureNotSupported: the type, or this text of it, is not implemented.
     """
     if "\0" in text:
@@ -89,7 +89,7 @@ def parse(type_name: str, text: str, typmod: int = -1, *, now: datetime | None =
 
 
 def render(type_name: str, value: Value) -> str:
-    """(numeric, Decimal("1.50")) -> `1.50`: the type's output function.
+    """Print like a type's output function: (numeric, Decimal("1.50")) -> `1.50`.
 
     Raises:
         FeatureNotSupported: the type is not implemented.
@@ -98,20 +98,20 @@ def render(type_name: str, value: Value) -> str:
 
 
 def canonical(type_name: str, text: str, typmod: int = -1, *, now: datetime | None = None) -> str:
-    """(bool, `yes`) -> `t`: how the server prints the value that it reads from `text`.
+    """Return the server's output for the input `text`: (bool, `yes`) -> `t`.
 
     Raises:
-        DataError, FeatureNotSupported: as parse.
+        DataError, FeatureNotSupported: see parse.
     """
     return render(type_name, parse(type_name, text, typmod, now=now))
 
 
 def coerce_typmod(type_name: str, value: Value, typmod: int, *, explicit: bool) -> Value:
-    """(varchar, `abcd`, 7) -> `abc`: the type's length coercion.
+    """Apply a type's length coercion: (varchar, `abcd`, 7) -> `abc`.
 
     Args:
-        typmod: a negative one changes nothing.
-        explicit: an explicit cast cuts strings and bit strings; an implicit one raises.
+        typmod: the modifier; a negative one changes nothing.
+        explicit: an explicit cast cuts strings and bit strings; an implicit one raises an error.
 
     Raises:
         DataError: the modifier does not allow the value.
@@ -128,7 +128,7 @@ def is_supported(type_name: str) -> bool:
 
 @cache
 def _form(type_name: str) -> TextForm:
-    if type_name.startswith("@"):  # a user's: an enum, whose labels the catalog has checked
+    if type_name.startswith("@"):  # a user's enum, whose labels the catalog has checked
         return _form("text")
     if not is_supported(type_name):
         raise FeatureNotSupported(f"values of type {type_name} are not supported")

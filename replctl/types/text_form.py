@@ -1,4 +1,4 @@
-"""The part of a type family that text.py uses: the input and the output function of one type."""
+"""The input and output functions of one type, as text.py uses them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from replctl.record import dataclass
 
 V = TypeVar("V")
 
-BLANKS = " \t\n\v\f\r"  # isspace() in the C locale; str.strip() would take Unicode's blanks as well
+BLANKS = " \t\n\v\f\r"  # isspace() in the C locale; str.strip() would also strip Unicode's blanks
 
 
 def unchanged(value: V, typmod: int, explicit: bool) -> V:
-    """Return the length coercion of a type that has none."""
+    """Return the unchanged value, for types without a length coercion."""
     return value
 
 
@@ -23,10 +23,11 @@ class TextForm:
     """The functions of one type.
 
     Args:
-        parse: makes a value of text, typmod, and time of the transaction (None: the current time).
-        render: makes the canonical text of a value.
-        coerce: makes of value, typmod, and whether the cast is explicit a value that the
-            modifier allows.
+        parse: returns the value of text, typmod, and time of the transaction (None: the current
+            time).
+        render: returns the canonical text of a value.
+        coerce: returns a value that the modifier allows, given value, typmod, and whether the cast
+            is explicit.
     """
 
     parse: Callable[[str, int, datetime | None], Any]
@@ -39,8 +40,9 @@ def text_form(
     render: Callable[[V], str],
     coerce: Callable[[V, int, bool], V] | None = None,
 ) -> TextForm:
-    """Return the form of a type whose input depends on the text alone; a modifier is applied to the
-    value."""
+    """Return the form of a type whose input only depends on the text; a modifier is applied to the
+    value.
+    """
     if coerce is None:
         return TextForm(lambda text, typmod, now: read(text), render)
 

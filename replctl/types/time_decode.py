@@ -1,5 +1,6 @@
-"""The fields of a time literal.  The rules are those of PostgreSQL's DecodeTimeOnly() in
-datetime.c."""
+"""Decode the fields of a time literal by the rules of PostgreSQL's DecodeTimeOnly() in
+datetime.c.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +26,13 @@ from replctl.types.timezone import Zone
 
 
 class TimeDecoder(Decoder):
-    """A literal of time or timetz."""
+    """Decodes a literal of time or timetz."""
 
     def decode(self) -> None:
-        """Fill the attributes.
+        """Set the attributes.
 
         Raises:
-            DatetimeFault: the fields are no time.
+            DatetimeFault: the fields are not a time.
         """
         for index, field in enumerate(self._fields):
             self._add(self._take(index, field))

@@ -1,8 +1,8 @@
-"""timestamp and timestamptz.  PostgreSQL's timestamp.c.
+"""timestamp and timestamptz (PostgreSQL's timestamp.c).
 
-A value is microseconds since 1970-01-01 00:00, in UTC for timestamptz.  PostgreSQL counts from
-2000, so that its last thirty years, from 294247-01-10 on, lie beyond 64 bits from 1970: they are
-refused.
+A value is the number of microseconds since 1970-01-01 00:00, in UTC for timestamptz.  PostgreSQL
+counts from 2000, so that its last thirty years, from 294247-01-10 on, are beyond 64 bits from 1970;
+they are refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EPOCH = POSTGRES_EPOCH * USECS_PER_DAY
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = -211813488000000000 + _EPOCH  # MIN_TIMESTAMP in timestamp.h
 _END = 9223371331200000000 + _EPOCH  # END_TIMESTAMP
-_BUFFER = 153  # bytes that timestamp_in has for the fields
+_BUFFER = 153  # bytes of the buffer for fields in timestamp_in
 
 _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::?\d\d)?|Z)?)?",
@@ -50,51 +50,53 @@ def micros(moment: datetime) -> int:
 
 
 def timestamp_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
-    """`1999-01-08 04:05:06.789` -> 915768306789000; a time zone is read and ignored.
+    """Parse, ignoring a zone: `1999-01-08 04:05:06.789` -> 915768306789000.
 
     Raises:
-        InvalidDatetimeFormat, InvalidParameterValue: `text` is no timestamp, or has no known zone.
-        DatetimeFieldOverflow, InvalidTimeZoneDisplacementValue: a field or all is out of range.
-        FeatureNotSupported: after 294247-01-10 04:00:54.775806.
+        InvalidDatetimeFormat, InvalidParameterValue: `text` is not a timestamp, or its zone is
+            unknown.
+        DatetimeFieldOverflow, InvalidTimeZoneDisplacementValue: a field or the value is out of
+            range.
+        FeatureNotSupported: it is after 294247-01-10 04:00:54.775806.
     """
     return _parse(text, typmod, now, is_utc=False)
 
 
 def timestamptz_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
-    """`1999-01-08 04:05:06 -8` -> 915797106000000.
+    """Parse with a zone: `1999-01-08 04:05:06 -8` -> 915797106000000.
 
     Raises:
-        DataError, FeatureNotSupported: as timestamp_in.
+        DataError, FeatureNotSupported: see timestamp_in.
     """
     return _parse(text, typmod, now, is_utc=True)
 
 
 def timestamp_out(value: int) -> str:
-    """915768306789000 -> `1999-01-08 04:05:06.789`."""
+    """Print without a zone: 915768306789000 -> `1999-01-08 04:05:06.789`."""
     return _render(value, "")
 
 
 def timestamptz_out(value: int) -> str:
-    """915768306789000 -> `1999-01-08 04:05:06.789+00`."""
+    """Print with a zone: 915768306789000 -> `1999-01-08 04:05:06.789+00`."""
     return _render(value, "+00")
 
 
 def timestamp(value: int, typmod: int, explicit: bool = False) -> int:
-    """(915768306789000, 0) -> 915768307000000: timestamp(0).
+    """Round to a precision: (915768306789000, 0) -> 915768307000000: timestamp(0).
 
     Raises:
-        FeatureNotSupported: it rounds to a time that is not supported.
+        FeatureNotSupported: the rounded time is not supported.
     """
     if value in (INFINITY, MINUS_INFINITY):
         return value
-    # Half away from zero, where zero is PostgreSQL's.
+    # Half away from zero, which is PostgreSQL's epoch.
     return _supported(round_microseconds(value - _EPOCH, typmod) + _EPOCH)
 
 
 def _parse(text: str, typmod: int, now: datetime | None, is_utc: bool) -> int:
     match = _ISO.fullmatch(text)
     if match and is_utc and match[8] is None and not reading().is_utc:
-        match = None  # the session's zone counts
+        match = None  # the session's zone applies
     value = _iso_value(match, is_utc) if match else None
     if value is None:
         value = _decode(text, now, is_utc)
@@ -102,7 +104,7 @@ def _parse(text: str, typmod: int, now: datetime | None, is_utc: bool) -> int:
 
 
 def _iso_value(match: re.Match[str], is_utc: bool) -> int | None:
-    """Return the value of an ISO timestamp; None if a field is out of its range."""
+    """Return the value of an ISO timestamp; None if a field is out of range."""
     year, month, day = int(match[1]), int(match[2]), int(match[3])
     if not (year and 1 <= month <= 12 and 1 <= day <= days_of_month(year, month)):
         return None

@@ -1,5 +1,6 @@
-"""The fields of a date or timestamp literal.  The rules are those of PostgreSQL's DecodeDateTime()
-in datetime.c."""
+"""Decode the fields of a date or timestamp literal by the rules of PostgreSQL's DecodeDateTime() in
+datetime.c.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ from replctl.types.datetime_field import (
 
 
 class TimestampDecoder(Decoder):
-    """A literal of date, timestamp or timestamptz."""
+    """Decodes a literal of date, timestamp or timestamptz."""
 
     def decode(self) -> None:
-        """Fill the attributes.
+        """Set the attributes.
 
         Raises:
-            DatetimeFault: the fields are no date.
+            DatetimeFault: the fields are not a date.
         """
         for field in self._fields:
             self._add(self._take(field))
@@ -72,16 +73,16 @@ class TimestampDecoder(Decoder):
 
     def _take_date(self, text: str) -> int:
         if self._label == "julian":
-            # With a zone; in other forms the number is a field of its own.
+            # With a zone; in other forms the number is a separate field.
             self._label = ""
             match = re.match(r"\d*", text, re.ASCII)
-            assert match is not None  # the pattern matches nothing as well
+            assert match is not None  # the pattern also matches an empty text
             self._set_julian(match[0])
             self._set_offset_at_end(text[match.end() :])
             return DATE | TIME | ZONE
         if not self._label and self._found & (MONTH | DAY) != MONTH | DAY:
             return self._set_date(text)
-        # A date is there already: a zone's name, or hhmmss-zz.
+        # There is a date already: this is a zone's name, or hhmmss-zz.
         if not text[0].isdigit() and not self._label:
             return self.zone.read_name(text, UnknownZone(text))
         self._take_time_label()
@@ -142,7 +143,7 @@ class TimestampDecoder(Decoder):
             and not self._has_month_name
             and 1 <= self.month <= 31
         ):
-            self.day = self.month  # `8 January`: what was the month is the day
+            self.day = self.month  # `8 January`: the supposed month is the day
             parts = DAY
         self._has_month_name = True
         self.month = month

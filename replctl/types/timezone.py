@@ -1,8 +1,8 @@
-"""Time zones in literals: abbreviations, names of the tz database, POSIX specifications.
+"""Time zones in literals: abbreviations, names of the tz database, and POSIX specifications.
 
 Abbreviations are those of PostgreSQL's timezone_abbreviations Default
-(data/timezone_abbreviation.tsv, from a server by .ci/generate_timezone_abbreviations.py); names are
-zoneinfo's.
+(data/timezone_abbreviation.tsv, from a server by .ci/generate_timezone_abbreviations.py); names
+come from zoneinfo.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _DAY = 86400
 
 
 class Zone(Protocol):
-    """A zone whose offset may depend on the time."""
+    """A zone with an offset that may depend on the time."""
 
     def offset(self, local_seconds: int) -> int:
-        """Seconds east of UTC at a local time, in seconds since 1970-01-01 00:00 of the same zone.
+        """Return seconds east of UTC at a local time, given in seconds since 1970-01-01 00:00
+        there.
 
-        A time that the clock skips counts by the offset before the gap, a time that it shows twice
-        by the later one.
+        A skipped time has the offset before the gap; a repeated time has the later offset.
         """
         ...
 
     @property
     def fixed_offset(self) -> int | None:
-        """The offset in seconds east, if the zone never changes it."""
+        """The offset in seconds east if it is constant; else None."""
         ...
 
 
 class NamedZone(Zone, Protocol):
-    """A zone that has a clock of its own, as a session's zone has."""
+    """A zone whose local time can be computed, as for a session."""
 
     def at(self, utc_seconds: int) -> tuple[int, str]:
         """Return the offset and the abbreviation at a time, in seconds since 1970 in UTC."""
@@ -61,7 +61,7 @@ class NamedZone(Zone, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedZone:
-    """`UTC+3`, which is three hours west."""
+    """A zone such as `UTC+3`, which is three hours west."""
 
     seconds_east: int
     name: str = ""
@@ -79,14 +79,14 @@ class FixedZone:
 
 @dataclass(frozen=True, slots=True)
 class YearlyRule:
-    """A time of each year: `M3.2.0/2`, `J60`, `59` (tzparse() in localtime.c).
+    """A time in each year: `M3.2.0/2`, `J60`, `59` (tzparse() in localtime.c).
 
     Attributes:
-        month: 0 if `day` counts the days of the year.
-        week: of the month; 5 is its last.
-        day: of the week, from Sunday on, or of the year, from 1 on if `is_julian`, else from 0.
+        month: the month; 0 if `day` is a day of the year.
+        week: the week of the month; 5 is the last one.
+        day: the day of the week from Sunday, or of the year: from 1 if `is_julian`, else from 0.
         is_julian: February 29 is not counted.
-        seconds: of that day.
+        seconds: the seconds of that day.
     """
 
     month: int
@@ -96,7 +96,9 @@ class YearlyRule:
     seconds: int
 
     def at(self, year: int) -> int:
-        """Return that time, in seconds since 1970-01-01 00:00 on the clock that is to change."""
+        """Return that time in local seconds since 1970-01-01 00:00, on the clock before the
+        change.
+        """
         if not self.month:
             days = days_from_date(year, 1, 1) + self.day - self.is_julian
             is_leap = days_from_date(year, 3, 1) - days_from_date(year, 2, 1) == 29
@@ -112,15 +114,16 @@ class YearlyRule:
 
 @dataclass(frozen=True, slots=True)
 class PosixZone:
-    """`foo5bar`, `AEST-10AEDT,M10.1.0,M4.1.0/3`: daylight saving time from `start` to `end` of each
-    year; without rules from the second Sunday of March to the first of November
-    (TZDEFRULESTRING)."""
+    """A zone such as `foo5bar` or `AEST-10AEDT,M10.1.0,M4.1.0/3`: daylight saving time from `start`
+    to `end` of each year; without rules, from the second Sunday of March to the first of November
+    (TZDEFRULESTRING).
+    """
 
     standard: int  # seconds east
     daylight: int
     start: YearlyRule
     end: YearlyRule
-    names: tuple[str, str] = ("", "")  # in standard and in daylight saving time
+    names: tuple[str, str] = ("", "")  # of standard and of daylight saving time
 
     def at(self, utc_seconds: int) -> tuple[int, str]:
         year, _, _ = date_from_days((utc_seconds + self.standard) // _DAY)
@@ -148,7 +151,7 @@ class PosixZone:
 
 @dataclass(frozen=True, slots=True)
 class RegionZone:
-    """`America/New_York`."""
+    """A zone of the tz database, such as `America/New_York`."""
 
     info: ZoneInfo
 
@@ -160,8 +163,8 @@ class RegionZone:
         elif year > 9998:  # the last rules repeat in 400 years
             year = 9598 + (year - 9598) % 400
         clock = datetime(year, month, day) + timedelta(seconds=seconds)
-        # fold=0 is the offset before a transition, fold=1 the one after it: in a gap the first is
-        # the smaller one, in an overlap the second.
+        # fold=0 is the offset before a transition, fold=1 the one after it: the first is smaller in
+        # a gap, the second in an overlap.
         offsets = (
             clock.replace(tzinfo=self.info, fold=0).utcoffset(),
             clock.replace(tzinfo=self.info, fold=1).utcoffset(),
@@ -189,7 +192,7 @@ class RegionZone:
 
 @dataclass(frozen=True, slots=True)
 class SteppedZone:
-    """`MSK`: an abbreviation that has stood for different offsets, each from a local time on."""
+    """An abbreviation such as `MSK`, whose offset has changed at certain local times."""
 
     starts: tuple[int, ...]
     offsets: tuple[int, ...]  # one more than there are starts
@@ -204,16 +207,18 @@ class SteppedZone:
 
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """`is_dst` of a daylight saving time; `zone` is a FixedZone unless the offset depends on the
-    time."""
+    """An abbreviation: `is_dst` for daylight saving time; `zone` is a FixedZone if the offset is
+    constant.
+    """
 
     is_dst: bool
     zone: Zone
 
 
 def abbreviation(word: str) -> Abbreviation | None:
-    """Return the meaning of `est`, in lower case; ten characters count, as TOKMAXLEN in
-    datetime.h."""
+    """Return the meaning of an abbreviation such as `est`, in lower case; only ten characters
+    count, as TOKMAXLEN in datetime.h.
+    """
     row = _abbreviations().get(word[:10])
     if row is None:
         return None
@@ -228,7 +233,7 @@ def abbreviation(word: str) -> Abbreviation | None:
     return Abbreviation(is_dst, RegionZone(_zone_info(meaning)))
 
 
-#: Zones that became links to others in release 2024b of the tz database, whatever this machine has.
+#: Zones that became links in release 2024b of the tz database, independent of the local version.
 _LINKS = {
     "cet": "Europe/Brussels",
     "cst6cdt": "America/Chicago",
@@ -245,10 +250,10 @@ _LINKS = {
 
 
 def zone_named(name: str) -> NamedZone | None:
-    """`america/new_york`, `utc+3` become their zones; None if there is no such zone.
+    """Return the zone of a name such as `america/new_york` or `utc+3`; None if there is none.
 
     Args:
-        name: in lower case.
+        name: the name in lower case.
     """
     proper = _LINKS.get(name) or _proper_names().get(name)
     if proper is not None:
@@ -257,8 +262,9 @@ def zone_named(name: str) -> NamedZone | None:
 
 
 def proper_name(text: str) -> str | None:
-    """Return the name of a zone as PostgreSQL shows it: `australia/sydney` becomes
-    `Australia/Sydney`, `foo5bar` `FOO5BAR`; None if there is no such zone (pg_tzset)."""
+    """Return PostgreSQL's spelling of a zone's name: `australia/sydney` becomes `Australia/Sydney`,
+    `foo5bar` `FOO5BAR`; None if there is no such zone (pg_tzset).
+    """
     known = _proper_names().get(text.lower())
     if known is not None:
         return known
@@ -299,12 +305,14 @@ def _yearly_rule(text: str) -> YearlyRule | None:
 
 
 def local_seconds(year: int, month: int, day: int, seconds_of_day: int) -> int:
-    """Return a clock's reading as seconds since 1970-01-01 00:00 on the same clock."""
+    """Return a local time as seconds since 1970-01-01 00:00 of the same zone."""
     return days_from_date(year, month, day) * _DAY + seconds_of_day
 
 
 def _posix_seconds_east(groups: tuple[str | None, ...]) -> int | None:
-    """(`-`, `3`, `30`, None) -> 12600: POSIX counts westwards; None if a number is out of range."""
+    """Return seconds east: (`-`, `3`, `30`, None) -> 12600; POSIX counts westwards.  None if a
+    number is out of range.
+    """
     sign = 1 if groups[0] == "-" else -1
     hours, minutes, seconds = (decimal_int(number or "") for number in groups[1:])
     if hours > _MAX_POSIX_HOURS or minutes > 59 or seconds > 60:
@@ -314,7 +322,7 @@ def _posix_seconds_east(groups: tuple[str | None, ...]) -> int | None:
 
 @cache
 def _abbreviations() -> dict[str, tuple[bool, str]]:
-    from importlib.resources import files  # here, because most literals have no abbreviation
+    from importlib.resources import files  # most literals have no abbreviation
 
     text = (files("replctl.types") / "data" / "timezone_abbreviation.tsv").read_text("ascii")
     rows = (line.split("\t") for line in text.splitlines()[1:])

@@ -1,4 +1,4 @@
-"""tsquery: a value is its canonical text.  PostgreSQL's tsquery.c."""
+"""tsquery: a value is its canonical text (PostgreSQL's tsquery.c)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _MODIFIERS = re.compile(r":([a-dA-D*]*)")
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """`'word':*AB`, as printed."""
+    """An operand as printed: `'word':*AB`."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`left` is None for `!`; a phrase operator `<` has a distance."""
+    """An operation: `left` is None for `!`; the phrase operator `<` has a distance."""
 
     operator: str
     left: Query | None
@@ -44,10 +44,10 @@ Query: TypeAlias = "Operand | Operation"
 
 
 def tsqueryin(text: str) -> str:
-    """`(a&b:*a)|!c <-> d` -> `'a' & 'b':*A | !'c' <-> 'd'`; blanks become nothing.
+    """Return the canonical text: `(a&b:*a)|!c <-> d` -> `'a' & 'b':*A | !'c' <-> 'd'`.
 
     Raises:
-        SqlSyntaxError: `text` is no query.
+        SqlSyntaxError: `text` is not a query.
         InvalidParameterValue: the distance of a phrase operator is out of range.
         ProgramLimitExceeded: a word is too long.
     """
@@ -57,7 +57,7 @@ def tsqueryin(text: str) -> str:
 
 
 class _Parser:
-    """Operator precedence, from left to right; faults are found in the server's order."""
+    """Parses by operator precedence, from left to right, with errors in the server's order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -92,7 +92,7 @@ class _Parser:
             self._position += 1
             self._depth += 1
             query = self._expression(0)
-            self._position += 1  # the right parenthesis, or there would be another operator
+            self._position += 1  # the right parenthesis; else there would be another operator
             self._depth -= 1
             return query
         if char == ":":
@@ -107,7 +107,7 @@ class _Parser:
         return Operand(quote(lexeme.word) + modifiers)
 
     def _modifiers(self) -> str:
-        """`:b*A` becomes `:*AB`."""
+        """Return sorted modifiers: `:b*A` becomes `:*AB`."""
         match = _MODIFIERS.match(self._text, self._position)
         if match is None:
             return ""
@@ -116,10 +116,10 @@ class _Parser:
         return f":{shown}" if shown else ""
 
     def _peek_operator(self) -> str:
-        """Return the operator that comes next; nothing at the end and before a right parenthesis.
+        """Return the next operator; an empty text at the end and before a right parenthesis.
 
         Raises:
-            SqlSyntaxError: something else comes.
+            SqlSyntaxError: something else follows.
             InvalidParameterValue: the distance of a phrase operator is out of range.
         """
         char = self._next_char()
@@ -141,7 +141,7 @@ class _Parser:
         return match[0]
 
     def _next_char(self) -> str:
-        """Return the character behind blanks."""
+        """Return the next character after blanks."""
         while self._text[self._position : self._position + 1] in tuple(BLANKS):
             self._position += 1
         return self._text[self._position : self._position + 1]

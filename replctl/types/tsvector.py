@@ -1,4 +1,4 @@
-"""tsvector: a value is its canonical text.  PostgreSQL's tsvector.c."""
+"""tsvector: a value is its canonical text (PostgreSQL's tsvector.c)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replctl.types.lexeme import BLANKS, MAX_WORD_LENGTH, quote, read_lexeme, sy
 from replctl.types.text_form import text_form
 
 MAX_POSITION = 16383  # MAXENTRYPOS - 1 in ts_type.h
-MAX_POSITIONS = 255  # MAXNUMPOS - 1: of one word
+MAX_POSITIONS = 255  # MAXNUMPOS - 1: positions of one word
 MAX_LENGTH = (1 << 20) - 1  # MAXSTRPOS: bytes of all words
 
 _POSITION = re.compile(r"(\d+)[dD\d]*([a-cA-C*]?)\d*", re.ASCII)
@@ -21,10 +21,10 @@ Positions = list[tuple[int, int]]  # position and weight
 
 
 def tsvectorin(text: str) -> str:
-    """`b a:2,1A a:2` -> `'a':1A,2 'b'`.
+    """Return the canonical text: `b a:2,1A a:2` -> `'a':1A,2 'b'`.
 
     Raises:
-        SqlSyntaxError: `text` is no list of words with positions.
+        SqlSyntaxError: `text` is not a list of words with positions.
         ProgramLimitExceeded: a word is too long.
     """
     words: dict[str, Positions] = {}
@@ -48,7 +48,7 @@ def tsvectorin(text: str) -> str:
 
 
 def _positions(text: str, start: int) -> tuple[Positions, int]:
-    """(`:1,2A`, 0) -> ([(1, 0), (2, 3)], 5): positions, and where they end."""
+    """Return positions, and their end: (`:1,2A`, 0) -> ([(1, 0), (2, 3)], 5)."""
     positions: Positions = []
     position = start
     while text[position : position + 1] == (":" if position == start else ","):
@@ -66,17 +66,17 @@ def _positions(text: str, start: int) -> tuple[Positions, int]:
 
 
 def _position(number: int) -> int:
-    """Return the server reads 32 bits, and keeps 14."""
+    """Return a position as the server stores it: it reads 32 bits, and keeps 14."""
     number = (min(number, 2**63 - 1) + 2**31) % 2**32 - 2**31
     return MAX_POSITION if number > MAX_POSITION else number & 0x3FFF
 
 
 def _positions_text(positions: Positions) -> str:
-    """Return each position once, with its greatest weight, in order."""
+    """Return each position once, with its greatest weight, in order, as text."""
     weights: dict[int, int] = {}
     for position, weight in sorted(positions, key=lambda item: item[0]):
         if MAX_POSITION in weights and len(weights) > 1:
-            break  # the server does not look at what comes behind the last position
+            break  # the server ignores everything after the last position
         weights[position] = max(weight, weights.get(position, 0))
     shown = [f"{position}{_WEIGHT_LETTERS[weight]}" for position, weight in weights.items()]
     return ":" + ",".join(shown[:MAX_POSITIONS]) if shown else ""

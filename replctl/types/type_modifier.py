@@ -1,7 +1,7 @@
-"""Type modifiers: `numeric(10,2)` to a typmod and back.  The typmodin and typmodout functions of
-PostgreSQL, and its format_type.c.
+"""Type modifiers: convert `numeric(10,2)` to a typmod and back (the typmodin and typmodout
+functions of PostgreSQL, and its format_type.c).
 
-A precision beyond 6 of a time or an interval is cut to 6; PostgreSQL warns of that.
+A precision above 6 of a time or an interval is cut to 6; PostgreSQL also warns.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from replctl.types.builtin import Type
 
 MAX_LENGTH = 10485760  # MaxAttrSize in htup_details.h
-MAX_PRECISION = 6  # MAX_TIMESTAMP_PRECISION, and of times and intervals
+MAX_PRECISION = 6  # MAX_TIMESTAMP_PRECISION; also for times and intervals
 _MAX_ALLOCATION = 0x3FFFFFFF  # MaxAllocSize in memutils.h
 _MAX_BITS = 2**31 - 8  # of a bit string
 
-#: Types with a length: their name in messages, the largest length, what is added to it.
+#: Types with a length: their name in messages, the largest length, and an addend.
 _LENGTHS = {
     "varchar": ("varchar", MAX_LENGTH, TYPMOD_HEADER),
     "bpchar": ("char", MAX_LENGTH, TYPMOD_HEADER),
@@ -36,7 +36,7 @@ _LENGTHS = {
     "varbit": ("varbit", 8 * MAX_LENGTH, 0),
 }
 
-#: Types with a precision of seconds: what messages write before and after it.
+#: Types with a precision of seconds: the words before and after it in messages.
 _PRECISIONS = {
     "time": ("TIME", ""),
     "timetz": ("TIME", " WITH TIME ZONE"),
@@ -46,16 +46,16 @@ _PRECISIONS = {
 
 
 def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
-    """(numeric, ("10", "2")) -> 655366; (interval, ("8", "3")) -> 524291: a field mask first.
+    """Return a typmod: (numeric, ("10", "2")) -> 655366; (interval, ("8", "3")) -> 524291.
 
     Args:
-        type_name: catalog name; the modifiers of an array are those of its elements.
-        modifiers: as written; nothing gives -1.
+        type_name: the catalog name; an array has the modifiers of its elements.
+        modifiers: as written; an interval's first one is a field mask; none give -1.
 
     Raises:
         SqlSyntaxError: the type takes no modifiers.
-        InvalidTextRepresentation, NumericValueOutOfRange: a modifier is no int4.
-        InvalidParameterValue: too many modifiers, or a number that the type does not allow.
+        InvalidTextRepresentation, NumericValueOutOfRange: a modifier is not an int4.
+        InvalidParameterValue: there are too many modifiers, or a number is not allowed.
     """
     if not modifiers:
         return -1
@@ -76,11 +76,11 @@ def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
 
 
 def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
-    """Return whether every value with one modifier fits another as it is (varchar_support() and its
-    like): varchar(5) to varchar(9), numeric(5,2) to numeric(9,2).
+    """Return whether every value with one modifier fits another one unchanged (varchar_support()
+    and similar functions): varchar(5) to varchar(9), numeric(5,2) to numeric(9,2).
 
     Args:
-        type_name: of both; the modifiers of an array are those of its elements.
+        type_name: the common type; an array has the modifiers of its elements.
     """
     if new_typmod in (typmod, -1):
         return True
@@ -97,11 +97,12 @@ def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
 
 
 def coercion_typmod(type_name: str, typmod: int) -> int:
-    """Return the modifier that a length coercion called by hand works with: -1 for one that changes
-    nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and similar functions).
+    """Return the effective modifier of a length coercion that is called as a function; -1 if it
+    changes nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and similar
+    functions).
 
     Raises:
-        InvalidParameterValue, InternalError: it has no meaning.
+        InvalidParameterValue, InternalError: the modifier is not valid.
     """
     match type_name:
         case "bpchar" if typmod > _MAX_ALLOCATION:
@@ -120,7 +121,7 @@ def coercion_typmod(type_name: str, typmod: int) -> int:
             fields, precision = typmod >> 16 & FULL_RANGE, typmod & FULL_PRECISION
             if fields not in RANGE_NAMES:
                 raise InternalError(f"unrecognized interval typmod: {typmod}")
-            if precision > MAX_PRECISION:  # interval_support(): rounds to no less than it has
+            if precision > MAX_PRECISION:  # interval_support(): it rounds no further
                 return interval_typmod(fields, FULL_PRECISION)
     return typmod
 
@@ -130,7 +131,7 @@ def format_type(type_: Type, typmod: int | None = -1) -> str:
     _varchar with 9, `bpchar` of bpchar with -1.
 
     Args:
-        typmod: None prints the type's name alone, as format_type(oid, NULL): `character`.
+        typmod: None prints only the type's name, like format_type(oid, NULL): `character`.
     """
     if typmod is None:
         return type_.sql_name

@@ -1,4 +1,4 @@
-"""uuid: a value is its canonical text.  PostgreSQL's uuid.c."""
+"""uuid: a value is its canonical text (PostgreSQL's uuid.c)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def uuid_in(text: str) -> str:
     """`{A0EEBC999C0B4EF8BB6D6BB9BD380A11}` -> `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
 
     Raises:
-        InvalidTextRepresentation: `text` is no uuid.
+        InvalidTextRepresentation: `text` is not a uuid.
     """
     if _CANONICAL.fullmatch(text):
         return text

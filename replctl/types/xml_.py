@@ -1,7 +1,7 @@
-"""xml, as a server reads it whose xmloption is content.  PostgreSQL's xml.c.
+"""xml, for the setting xmloption content (PostgreSQL's xml.c).
 
-A value is the text as it was written.  Python's expat says whether it is well formed; the DETAIL of
-an error is expat's, where PostgreSQL shows that of libxml.
+A value is the original text.  Python's expat checks whether it is well formed; the DETAIL of an
+error is expat's, where PostgreSQL shows libxml's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROOT = "root"
 
 
 def xml_in(text: str) -> str:
-    """Return the text itself, a document or a piece of one.
+    """Return the unchanged text, a document or a fragment.
 
     Raises:
         InvalidXmlContent: it is not well formed.
@@ -44,8 +44,9 @@ def xml_in(text: str) -> str:
 
 
 def xml_out(value: str) -> str:
-    """`<?xml version="1.0" encoding="utf-8"?><a/>` -> `<a/>`: a declaration that says nothing is
-    left out, an encoding always."""
+    """Print XML: `<?xml version="1.0" encoding="utf-8"?><a/>` -> `<a/>`; encodings are omitted, and
+    also declarations without any other content.
+    """
     match = _DECLARATION.match(value)
     version = (match[1] or match[2] or "") if match else "1.0"
     standalone = (match[5] or match[6]) if match else None
