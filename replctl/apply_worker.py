@@ -369,8 +369,8 @@ class ApplyWorker:
         return False
 
     def _reconciles(self, subscriber: LakeSubscriber, error: PostgresError) -> bool:
-        """Start reconciles of the tables of an error if that resolves it without a statement, once
-        per table and run.  Return whether all of them will be reconciled.
+        """Start reconciles of the tables that an error concerns, if `resync = auto` allows it.  A
+        run reconciles each table once at most.  Return whether all of them will be reconciled.
         """
         tables, subscription = error.reconciles, self._subscription
         if not tables or subscription.resync is not Resync.AUTO or self._only_unfinished:

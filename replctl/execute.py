@@ -251,8 +251,8 @@ def _run(session: Session, statement: ast.Statement) -> Result:
 
 
 def _function_runner(session: Session) -> StatementRunner:
-    """Return the function that executes the statements of SQL functions like others, within the
-    block.
+    """Return the function that executes the statements in the bodies of SQL functions.  They run
+    within the session's block.
     """
     from replctl.query.select import select
     from replctl.query.sql_function import Finish, StatementRunner

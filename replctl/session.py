@@ -56,7 +56,7 @@ _KEPT_BACK = {
 
 
 def _unlimited(engine: Callable[[], Engine]) -> Engine:
-    """Return Spark after lifting the memory limit, under which it must not fail."""
+    """Lift the memory limit, and return Spark.  Under the limit, Spark could fail."""
     lift_memory_limit()
     return engine()
 

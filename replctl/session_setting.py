@@ -233,7 +233,7 @@ def check_changeable(session: Session, setting: Setting) -> None:
     """Check that a session's role may change a setting now.
 
     Raises:
-        CantChangeRuntimeParam, InsufficientPrivilege: it may not.
+        CantChangeRuntimeParam, InsufficientPrivilege: the role may not change it now.
     """
     if setting.context in _REFUSALS:
         raise CantChangeRuntimeParam(f'parameter "{setting.name}" {_REFUSALS[setting.context]}')

@@ -315,7 +315,7 @@ def check_new_owner(ddl: Ddl, owner: int, schema_oid: int | None = None) -> None
     schema.
 
     Raises:
-        InsufficientPrivilege: it may not.
+        InsufficientPrivilege: one of the roles lacks a privilege.
     """
     privileges = ddl.privileges
     if privileges.is_superuser:

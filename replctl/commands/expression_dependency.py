@@ -22,7 +22,7 @@ def users_in_expressions(
         own_types: objects that depend on a column of these types are dropped with the column.
 
     Raises:
-        FeatureNotSupported: the CHECK of a domain has one.
+        FeatureNotSupported: the CHECK of a domain has a matching node.
     """
 
     def uses(expr: nodes.Expr | None) -> bool:

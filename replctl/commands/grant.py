@@ -277,8 +277,9 @@ def changed_acl(
 def _revoked(
     acl: Acl, statement: ast.Grant, owner: int, grantee: int, grantor: int, letters: str
 ) -> Acl:
-    """Return the list without the privileges, and without those granted further by holders of the
-    grant option."""
+    """Return the access list without the revoked privileges.  Privileges that holders of the grant
+    option have granted to others are removed, too.
+    """
     changed = revoked(acl, grantee, grantor, letters, only_option=statement.only_option)
     lost = "".join(letter for letter in letters if letter not in options_for(changed, [grantee]))
     dependent = [

@@ -174,7 +174,7 @@ def check_no_system_columns(attnums: Iterable[int], exprs: Iterable[nodes.Expr])
     """Check that an index uses no system column (DefineIndex).
 
     Raises:
-        FeatureNotSupported: it does.
+        FeatureNotSupported: the index uses one.
     """
     used = {attnum for expr in exprs for attnum in columns_used(expr)}
     if any(attnum < 0 for attnum in used.union(attnums)):

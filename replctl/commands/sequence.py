@@ -285,7 +285,7 @@ def check_countable(type_: str, *, is_identity: bool) -> None:
     """Check that a sequence can count in a type.
 
     Raises:
-        InvalidParameterValue: it cannot.
+        InvalidParameterValue: the type is not an integer type.
     """
     if type_ not in _LIMITS:
         what = "identity column" if is_identity else "sequence"

@@ -84,10 +84,11 @@ class SubscriptionOptions:
             raise SqlSyntaxError(f"subscription with slot_name = NONE must also set {name} = false")
 
     def check_table_options(self) -> None:
-        """Check that tables are looked at if they are to be made, and made if they have options.
+        """Check that `create_tables` is not given with `refresh = false`, and that `table_options`
+        is not given without `create_tables`.
 
         Raises:
-            SqlSyntaxError: they are not.
+            SqlSyntaxError: these options are given.
         """
         if self.create_tables and not self.refresh:
             raise exclusive("refresh = false", "create_tables = true")

@@ -57,8 +57,8 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         InsufficientPrivilege: the role may not read files of the server, or may not write them for
             a new table (42501).
         UndefinedTable: there is no Delta table, and the statement has no column definitions.
-        DuplicateObject: there is one, and the statement has column definitions; or another relation
-            already uses it.
+        DuplicateObject: there is a Delta table, and the statement has column definitions.  Or
+            another relation already uses the location.
         ObjectNotInPrerequisiteState: the directory of a new table is not empty (55000).
         InvalidObjectDefinition: the location is inside the directory of another table or a cluster
             (42P17).

@@ -137,7 +137,7 @@ def analyze(session: Session, statement: ast.Vacuum) -> str:
 
 
 def _named(session: Session, table: Relation, error: PostgresError) -> PostgresError:
-    """Return the error of a table that cannot be cleaned with the table's name."""
+    """Return an error with the name of the table that cannot be cleaned."""
     if error.detail is None:
         name = f'"{session.database_name}.{table.schema}.{table.name}"'
         error.detail = f"It concerns table {name}."

@@ -23,7 +23,7 @@ def check_location_role(privileges: Privileges, *, writes: bool) -> None:
     """Check that a role may read or create tables at a LOCATION.
 
     Raises:
-        InsufficientPrivilege: it may not (42501).
+        InsufficientPrivilege: the role lacks the privilege (42501).
     """
     role = WRITE_SERVER_FILES if writes else READ_SERVER_FILES
     if not privileges.acts_for(role):

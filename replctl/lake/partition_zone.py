@@ -80,7 +80,7 @@ def check_partition_zones(relation: Relation) -> None:
     """Check that the time zones of the partition values of a relation's table are known.
 
     Raises:
-        FeatureNotSupported: they are not (0A000).
+        FeatureNotSupported: a time zone is not known (0A000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     storage = relation.storage

@@ -73,7 +73,7 @@ def _column(
 
 
 def _types(environment: CatalogEnvironment, column: Column) -> Iterator[str]:
-    """Yield the enums and domains that a column needs, a domain after what it is over."""
+    """Yield the enums and domains that a column needs.  A domain follows its base type."""
     name = column.declared_type
     needed: list[str] = []
     while name.startswith("@"):

@@ -37,7 +37,7 @@ class Reconciliation:
     """The differences between a table and the published rows.
 
     Args:
-        stack: keeps their rows.
+        stack: keeps the rows of the differences until it is closed.
         xid: the transaction that will write them.
     """
 

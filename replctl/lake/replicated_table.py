@@ -326,7 +326,7 @@ class ReplicatedTable:
         """Check that changed rows can keep the values of Delta's identity columns.
 
         Raises:
-            ReplicationConflict: they cannot.
+            ReplicationConflict: a row would need another value.
         """
         names = [column.name for column in self.target.columns if column.is_identity]
         if not names or not (outcome.moves_keys or outcome.matching == "sent columns"):

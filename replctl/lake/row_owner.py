@@ -127,7 +127,7 @@ def check_deletion(
     """Check that the statement's rule for rows to delete can be applied.
 
     Raises:
-        ObjectNotInPrerequisiteState: it cannot (55000).
+        ObjectNotInPrerequisiteState: the rule cannot be applied (55000).
     """
     name = relation.qualified_name
     if said in (Deletion.SCOPE, Deletion.ALL) and not ownership.publishes_delete:

@@ -335,7 +335,7 @@ def check_rules(session: Session, relids: Collection[int]) -> None:
     """Check that Delta can write tables, and that the writes can be undone.
 
     Raises:
-        ObjectNotInPrerequisiteState: they cannot (55000).
+        ObjectNotInPrerequisiteState: Delta cannot write or undo a write of a table (55000).
         PostgresError: the log of a table cannot be read.
     """
     with session.read() as catalog:

@@ -112,7 +112,7 @@ class TargetRelations:
         """Check that the subscription may copy rows into a table.
 
         Raises:
-            PostgresError: it may not.
+            PostgresError: the subscription may not write the table.
         """
         if (problem := self.denied_actions(relation).get("I")) is not None:
             raise problem

@@ -50,9 +50,9 @@ def check_history(run: SubscriptionRun) -> None:
     from the publisher's current log.
 
     Raises:
-        ObjectNotInPrerequisiteState: it does not; the HINT names the statement that reconciles the
-            tables (55000).
-        PostgresError: a fault of a table says more (Subscriber.check_targets).
+        ObjectNotInPrerequisiteState: the log lacks one of them.  The HINT names the statement that
+            reconciles the tables (55000).
+        PostgresError: a table has a fault, which is reported instead (Subscriber.check_targets).
     """
     publisher, subscriber, subscription = run.publisher, run.subscriber, run.subscription
     main = subscriber.state.position()

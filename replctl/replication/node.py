@@ -270,8 +270,8 @@ class Slots(Protocol):
         """Return the confirmed LSN of a slot."""
 
     def retention(self, slot_name: str) -> list[TableRetention]:
-        """Return the tables whose owners have removed changes that a slot has still to send, or may
-        do so at some time; none, if there is no such slot."""
+        """Return the tables whose owners have removed, or may later remove, changes that a slot
+        must still send.  The list is empty if there is no such slot."""
 
     def advance(self, name: str, lsn: int) -> None:
         """Confirm that changes up to an LSN are written."""

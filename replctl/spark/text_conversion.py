@@ -46,7 +46,8 @@ def convert(value: SqlValue, target: str) -> SqlValue:
     """Return a cast by output and input function, without type modifier, if Spark can do it itself.
 
     Raises:
-        FeatureNotSupported: it cannot."""
+        FeatureNotSupported: Spark cannot do it.
+    """
     if (target in ("text", "varchar") and value.type in (*_STRINGS, *_SHOWN_BY_SPARK)) or (
         (value.type, target) == ("jsonb", "json")
     ):
