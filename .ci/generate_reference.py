@@ -216,7 +216,7 @@ def views() -> list[str]:
     known = builtin.system_relations()
     lines = _page(
         "Catalogs and views",
-        "Queries of these never start Spark. Names and columns are those of PostgreSQL 17.",
+        "Queries of these catalogs and views never start Spark. Names and columns are those of PostgreSQL 17.",
     )
     lines += [
         "`pg_stat_subscription_conflicts` is replctl's own: it counts conflicts as PostgreSQL 18"

@@ -241,7 +241,7 @@ def column_collation(
 
     Raises:
         UndefinedObject: there is no such collation.
-        DatatypeMismatch: the type has none.
+        DatatypeMismatch: values of the type have no collation.
     """
     element = type_ if type_.element is None else environment.type(type_.element)
     if not collation:

@@ -88,7 +88,8 @@ class PublishedTables:
         return [remote_table(table) for table in tables]
 
     def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
-        """Return what tables like those of the publications are made of, by schema and name.
+        """Return the definitions with which a subscriber can create the published tables, by schema
+        and name.
 
         Raises:
             FeatureNotSupported: the publications list different columns of a table.

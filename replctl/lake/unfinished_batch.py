@@ -148,7 +148,7 @@ def _members(
 def _help(
     subscription: Subscription, member: Relation, cause: PostgresError, then: str
 ) -> str | None:
-    """Return the hint for a cause that has none."""
+    """Return the hint for an error that has no hint of its own."""
     if isinstance(cause, ConnectionFailure):
         return None
     if isinstance(cause, (DiskFull, FileAccessDenied)):

@@ -132,8 +132,8 @@ def _arms(
 
     Args:
         infinity: the bound that matches everything in the next column.
-        operators: the one for a column followed by others, and the one that includes the bound
-            itself.
+        operators: the operator for a column that is followed by others, and the operator for the
+            last column, which includes the bound itself.
     """
     strict, inclusive = operators
     arms: list[str] = []

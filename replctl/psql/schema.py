@@ -28,7 +28,7 @@ def show_schema(
         table_map, table_options: the options of CREATE SUBSCRIPTION; "" for none.
 
     Returns:
-        Whether that succeeded; what failed is reported.
+        True if all statements are printed.  False after an error, which is reported.
     """
     session = settings.session
     assert session is not None

@@ -297,7 +297,9 @@ class PublishedTables(Protocol):
         """Return the relations of the publications, by name."""
 
     def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
-        """Return what tables like those of the publications are made of, by name."""
+        """Return the definitions, by name, with which a subscriber can create the published
+        tables.
+        """
 
     def snapshot(self, schema: str, name: str) -> Snapshot:
         """Take a snapshot of a relation to copy."""

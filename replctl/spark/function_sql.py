@@ -511,7 +511,7 @@ def _date_to_timestamp(args: Arguments, constants: Constants) -> str:
 
 
 def _array_element(args: Arguments, constants: Constants) -> str:
-    """Translate array_position of a constant, but not of NULL, which Spark does not find."""
+    """Translate array_position of a constant.  Refuse NULL, which Spark does not find."""
     _constant(constants, 1)
     _check_elements(args)
     return f"nullif(array_position({args[0].text}, {args[1].text}), 0)"

@@ -110,7 +110,7 @@ def bring_jars() -> Path:
     """Return the directory of Delta's jars; download them if they are missing.
 
     Raises:
-        ObjectNotInPrerequisiteState: no Java, or as `delta_jars`.
+        ObjectNotInPrerequisiteState: there is no Java; also the errors of `delta_jars`.
     """
     return delta_jars(find_java())[0].parent
 

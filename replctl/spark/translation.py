@@ -24,7 +24,7 @@ def to_sql(
         subquery: returns the SQL of a subquery; None where subqueries are not allowed.
 
     Raises:
-        FeatureNotSupported: there is no exact translation; the message names what has none.
+        FeatureNotSupported: there is no exact translation.  The message names the part without one.
         PostgresError: a part without columns has no value.
     """
     from replctl.spark import expression_sql
