@@ -1,2 +1,3 @@
-"""PostgreSQL's built-in functions and operators on values of Python, a module for each file of its
-src/backend/utils/adt; `interpret` evaluates typed expressions with them."""
+"""PostgreSQL's built-in functions and operators on Python values, with a module for each file of
+its src/backend/utils/adt; `interpret` evaluates typed expressions with them.
+"""

@@ -1,6 +1,6 @@
 """Arrays: lists, with None for NULL.  PostgreSQL's arrayfuncs.c and array_userfuncs.c.
 
-An array whose lower bound is not 1 (types.array_.BoundedArray) is refused.
+Arrays with a lower bound other than 1 (types.array_.BoundedArray) are refused.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Key = Callable[[Any], Any]
 
 
 def plain(value: Any) -> Any:
-    """Return an array, if it begins at 1."""
+    """Return an array, and refuse one that does not begin at 1."""
     if isinstance(value, BoundedArray):
         raise FeatureNotSupported("arrays that do not begin at 1 are not supported")
     return value
 
 
 def dimensions(value: list[Any]) -> list[int]:
-    """[[1, 2, 3]] -> [1, 3]; the empty array has none."""
+    """Return the length of each dimension: [[1, 2, 3]] -> [1, 3]; the empty array has none."""
     result = []
     item: Any = value
     while isinstance(item, list) and item:
@@ -50,8 +50,9 @@ def flat(value: list[Any]) -> Iterator[Any]:
 
 
 def sort_key(value: list[Any], key: Key) -> tuple[Any, ...]:
-    """Element by element, NULL last; then the number of elements, then the dimensions
-    (array_cmp)."""
+    """Return a key that sorts like array_cmp: by elements (NULL last), then by the number of
+    elements, then by dimensions.
+    """
     items = tuple((1,) if item is None else (0, key(item)) for item in flat(value))
     return items, len(items), len(dimensions(value)), dimensions(value)
 
@@ -104,7 +105,7 @@ def check_dimensions(count: int) -> None:
     """Check the number of an array's dimensions.
 
     Raises:
-        ProgramLimitExceeded: it is too large (54000).
+        ProgramLimitExceeded: there are too many (54000).
     """
     if count > MAX_DIMENSIONS:
         raise ProgramLimitExceeded(
@@ -128,7 +129,7 @@ def _fill(item: Any, sizes: list[Any] | None) -> list[Any]:
 
 
 def _check_fill(numbers: list[Any]) -> None:
-    """Check an argument that says how large an array is, or where it begins."""
+    """Check an argument with the sizes or the lower bounds of an array."""
     if len(dimensions(numbers)) > 1:
         raise ArraySubscriptError(
             "wrong number of array subscripts", detail="Dimension array must be one dimensional."
@@ -138,7 +139,7 @@ def _check_fill(numbers: list[Any]) -> None:
 
 
 def _fill_from(item: Any, sizes: list[Any] | None, lower: list[Any] | None) -> list[Any]:
-    """array_fill() with lower bounds, which have to be 1."""
+    """Implement array_fill() with lower bounds, which must be 1."""
     if sizes is None or lower is None:
         raise NullValueNotAllowed("dimension array or low bound array cannot be null")
     result = _fill(item, sizes)
@@ -160,13 +161,13 @@ def _trim(value: list[Any], count: int) -> list[Any]:
 
 
 class _Keyed:
-    """The functions that compare elements."""
+    """Functions that compare elements."""
 
     def __init__(self, key: Key) -> None:
         self._key = key
 
     def _same(self, a: Any, b: Any) -> bool:
-        """NULL is equal to NULL."""
+        """Return whether two elements are equal; NULL equals NULL."""
         if a is None or b is None:
             return a is None and b is None
         return bool(self._key(a) == self._key(b))
@@ -207,7 +208,7 @@ class _Keyed:
         ]
 
     def contains(self, a: list[Any], b: list[Any]) -> bool:
-        """NULL is never contained."""
+        """Return whether `a` contains all elements of `b`; it never contains NULL."""
         mine = [self._key(item) for item in flat(a) if item is not None]
         return all(item is not None and self._key(item) in mine for item in flat(b))
 
@@ -219,7 +220,7 @@ class _Keyed:
         return any(item is not None and self._key(item) in mine for item in flat(b))
 
     def width_bucket(self, operand: Any, thresholds: list[Any]) -> int:
-        """Return how many of the thresholds, which are in order, are not greater."""
+        """Return the number of sorted thresholds that are not greater than `operand`."""
         if len(dimensions(thresholds)) > 1:
             raise ArraySubscriptError("thresholds must be one-dimensional array")
         if any(item is None for item in thresholds):
@@ -234,7 +235,7 @@ class _Keyed:
 
 
 def _to_text(element: str) -> Callable[..., str | None]:
-    """array_to_string of arrays of that element type."""
+    """Return array_to_string() for arrays of an element type."""
 
     def apply(
         value: list[Any] | None, delimiter: str | None, null: str | None = None
@@ -286,7 +287,7 @@ PRINTING: dict[str, Callable[[str], Callable[..., Any]]] = {
 
 
 def subscript(value: list[Any], indexes: list[int]) -> Any:
-    """value[i][j]; NULL outside, and where there are fewer or more dimensions."""
+    """Return value[i][j]; NULL outside of the array, or if the number of dimensions differs."""
     if len(indexes) != len(dimensions(value)):
         return None
     item: Any = value
@@ -298,5 +299,5 @@ def subscript(value: list[Any], indexes: list[int]) -> Any:
 
 
 def array_slice(value: list[Any], lower: int | None, upper: int | None) -> list[Any]:
-    """value[lower:upper]; further dimensions stay whole."""
+    """Return value[lower:upper]; further dimensions are complete."""
     return value[max(lower or 1, 1) - 1 : max(len(value) if upper is None else upper, 0)]

@@ -1,5 +1,5 @@
-"""Upper and lower case as the collation C.UTF-8 maps characters, one to one, and as C does, ASCII
-alone.
+"""Map characters to upper and lower case: one to one like the collation C.UTF-8, or only ASCII
+letters like C.
 
 PostgreSQL's pg_locale_builtin and unicode_case.c.
 """
@@ -9,26 +9,26 @@ from __future__ import annotations
 import string
 from functools import cache
 
-#: Behind Unicode's second plane no character has a case.
+#: The first code point of the planes in which no character has a case.
 _FIRST_WITHOUT_CASE = 0x20000
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _ASCII_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 
 
 def is_ascii_collation(collation: str | None) -> bool:
-    """Return whether a collation knows the letters of ASCII alone."""
+    """Return whether a collation only maps the letters of ASCII."""
     return collation in ("C", "POSIX")
 
 
 def lower(text: str, *, ascii_only: bool = False) -> str:
-    """Return each letter by itself: no `i` with a dot, no final sigma."""
+    """Map each letter alone to lower case: no dotted `i`, no final sigma."""
     if ascii_only or text.isascii():
         return text.translate(_ASCII_LOWER)
     return "".join(map(_lower, text))
 
 
 def upper(text: str, *, ascii_only: bool = False) -> str:
-    """A letter stays that has no upper case of one letter."""
+    """Map each letter alone to upper case; it stays if that would be several letters."""
     if ascii_only or text.isascii():
         return text.translate(_ASCII_UPPER)
     return "".join(map(_upper, text))
@@ -48,8 +48,7 @@ def _upper(char: str) -> str:
 
 @cache
 def translation_pairs(*, to_lower: bool, ascii_only: bool) -> tuple[str, str]:
-    """Return all characters that a mapping changes, and what it makes of them, in the same
-    order."""
+    """Return all characters that a mapping changes, and their images in the same order."""
     function = lower if to_lower else upper
     codes = range(128) if ascii_only else range(_FIRST_WITHOUT_CASE)
     source = [

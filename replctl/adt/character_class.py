@@ -1,5 +1,4 @@
-"""The classes of characters that regular expressions and initcap() know, as in collation
-C.UTF-8."""
+"""The character classes of regular expressions and initcap(), as in collation C.UTF-8."""
 
 from __future__ import annotations
 
@@ -10,10 +9,10 @@ from typing import TypeAlias
 
 LAST_CODE = 0x10FFFF
 
-#: A set of code points: ranges in their order that do not touch.
+#: A set of code points: sorted ranges that do not touch.
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
-#: Classes that are the same in each collation; digits are those of ASCII.
+#: Classes that are equal in all collations; digits are ASCII digits.
 _FIXED: dict[str, Ranges] = {
     "ascii": ((0, 0x7F),),
     "blank": ((0x09, 0x09), (0x20, 0x20)),
@@ -28,7 +27,7 @@ def ranges(name: str, *, ascii_only: bool = False) -> Ranges:
     """Return the code points of a class (alpha, alnum, word ...).
 
     Args:
-        ascii_only: of collation C.
+        ascii_only: use collation C.
 
     Raises:
         KeyError: there is no such class.
@@ -44,7 +43,7 @@ def ranges(name: str, *, ascii_only: bool = False) -> Ranges:
 
 
 def merged(items: Iterable[tuple[int, int]]) -> Ranges:
-    """Ranges in any order as a set."""
+    """Return a set of ranges that may be in any order."""
     result: list[tuple[int, int]] = []
     for low, high in sorted(items):
         if result and low <= result[-1][1] + 1:
@@ -55,7 +54,7 @@ def merged(items: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def complement(items: Ranges) -> Ranges:
-    """Return the code points that a set does not have."""
+    """Return the code points outside of a set."""
     result, next_low = [], 0
     for low, high in items:
         if low > next_low:

@@ -1,4 +1,4 @@
-"""Results that a type must be able to hold."""
+"""Check that a type can hold a result."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ _FIRST_TIMESTAMP = -210866803200000000  # 4714-11-24 BC
 
 
 def integer(value: int, type_name: str) -> int:
-    """`value`, if the type has it."""
+    """Return `value` if it fits into the type; else raise an error."""
     if not -(1 << _BITS[type_name]) <= value < 1 << _BITS[type_name]:
         raise NumericValueOutOfRange(f"{_NAMES[type_name]} out of range")
     return value
 
 
 def int4(value: int) -> int:
-    """`value`, if it is an integer."""
+    """Return `value` if it fits into an integer; else raise an error."""
     return integer(value, "int4")
 
 
 def finite_date(days: int) -> int:
-    """Return a date as days since 1970-01-01, if there is such a date."""
+    """Return a date in days since 1970-01-01 if it is in range; else raise an error."""
     if not FIRST_DATE <= days <= LAST_DATE:
         raise DatetimeFieldOverflow("date out of range")
     return days
 
 
 def finite_timestamp(micros: int, error: str = "timestamp out of range") -> int:
-    """Return a timestamp as microseconds since 1970-01-01, if there is such a time."""
+    """Return a timestamp in microseconds since 1970-01-01 if it is in range; else raise an
+    error.
+    """
     if not _FIRST_TIMESTAMP <= micros < INFINITY:
         raise DatetimeFieldOverflow(error)
     return micros

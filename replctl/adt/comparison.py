@@ -1,4 +1,4 @@
-"""Comparison of values of each type: keys of Python whose order is that of PostgreSQL's B-tree."""
+"""Compare values of each type with Python keys that sort like PostgreSQL's B-tree."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-#: Types that memcmp() orders.
+#: Types that are ordered by memcmp().
 _BYTES: dict[str, Callable[[Any], bytes]] = {
     **dict.fromkeys(("text", "varchar", "name"), str.encode),
     "bpchar": lambda value: value.rstrip(" ").encode(),
@@ -101,7 +101,7 @@ def key_of(type_name: str) -> Key:
     """Return the key of a type.
 
     Raises:
-        FeatureNotSupported: values of the type are not compared.
+        FeatureNotSupported: the type has no order here.
     """
     if type_name in _KEYS:
         return _KEYS[type_name]
@@ -121,7 +121,7 @@ def range_type(type_name: str) -> rangetypes.RangeType:
 
 @cache
 def operator_of_function(source: str, types: tuple[str, ...]) -> str | None:
-    """Return the comparison that a function computes: `<` of int4lt."""
+    """Return the comparison operator of a function: `<` for int4lt."""
     return _comparisons().get((source, types)) or _comparisons().get((source, ()))
 
 
@@ -138,7 +138,7 @@ def _comparisons() -> dict[tuple[str, tuple[str, ...]], str]:
                 "lseg",
             ):
                 source = builtin.function_by_oid()[item.function_oid].source
-                result[source, ()] = name.strip("~")  # ~<~ is < by bytes, as all our comparisons
+                result[source, ()] = name.strip("~")  # ~<~ is < by bytes, like all our comparisons
     return result
 
 
@@ -152,7 +152,7 @@ def compare(name: str, left: str, right: str) -> Callable[[Any, Any], bool]:
 
 
 def _keys(left: str, right: str) -> tuple[Key, Key]:
-    """Return what values of two types are compared with each other by."""
+    """Return the keys with which values of two types are compared with each other."""
     if {left, right} & {"date"} and {left, right} & {"timestamp", "timestamptz"}:
         first, second = (
             timestamp.compare_key_of_date if item == "date" else _same for item in (left, right)
@@ -164,9 +164,10 @@ def _keys(left: str, right: str) -> tuple[Key, Key]:
 
 
 def order(left: str, right: str, collation: str | None = None) -> Callable[[Any, Any], int]:
-    """Return the support function of a B-tree: negative, zero or positive, the very number that
-    PostgreSQL gives."""
-    if {left, right} == {"name"} and collation == "C":  # strncmp, which sees the byte 0 at the end
+    """Return the support function of a B-tree, with exactly PostgreSQL's numbers: negative, zero or
+    positive.
+    """
+    if {left, right} == {"name"} and collation == "C":  # strncmp includes the byte 0 at the end
         return lambda a, b: byte_difference(a.encode() + b"\0", b.encode() + b"\0")
     if left in _BYTES and right in _BYTES:
         return _order_of_bytes(left, right)

@@ -1,4 +1,4 @@
-"""Sizes with units.  PostgreSQL's dbsize.c."""
+"""Sizes with units (PostgreSQL's dbsize.c)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from replctl.types.text_form import BLANKS
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _FIRST_LIMIT = 10 * 1024
-_LIMIT = 20 * 1024 - 1  # in units of half the one that is shown, so that it can be rounded
+_LIMIT = 20 * 1024 - 1  # in half units, for rounding
 _NUMBER = re.compile(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]\s*[+-]?[0-9]+)?)(.*)", re.DOTALL
 )
 
 
 def pretty_size(size: int) -> str:
-    """pg_size_pretty(bigint): bytes, or the largest unit that has at least 10240 of the next."""
+    """Implement pg_size_pretty(bigint): bytes, or the largest unit of which 10 fit into the
+    size.
+    """
     return _pretty(size, _halved)
 
 
@@ -55,7 +57,7 @@ def _pretty_numeric(size: Decimal) -> str:
 
 
 def _bytes(text: str) -> int:
-    """pg_size_bytes()"""
+    """Implement pg_size_bytes()."""
     error = f'invalid size: "{text}"'
     match = _NUMBER.match(text.lstrip(BLANKS))
     if match is None:

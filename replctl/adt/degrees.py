@@ -1,5 +1,6 @@
-"""Trigonometry in degrees: exact where the result is, because each quadrant is scaled by the
-library's own value at 30, 45 and 60 degrees.  PostgreSQL's float.c."""
+"""Trigonometry in degrees.  Exact results stay exact, because each quadrant is scaled by the
+library's own value at 30, 45 and 60 degrees (PostgreSQL's float.c).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ _COT_45 = _cos_to_90(45) / _sin_to_90(45)
 
 
 def _first_quadrant(x: float) -> tuple[float, float, float]:
-    """200.0 -> (20.0, -1.0, -1.0): the angle whose sine and cosine differ in sign only."""
+    """Return the angle in the first quadrant, and the signs of sine and cosine. 200.0 -> (20.0,
+    -1.0, -1.0)
+    """
     if math.isinf(x):
         raise NumericValueOutOfRange("input is out of range")
     x = math.fmod(x, 360)
@@ -108,7 +111,7 @@ def _atan2d(y: float, x: float) -> float:
 
 
 def _of_number(function: Callable[[float], float]) -> Callable[[float], float]:
-    """NaN stays NaN."""
+    """Return a function that maps NaN to NaN."""
     return lambda x: x if math.isnan(x) else function(x)
 
 

@@ -1,4 +1,4 @@
-"""extract(), date_part(), date_trunc(), date_bin().  PostgreSQL's timestamp.c and date.c."""
+"""extract(), date_part(), date_trunc() and date_bin() (PostgreSQL's timestamp.c and date.c)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replctl.types.timestamp import INFINITY
 Part: TypeAlias = int | Decimal | None
 _SECOND = 1_000_000
 
-#: What a unit may be called: datetktbl and deltatktbl in datetime.c.
+#: The names of units: datetktbl and deltatktbl in datetime.c.
 _NAMES = {
     "microseconds": "microseconds usec microsecon us usecs useconds microsecond",
     "milliseconds": "milliseconds msec millisecond ms msecs mseconds millisecon",
@@ -76,7 +76,7 @@ def _unit(name: str, type_name: str) -> str:
 
 
 def _unit_of_length(name: str, type_name: str) -> str:
-    """Return a unit to truncate to: what only names a property of a day is none."""
+    """Return a unit for truncation; properties of a day are not units of length."""
     unit = _unit(name, type_name)
     if unit in ("epoch", "julian", "dow", "isodow", "doy", "isoyear"):
         raise InvalidParameterValue(f'unit "{name.lower()}" not recognized for type {type_name}')
@@ -92,7 +92,7 @@ def _decimal(value: int, digits: int) -> Decimal:
 
 
 def _seconds(unit: str, micros: int) -> Part:
-    """Return what of a minute's microseconds a unit shows."""
+    """Return the value of a unit for the microseconds of a minute."""
     match unit:
         case "microseconds":
             return micros
@@ -102,20 +102,19 @@ def _seconds(unit: str, micros: int) -> Part:
 
 
 def _iso_week(days: int) -> tuple[int, int]:
-    """ISO year and week."""
+    """Return ISO year and week."""
     thursday = days - (days + 3) % 7 + 3
     year, _, _ = date_from_days(thursday)
     return year, (thursday - days_from_date(year, 1, 1)) // 7 + 1
 
 
 def _ceiling(year: int, size: int) -> int:
-    """Return the century or millennium that an astronomer's year is in; there is none with number
-    0."""
+    """Return the century or millennium of an astronomical year; there is no number 0."""
     return (year + size - 1) // size if year > 0 else -((size - 1 - (year - 1)) // size)
 
 
 def _date_part(unit: str, days: int) -> Part:
-    """Return a part that the day alone decides."""
+    """Return a part that only depends on the day."""
     year, month, day = date_from_days(days)
     match unit:
         case "day":
@@ -302,7 +301,7 @@ def _as_float(function: Callable[[str, Any], Part]) -> Callable[[str, Any], floa
 
 
 def _first_of(unit: str, year: int, month: int) -> tuple[int, int]:
-    """Year and month that a unit of a month or more begins with."""
+    """Return year and month of the beginning of a unit of a month or more."""
     match unit:
         case "month":
             return year, month
@@ -395,7 +394,7 @@ def _bin(stride: Interval, micros: int, origin: int) -> int:
 
 
 def _interval_part(name: str, value: Interval) -> float | None:
-    """date_part() of an interval: the epoch is added up in double precision."""
+    """Implement date_part() of an interval; the epoch is a sum in double precision."""
     part = _extract_interval(name, value)
     if _unit(name, "interval") != "epoch" or interval.is_infinite(value):
         return None if part is None else float(part)

@@ -1,4 +1,4 @@
-"""real and double precision.  PostgreSQL's float.c and float.h."""
+"""real and double precision (PostgreSQL's float.c and float.h)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ONE_RADIAN = math.pi / 180
 
 
 def to_float4(value: float) -> float:
-    """Return the nearest real; one too large is infinite."""
+    """Return the nearest real; an infinity if it is too large."""
     try:
         return float(struct.unpack("f", struct.pack("f", value))[0])
     except OverflowError:
@@ -106,7 +106,7 @@ def _operators() -> dict[str, Callable[..., Any]]:
 
 
 def key(value: float) -> tuple[bool, float]:
-    """NaN is equal to itself and greater than everything."""
+    """Return a key: NaN equals itself, and is greater than all other values."""
     return (True, 0.0) if math.isnan(value) else (False, value)
 
 
@@ -146,7 +146,7 @@ def _to_float4(value: float) -> float:
 
 
 def _whole(function: Callable[[float], int]) -> Callable[[float], float]:
-    """ceil, floor, trunc: NaN, infinities and the sign of zero stay."""
+    """Return a function for ceil, floor or trunc; NaN, infinities and the sign of zero are kept."""
 
     def apply(value: float) -> float:
         if math.isnan(value) or math.isinf(value):
@@ -161,7 +161,7 @@ def _sign(value: float) -> float:
 
 
 def power(a: float, b: float) -> float:
-    """dpow in float.c: POSIX's rules, and errors where there is no real result."""
+    """Implement dpow in float.c: POSIX's rules, and errors if there is no real result."""
     if math.isnan(a):
         return 1.0 if b == 0 else a
     if math.isnan(b):
@@ -217,7 +217,7 @@ def _logarithm(function: Callable[[float], float]) -> Callable[[float], float]:
 def _domain(
     function: Callable[[float], float], allowed: Callable[[float], bool]
 ) -> Callable[[float], float]:
-    """Return a function that is defined for some values; NaN stays NaN."""
+    """Return a function that checks its domain; NaN stays NaN."""
 
     def apply(value: float) -> float:
         if math.isnan(value):
@@ -272,7 +272,7 @@ def _cosh(value: float) -> float:
 
 
 def width_bucket(operand: float, low: float, high: float, count: int) -> int:
-    """Return the number of the bucket of equal size that a value falls in."""
+    """Return the number of the equal-sized bucket that contains a value."""
     error = InvalidArgumentForWidthBucketFunction
     if count <= 0:
         raise error("count must be greater than zero")

@@ -1,9 +1,8 @@
-"""Expressions without what is known before the first row.  PostgreSQL's eval_const_expressions()
-in clauses.c.
+"""Fold constants in expressions (PostgreSQL's eval_const_expressions() in clauses.c).
 
-What is computed here fails here, even where no row would have come to it:
-`CASE WHEN b THEN 1/0 END` has no value for any row.  And what is dropped here cannot fail: a strict
-function of NULL is NULL, whatever its other arguments are.
+A part that fails here fails even if no row would reach it: `CASE WHEN b THEN 1/0 END` has no value
+    for any row.  A part that is dropped here cannot fail: a strict function of NULL is NULL,
+    whatever its other arguments are.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _IMMUTABLE = "i"
 _CONCATENATIONS = ("textanycat", "anytextcat")
 _TEXT_CONCATENATION = 654  # the OID of text || text
 _TRUE, _FALSE = nodes.Const("bool", "t"), nodes.Const("bool", "f")
-#: Types whose input functions depend on settings, as those of all arrays do.
+#: Types whose input functions depend on settings; those of all arrays do, too.
 _STABLE_INPUT = frozenset(
     "date time timestamp timestamptz timetz interval money regproc regprocedure regoper regoperator"
     " regclass regcollation regtype regrole regnamespace regconfig regdictionary int4range numrange"
@@ -33,17 +32,17 @@ _IMMUTABLE_OUTPUT = frozenset(["time", "timetz", "xml"])
 
 
 def simplified(expr: nodes.Expr) -> nodes.Expr:
-    """`a + (1 + 1)` becomes `a + 2`; the value of each row is the same.
+    """Fold constants: `a + (1 + 1)` becomes `a + 2`; the value for each row is the same.
 
     Raises:
-        PostgresError: a part without columns has no value.
+        PostgresError: a part without columns fails.
     """
     result: nodes.Expr = _simplified(expr, None)
     return result
 
 
 def _simplified(expr: Any, operand: nodes.Const | None) -> Any:
-    """`operand` is what Param(0) stands for, if that is known."""
+    """Return a folded expression; `operand` is the value of Param(0), if it is known."""
     match expr:
         case nodes.Var() | nodes.Const() | nodes.SubLink():
             return expr
@@ -57,7 +56,7 @@ def _simplified(expr: Any, operand: nodes.Const | None) -> Any:
             return _coalesce(expr, operand)
         case nodes.NullTest(is_row=True, arg=nodes.RowExpr()):
             return _row_null_test(expr, operand)
-        # Param(0) is an element there, and the value that is checked
+        # Param(0) is an element there, or the checked value
         case nodes.ArrayCoerceExpr() | nodes.CoerceToDomain():
             whole: nodes.Expr = dataclasses.replace(expr, arg=_simplified(expr.arg, operand))
         case _:
@@ -77,7 +76,7 @@ def _with_simplified_children(expr: Any, operand: nodes.Const | None) -> Any:
 
 
 def _known(expr: nodes.Expr) -> nodes.Expr:
-    """Return an expression whose children are simple, as a constant if it can be one."""
+    """Return an expression with folded children, as a constant if possible."""
     match expr:
         case nodes.OpExpr(args=args):
             return _call(expr, _operator(expr.operator_oid, expr.name), args)
@@ -116,8 +115,9 @@ def _known(expr: nodes.Expr) -> nodes.Expr:
 
 
 def _checked(expr: nodes.CoerceToDomain, arg: nodes.Expr) -> nodes.Expr:
-    """A value that a domain does not have fails later, only if a row comes to it: PostgreSQL does
-    not compute these casts beforehand."""
+    """Return a checked value, or the unchanged cast if the domain refuses it.  Such a value fails
+    later, only if a row reaches it, because PostgreSQL does not compute these casts in advance.
+    """
     try:
         return _value(expr, (arg,))
     except PostgresError:
@@ -125,8 +125,9 @@ def _checked(expr: nodes.CoerceToDomain, arg: nodes.Expr) -> nodes.Expr:
 
 
 def _inlined(expr: nodes.FuncExpr) -> nodes.FuncExpr:
-    """OVERLAPS with a length is a function in SQL, whose body takes its place: `start + length` is
-    an end, and fails before what stands behind it (inline_function() in clauses.c)."""
+    """Inline OVERLAPS with a length, which is an SQL function: `start + length` is an end, and
+    fails before later parts (inline_function() in clauses.c).
+    """
     function = builtin.function_by_oid().get(expr.function_oid)
     if function is None or function.name != "overlaps":
         return expr
@@ -172,11 +173,11 @@ def _value(expr: nodes.Expr, args: Iterable[nodes.Expr]) -> nodes.Expr:
     """Return the value of an expression if its operands are constants."""
     if not all(isinstance(arg, nodes.Const) for arg in args):
         return expr
-    if not type_text.is_supported(expr.type):  # of the user, or the name of an object
+    if not type_text.is_supported(expr.type):  # a user-defined type, or the name of an object
         return expr
     try:
         compute = interpret.compiled(expr)
-    except FeatureNotSupported:  # Python does not compute it
+    except FeatureNotSupported:  # Python cannot compute it
         return expr
     value = compute(())
     if value is None:
@@ -188,8 +189,9 @@ def _value(expr: nodes.Expr, args: Iterable[nodes.Expr]) -> nodes.Expr:
 def _contained(
     expr: nodes.OpExpr | nodes.FuncExpr, args: Sequence[nodes.Expr]
 ) -> nodes.Const | None:
-    """`element <@ range`, decided by the range alone: nothing is in an empty one, all, even NULL,
-    in one without bounds (find_simplified_clause in rangetypes.c)."""
+    """Decide `element <@ range` by the range alone: an empty range contains nothing, an unbounded
+    one contains all, even NULL (find_simplified_clause in rangetypes.c).
+    """
     match _function_name(expr), args:
         case ("elem_contained_by_range", (_, nodes.Const(value=str() as text))) | (
             "range_contains_elem",
@@ -204,7 +206,7 @@ def _function_name(expr: nodes.OpExpr | nodes.FuncExpr) -> str:
 
 
 def _concatenation(expr: nodes.OpExpr | nodes.FuncExpr, args: Sequence[nodes.Expr]) -> nodes.Expr:
-    """`text || anything`, which is written in SQL: the other operand is cast to text."""
+    """Fold `text || anything`, which is an SQL function: the other operand is cast to text."""
     texts = tuple(_known(_as_text(arg)) for arg in args)
     return _known(
         nodes.OpExpr(
@@ -238,8 +240,9 @@ def _null(expr: nodes.Expr) -> nodes.Const:
 
 
 def _and_or(expr: nodes.BoolExpr, operand: nodes.Const | None) -> nodes.Expr:
-    """Return the first operand that decides ends the search; those that do not matter are
-    dropped."""
+    """Fold AND or OR: the first deciding operand ends the search, and irrelevant ones are
+    dropped.
+    """
     deciding = "t" if expr.op == "or" else "f"
     kept: list[nodes.Expr] = []
     has_null = False
@@ -259,7 +262,7 @@ def _and_or(expr: nodes.BoolExpr, operand: nodes.Const | None) -> nodes.Expr:
 
 
 def _case(expr: nodes.CaseExpr, operand: nodes.Const | None) -> nodes.Expr:
-    """Branches that no row reaches are not looked at."""
+    """Fold a CASE, without looking at branches that no row reaches."""
     tested = None if expr.arg is None else _simplified(expr.arg, operand)
     inner = tested if isinstance(tested, nodes.Const) else None
     whens: list[nodes.CaseWhen] = []
@@ -296,7 +299,7 @@ def _coalesce(expr: nodes.CoalesceExpr, operand: nodes.Const | None) -> nodes.Ex
 
 
 def _row_null_test(expr: nodes.NullTest, operand: nodes.Const | None) -> nodes.Expr:
-    """`ROW(1, a) IS NULL` is false, `ROW(NULL, a) IS NULL` is `a IS NULL`."""
+    """Fold a test: `ROW(1, a) IS NULL` is false, `ROW(NULL, a) IS NULL` is `a IS NULL`."""
     assert isinstance(expr.arg, nodes.RowExpr)
     kept = []
     for arg in expr.arg.args:
@@ -333,7 +336,7 @@ def _is_immutable(function: builtin.Function | builtin.Operator | None) -> bool:
 
 
 def _is_immutable_element(element: nodes.Expr) -> bool:
-    """Return whether the cast of an array's element is the same at all times."""
+    """Return whether the cast of an array's element is immutable."""
     return all(
         _is_immutable(builtin.function_by_oid().get(node.function_oid))
         if isinstance(node, nodes.FuncExpr)

@@ -1,4 +1,4 @@
-"""format(): a text with values put into it (text_format in varlena.c)."""
+"""format(): insert values into a text (text_format in varlena.c)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SPECIFIER = re.compile(
 
 
 def format_text(template: str, *values: str | None) -> str:
-    """`%s`, `%I` and `%L` replaced by values as they are, as identifiers, and as literals.
+    """Replace `%s`, `%I` and `%L` by plain values, identifiers and literals.
 
     Raises:
         NumericValueOutOfRange: a number in a specifier is too large (22003).
-        InvalidParameterValue: a specifier is none, or there is no value for it (22023).
+        InvalidParameterValue: a specifier is not valid, or there is no value for it (22023).
         NullValueNotAllowed: an identifier is NULL (22004).
     """
     place = 0

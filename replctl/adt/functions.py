@@ -1,5 +1,6 @@
-"""All functions by what implements them in PostgreSQL (pg_proc.prosrc), with what they need to
-know."""
+"""All functions by the name of their implementation in PostgreSQL (pg_proc.prosrc), with the facts
+that they need.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ _COERCIONS = {
     "interval_scale": "interval",
 }
 
-#: Values that a length coercion leaves as they are, whatever its modifier.
+#: Values that a length coercion never changes.
 _INFINITIES: dict[str, tuple[object, ...]] = {
     "timestamp": (type_timestamp.INFINITY, type_timestamp.MINUS_INFINITY),
     "timestamptz": (type_timestamp.INFINITY, type_timestamp.MINUS_INFINITY),
@@ -111,18 +112,17 @@ _INFINITIES: dict[str, tuple[object, ...]] = {
 
 _HASH = re.compile(r"hash\w+|\w+_hash(_extended)?")
 
-#: quote_literal(anyelement) and quote_nullable(anyelement), written in SQL.
+#: quote_literal(anyelement) and quote_nullable(anyelement), which PostgreSQL writes in SQL.
 _QUOTE_LITERAL, _QUOTE_NULLABLE = (
     f"select pg_catalog.quote_{word}($1::pg_catalog.text)" for word in ("literal", "nullable")
 )
 
 
 def callee(function: Function, types: Sequence[str], collation: str | None) -> Callee:
-    """Return what computes a function of values of these types; NULL arguments are the caller's
-    matter.
+    """Return the Python function for values of these types; the caller handles NULL arguments.
 
     Raises:
-        FeatureNotSupported: nothing does.
+        FeatureNotSupported: there is none.
     """
     source, argument_types = function.source, tuple(types)
     name = comparison.operator_of_function(source, argument_types)
@@ -145,8 +145,7 @@ def callee(function: Function, types: Sequence[str], collation: str | None) -> C
 
 
 def arguments(function: Function, args: Sequence[nodes.Expr]) -> list[nodes.Expr]:
-    """Return the arguments in the function's order, with its defaults for those that are not
-    given."""
+    """Return the arguments in the function's order, with defaults for omitted ones."""
     if len(args) == len(function.argument_types) and not any(
         isinstance(arg, nodes.NamedArgExpr) for arg in args
     ):
@@ -169,7 +168,7 @@ def arguments(function: Function, args: Sequence[nodes.Expr]) -> list[nodes.Expr
 
 
 def _default(text: str, type_name: str) -> nodes.Const:
-    """`'NFC'::text`, `true`, `0`, `NULL::text` as constants."""
+    """Return a default such as `'NFC'::text`, `true`, `0` or `NULL::text` as a constant."""
     value = text.partition("::")[0].strip("'")
     if value == "NULL":
         return nodes.Const(type_name, None)
@@ -177,7 +176,7 @@ def _default(text: str, type_name: str) -> nodes.Const:
 
 
 def unsupported(function: Function, types: Sequence[str]) -> FeatureNotSupported:
-    """Return the error of a function that nothing computes."""
+    """Return the error of a function that is not implemented."""
     shown = ", ".join(
         builtin.types()[name].sql_name if name in builtin.types() else name for name in types
     )
@@ -202,7 +201,9 @@ def _typed(source: str, types: tuple[str, ...], result: str) -> Callee | None:
 def _index_support(
     function: Function, types: tuple[str, ...], collation: str | None
 ) -> Callee | None:
-    """bttextcmp, numeric_cmp, ...; hashtext, uuid_hash_extended, ..."""
+    """Return the implementation of bttextcmp, numeric_cmp, ... or hashtext,
+    uuid_hash_extended, ...
+    """
     source = function.source
     if ("cmp" in source or source == "gin_compare_jsonb") and len(types) == 2:
         return comparison.order(*types, collation)
@@ -233,12 +234,12 @@ def _coercion(type_name: str) -> Callee:
 
 @cache
 def shown_as_text(type_name: str) -> Callee:
-    """Return a value as concat() shows it: by the output function."""
+    """Return the output function that concat() applies to a value."""
     return lambda value: type_text.render(type_name, value)
 
 
 def _of_texts(function: Callee, types: tuple[str, ...]) -> Callee:
-    """Return a function of values of any types, which it wants as texts."""
+    """Return a function of values of any types that are passed as texts."""
     show = [shown_as_text(item) for item in types]
 
     def call(*args: Any) -> Any:
@@ -262,7 +263,7 @@ def _format(template: str | None, *texts: str | None) -> str | None:
     return None if template is None else format_text(template, *texts)
 
 
-#: prosrc -> function of the texts of values of any type, NULL included.
+#: prosrc -> function of the texts of values of any type, including NULL.
 _OF_TEXTS: dict[str, Callee] = {
     "text_concat": _concat,
     "text_concat_ws": _concat_ws,
@@ -273,5 +274,5 @@ _OF_TEXTS: dict[str, Callee] = {
 }
 #: Functions that may be called with VARIADIC.
 VARIADIC = frozenset(["text_concat", "text_concat_ws", "text_format", *_COUNTING])
-#: Functions that show their arguments, of any type.
+#: Functions that convert arguments of any type to text.
 TAKES_ANY = frozenset([*_OF_TEXTS, *arrayfuncs.PRINTING])

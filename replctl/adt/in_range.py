@@ -1,7 +1,7 @@
-"""The test whether a row is within RANGE ... PRECEDING or FOLLOWING of another: in_range_* in
+"""Test whether a row is within RANGE ... PRECEDING or FOLLOWING of another one: in_range_* in
 int.c, int8.c, float.c, numeric.c, date.c and timestamp.c.
 
-Each function has (value, base, offset, whether to subtract, whether to be less or equal).
+Each function takes value, base, offset, whether to subtract, and whether to test less or equal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _compared(value: Any, bound: Any, less: bool) -> bool:
 
 
 def _integers(type_name: str) -> InRange:
-    """A bound beyond the type's end is beyond every value."""
+    """Return the test for integers; a bound outside of the type is beyond every value."""
 
     def in_range(value: int, base: int, offset: int, sub: bool, less: bool) -> bool:
         _check_size(is_valid=offset >= 0)
@@ -50,7 +50,7 @@ def _integers(type_name: str) -> InRange:
 
 
 def _numbers(add: Callable[[Any, Any], Any], subtract: Callable[[Any, Any], Any]) -> InRange:
-    """NaN is beyond all other numbers; an infinity is within an infinity of any other."""
+    """Return the test for numbers: NaN is beyond all others; infinities are within an infinity."""
 
     def in_range(value: Any, base: Any, offset: Any, sub: bool, less: bool) -> bool:
         _check_size(is_valid=offset == offset and offset >= 0)
@@ -86,8 +86,7 @@ def _intervals(value: Interval, base: Interval, offset: Interval, sub: bool, les
 
 
 def _time_bound(base: int, offset: Interval, sub: bool) -> int | None:
-    """Return where the turn of the day does not count; None beyond what PostgreSQL computes
-    with."""
+    """Return a bound without a wrap at midnight; None if it exceeds PostgreSQL's range."""
     _check_size(is_valid=offset[2] >= 0)
     bound = base - offset[2] if sub else base + offset[2]
     return bound if bound < 2**63 else None

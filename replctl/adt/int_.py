@@ -1,4 +1,4 @@
-"""Integers.  PostgreSQL's int.c and int8.c."""
+"""Integers (PostgreSQL's int.c and int8.c)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replctl.adt.checks import integer
 from replctl.errors import DivisionByZero, NumericValueOutOfRange
 
 _SIZES = {"2": "int2", "4": "int4", "8": "int8"}
-_WIDTH = {"int2": 32, "int4": 32, "int8": 64}  # int2 is shifted as int4
+_WIDTH = {"int2": 32, "int4": 32, "int8": 64}  # int2 is shifted like int4
 
 
 def _checked(function: Callable[..., int], type_name: str) -> Callable[..., int]:
@@ -19,7 +19,7 @@ def _checked(function: Callable[..., int], type_name: str) -> Callable[..., int]
 
 
 def divide(left: int, right: int) -> int:
-    """Towards zero."""
+    """Divide towards zero."""
     if right == 0:
         raise DivisionByZero("division by zero")
     quotient = abs(left) // abs(right)
@@ -59,7 +59,7 @@ def _oid(value: int) -> int:
 
 
 def _arithmetic() -> dict[str, Callable[..., Any]]:
-    """int4pl, int48pl, int2mod ..."""
+    """Return int4pl, int48pl, int2mod, ..."""
     functions = {"pl": operator.add, "mi": operator.sub, "mul": operator.mul, "div": divide}
     result: dict[str, Callable[..., Any]] = {}
     for first, left in _SIZES.items():

@@ -1,7 +1,7 @@
-"""Typed expressions as functions of Python.  PostgreSQL's execExprInterp.c.
+"""Compile typed expressions to Python functions (PostgreSQL's execExprInterp.c).
 
-`compiled` gives a function of a row, a sequence in which Param(n) is item n - 1: what an engine
-cannot compute itself, it has computed here.
+`compiled` returns a function of a row, which is a sequence in which Param(n) is item n - 1.  An
+engine calls it for what the engine cannot compute itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replctl.expr.node_name import sql_name
 from replctl.types import builtin
 from replctl.types import text as type_text
 
-#: What the engine of a query computes, and not an evaluator: a compiled expression gets its value.
+#: Nodes that the engine of a query computes; a compiled expression gets their values.
 OF_AN_ENGINE = (
     nodes.Var,
     nodes.SubLink,
@@ -25,26 +25,26 @@ OF_AN_ENGINE = (
     nodes.SqlValueFunction,
     nodes.GroupingFunc,
 )
-#: (row, what Param(0) stands for) -> value
+#: (row, value of Param(0)) -> value
 Step: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
-#: substring(text SIMILAR pattern ESCAPE escape) is written in SQL, so that its pattern is checked
-#: even if the text is NULL: substring($1 from similar_to_escape($2, $3)).
+#: substring(text SIMILAR pattern ESCAPE escape) is an SQL function: substring($1 from
+#: similar_to_escape($2, $3)).  So its pattern is checked even if the text is NULL.
 _SUBSTRING_SIMILAR, _SUBSTRING_REGEX, _SIMILAR_TO_ESCAPE = 2074, 2073, 1986
-#: Functions that are `$2 + $1` in SQL: the second argument is computed first.
+#: Functions that are `$2 + $1` in SQL, so that the second argument is computed first.
 _SWAPPED = frozenset(
     "timedate_pl timetzdate_pl interval_pl_time interval_pl_date interval_pl_timetz"
     " interval_pl_timestamp interval_pl_timestamptz integer_pl_date int8pl_inet".split()
 )
-#: Types of OIDs, of 32 bits without a sign.
+#: Types of OIDs, unsigned with 32 bits.
 _UNSIGNED = object_identifier.TYPES | {"oid"}
 
 
 def compiled(expr: nodes.Expr) -> Callable[[Sequence[Any]], Any]:
-    """Return a function of rows.
+    """Return a function of a row.
 
     Raises:
-        FeatureNotSupported: part of the expression is not implemented.
+        FeatureNotSupported: a part of the expression is not implemented.
     """
     step = _compile(expr)
     return lambda row: step(row, None)
@@ -114,7 +114,7 @@ def constant(expr: nodes.Const) -> Any:
     if expr.type == "unknown":
         return expr.value
     if expr.type == "jsonpath":
-        jsonpath.read(expr.value)  # refused now, not with the first row
+        jsonpath.read(expr.value)  # refuse it now, not with the first row
     return arrayfuncs.plain(type_text.parse(expr.type, expr.value))
 
 
@@ -133,8 +133,9 @@ def _function(oid: int) -> builtin.Function:
 
 
 def _variadic_call(function: builtin.Function, args: Sequence[nodes.Expr]) -> Step:
-    """concat(VARIADIC array): the array's elements are the arguments; of NULL it is NULL, except
-    for format(), which then has no more arguments."""
+    """Compile a call like concat(VARIADIC array), whose arguments are the array's elements.  A NULL
+    array gives NULL, except for format(), which then has no more arguments.
+    """
     *before, array = args
     known = builtin.types().get(array.type)
     if known is None or known.element is None or function.source not in functions.VARIADIC:
@@ -261,7 +262,9 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr) -> Step:
 
 
 def _combined(results: Any, use_or: bool) -> bool | None:
-    """OR or AND of three-valued results; what comes behind the deciding one is not computed."""
+    """Combine three-valued results by OR or AND; results after the deciding one are not
+    computed.
+    """
     has_null = False
     for result in results:
         if result is None:
@@ -286,7 +289,7 @@ def _boolean(expr: nodes.BoolExpr) -> Step:
 
 
 def _null_test(expr: nodes.NullTest) -> Step:
-    """A row is null if all its fields are, and not null if none is."""
+    """Compile a test; a row is null if all its fields are, and not null if none is."""
     args = expr.arg.args if expr.is_row and isinstance(expr.arg, nodes.RowExpr) else (expr.arg,)
     steps, is_null = [_compile(arg) for arg in args], expr.is_null
     return lambda row, operand: all((step(row, operand) is None) is is_null for step in steps)
@@ -299,7 +302,7 @@ def _boolean_test(expr: nodes.BooleanTest) -> Step:
 
 
 def _domain(expr: nodes.CoerceToDomain) -> Step:
-    """Return a value that is checked as a domain's (ExecEvalConstraintCheck)."""
+    """Compile the check of a domain's value (ExecEvalConstraintCheck)."""
     step, not_null, domain = _compile(expr.arg), expr.not_null, expr.domain
     checks = [(check.name, _compile(check.condition)) for check in expr.checks]
 
@@ -316,12 +319,12 @@ def _domain(expr: nodes.CoerceToDomain) -> Step:
 
 
 def null_in_domain(domain: str) -> NotNullViolation:
-    """Return the error of NULL for a domain that does not allow it."""
+    """Return the error of NULL in a domain that forbids it."""
     return NotNullViolation(f"domain {domain} does not allow null values")
 
 
 def violated_domain(domain: str, constraint: str) -> CheckViolation:
-    """Return the error of a value that a domain's CHECK forbids."""
+    """Return the error of a value that violates a domain's CHECK."""
     message = f'value for domain {domain} violates check constraint "{constraint}"'
     return CheckViolation(message, constraint=constraint)
 
@@ -353,7 +356,7 @@ def _coalesce(steps: list[Step]) -> Step:
 
 
 def _min_max(expr: nodes.MinMaxExpr) -> Step:
-    """NULLs do not count; of equal values the first is taken."""
+    """Compile GREATEST or LEAST: NULLs are ignored, and the first of equal values is returned."""
     steps, key = [_compile(arg) for arg in expr.args], comparison.key_of(expr.type)
     choose = max if expr.op == "greatest" else min
 
@@ -365,7 +368,7 @@ def _min_max(expr: nodes.MinMaxExpr) -> Step:
 
 
 def _row_comparison(expr: nodes.RowCompareExpr) -> Step:
-    """(a, b) < (c, d): NULL as soon as a column that decides is."""
+    """Compile (a, b) < (c, d): NULL if a deciding column is NULL."""
     if expr.name not in comparison.OPERATORS:
         raise FeatureNotSupported(f"comparison of rows by {expr.name} is not supported")
     pairs = [
@@ -400,8 +403,9 @@ def _relabel(expr: nodes.RelabelType) -> Step:
 
 
 def relabelled(source: str, target: str) -> Callable[[Any], Any] | None:
-    """Return how a value differs as one of another type that has the same bytes; None if it does
-    not."""
+    """Return the conversion of values between types with the same bytes; None if they do not
+    change.
+    """
     if (source, target) == ("cidr", "inet"):
         return lambda value: network.dump(network.load(value))
     if source == "int4" and target in _UNSIGNED:
@@ -502,7 +506,7 @@ def _subscript(expr: nodes.SubscriptingRef) -> Step:
 
 
 def _jsonb_subscript(expr: nodes.SubscriptingRef, container: Step) -> Step:
-    """value['a'][0]: as #>"""
+    """Compile value['a'][0], which is like #>."""
     if expr.lower is not None:
         raise FeatureNotSupported("jsonb subscript does not support slices")
     steps = [_compile(item) for item in expr.upper if item is not None]

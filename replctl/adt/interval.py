@@ -1,4 +1,4 @@
-"""Intervals: (months, days, microseconds).  PostgreSQL's part of timestamp.c about them."""
+"""Intervals: (months, days, microseconds) (PostgreSQL's timestamp.c)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ def is_infinite(value: Interval) -> bool:
 
 
 def key(value: Interval) -> int:
-    """Return what intervals compare by: a month is 30 days, a day is 24 hours."""
+    """Return a key for comparisons, in which a month is 30 days, and a day 24 hours."""
     months, days, micros = value
     return (months * _MONTH_DAYS + days) * USECS_PER_DAY + micros
 
 
 def checked(months: int, days: int, micros: int) -> Interval:
-    """Return an interval whose fields fit, and which is not one of the infinite ones by
-    accident."""
+    """Return an interval if its fields are in range and it is not an infinite one by accident."""
     value = (months, days, micros)
     fits = -(2**31) <= months < 2**31 and -(2**31) <= days < 2**31 and -(2**63) <= micros < 2**63
     if not fits or is_infinite(value):
@@ -43,7 +42,7 @@ def negative(value: Interval) -> Interval:
 
 
 def add(a: Interval, b: Interval) -> Interval:
-    """Field by field; an infinity stays, two opposite ones are an error."""
+    """Add fields; an infinity stays, and two opposite ones are an error."""
     if is_infinite(a):
         if is_infinite(b) and a != b:
             raise DatetimeFieldOverflow("interval out of range")
@@ -62,12 +61,12 @@ def subtract(a: Interval, b: Interval) -> Interval:
 
 
 def _rounded_micros(value: float) -> float:
-    """TSROUND: to microseconds, of seconds."""
+    """Round seconds to microseconds (TSROUND)."""
     return rint(value * 1e6) / 1e6
 
 
 def _scaled(value: Interval, months: float, days: float, micros: float) -> Interval:
-    """Return a multiple, whose fractions of months go to days, and of days to microseconds."""
+    """Return a multiple: fractions of months become days, and those of days microseconds."""
     for part in (months, days):
         if math.isnan(part) or not -(2**31) <= part <= 2**31 - 1:
             raise DatetimeFieldOverflow("interval out of range")
@@ -112,7 +111,7 @@ def divide(value: Interval, divisor: float) -> Interval:
 
 
 def _carried(high: int, low: int, size: int) -> tuple[int, int]:
-    """Whole units of `low` moved to `high`, towards zero."""
+    """Move whole units of `low` to `high`, towards zero."""
     whole = abs(low) // size * (1 if low >= 0 else -1)
     return high + whole, low - whole * size
 
@@ -171,11 +170,11 @@ def make_interval(
 
 
 def epoch(value: Interval) -> Decimal:
-    """Seconds; a year is 365.25 days here."""
+    """Return seconds; a year has 365.25 days here."""
     months, days, micros = value
     years, rest = abs(months) // 12, abs(months) % 12
     sign = -1 if months < 0 else 1
-    # In quarters of a day, so that it stays whole.
+    # In quarters of a day, which are integers.
     quarters = sign * (years * 1461 + rest * 120) + days * 4
     return Decimal(quarters * 21600 * _SECOND + micros).scaleb(-6)
 

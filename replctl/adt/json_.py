@@ -1,4 +1,4 @@
-"""json: text whose parts come out as they were written.  PostgreSQL's jsonfuncs.c."""
+"""json: a text whose parts keep their original form (PostgreSQL's jsonfuncs.c)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
 
 
 def _end(text: str, start: int) -> int:
-    """Return where the value that begins at `start` ends."""
+    """Return the end of the value that begins at `start`."""
     depth = 0
     for match in _TOKEN.finditer(text, start):
         token = match[0]
@@ -38,7 +38,7 @@ def _skip(text: str, i: int) -> int:
 
 
 def _members(text: str) -> Iterator[tuple[str, str]]:
-    """Keys and values of an object."""
+    """Yield keys and values of an object."""
     i = _skip(text, _skip(text, 0) + 1)
     while text[i] != "}":
         end = _end(text, i)
@@ -52,7 +52,7 @@ def _members(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _items(text: str) -> Iterator[str]:
-    """Elements of an array."""
+    """Yield elements of an array."""
     i = _skip(text, _skip(text, 0) + 1)
     while text[i] != "]":
         end = _end(text, i)
@@ -126,7 +126,7 @@ def _array_length(text: str) -> int:
 
 
 def _strip_nulls(text: str) -> str:
-    """Return the text without members that are null, and without blanks."""
+    """Return the text without null members and blanks."""
     return _stripped(text.strip(_BLANKS))
 
 
@@ -149,10 +149,10 @@ def _object(items: list[tuple[str, str | None]]) -> str:
 
 
 def _decoding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that reads the strings of its first argument, whose escapes must be
-    characters.
+    """Return a function that decodes the strings of its first argument, whose escapes must be
+    valid.
 
-    json is kept as it was written, so that they are not checked before.
+    json keeps its original text, so that escapes are not checked earlier.
     """
 
     def call(text: str, *args: Any) -> Any:

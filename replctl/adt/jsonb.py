@@ -1,7 +1,7 @@
-"""jsonb.  PostgreSQL's jsonfuncs.c, jsonb_op.c and jsonb_util.c.
+"""jsonb (PostgreSQL's jsonfuncs.c, jsonb_op.c and jsonb_util.c).
 
-A value is its canonical text; parsed it is None, bool, Decimal, str, list, or dict with its keys
-in order.
+A value is its canonical text.  Parsed, it is None, bool, Decimal, str, list, or dict with sorted
+keys.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPE_NAMES = ("null", "string", "number", "boolean", "array", "object")
 
 @lru_cache(2000)
 def load(text: str) -> Any:
-    """Return the value of a canonical text; callers do not change it."""
+    """Return the value of a canonical text; callers must not change it."""
     return _decoder.decode(text)
 
 
@@ -52,7 +52,7 @@ def dump(value: Any) -> str:
 
 
 def type_name(value: Any) -> str:
-    """null, string, number, boolean, array, object"""
+    """Return null, string, number, boolean, array or object."""
     return _TYPE_NAMES[_KIND[type(value)]]
 
 
@@ -62,22 +62,21 @@ def _key_order(key: str) -> tuple[int, bytes]:
 
 
 def as_text(value: Any) -> str | None:
-    """Return what ->> gives: a string without quotes, NULL for null."""
+    """Return the result of ->>: a string without quotes, NULL for null."""
     if value is None:
         return None
     return value if isinstance(value, str) else dump(value)
 
 
 class _Missing:
-    """There is no such member, which is not the same as null."""
+    """A missing member, in contrast to null."""
 
 
 _MISSING = _Missing()
 
 
 def _element(value: Any, index: int) -> Any:
-    """Return the element of an array; of a scalar, the scalar itself counts as the array's only
-    element."""
+    """Return the element of an array; a scalar counts as an array with one element."""
     if isinstance(value, dict):
         return _MISSING
     items = value if isinstance(value, list) else [value]
@@ -123,7 +122,7 @@ def _at_path(value: Any, path: list[str | None]) -> Any:
 
 
 def contains(left: Any, right: Any) -> bool:
-    """`left @> right`; an array contains a scalar as an element, at the top alone."""
+    """Return `left @> right`; only at the top does an array contain a scalar."""
     if isinstance(left, list) and not isinstance(right, list | dict):
         return any(_is_equal(item, right) for item in left)
     return _contains(left, right)
@@ -142,9 +141,9 @@ def _is_equal(a: Any, b: Any) -> bool:
 
 
 def compare(a: Any, b: Any, *, is_top: bool = True) -> int:
-    """Return the B-tree order: object > array > boolean > number > string > null.
+    """Compare in B-tree order: object > array > boolean > number > string > null.
 
-    As compareJsonbContainers walks: an empty array at the top is less than everything.
+    Like compareJsonbContainers, it sorts an empty array at the top before everything.
     """
     kind_a, kind_b = _KIND[type(a)], _KIND[type(b)]
     if kind_a != kind_b:
@@ -195,7 +194,7 @@ key: Callable[[str], Any] = cmp_to_key(lambda a, b: compare(load(a), load(b)))
 
 
 def _has(value: Any, name: str) -> bool:
-    """`?`: a key, a string among the elements, or the string itself."""
+    """Implement `?`: search a key, a string among the elements, or the string itself."""
     if isinstance(value, dict):
         return name in value
     items = value if isinstance(value, list) else [value]
@@ -252,7 +251,7 @@ def _path_index(step: str | None, place: int) -> int:
 def _changed(
     value: Any, path: list[str | None], place: int, change: Callable[[Any, str | int, bool], Any]
 ) -> Any:
-    """Return a copy in which `change(container, key, is_there)` has been done where a path ends."""
+    """Return a copy changed by `change(container, key, is_there)` at the end of a path."""
     step = path[place]
     if step is None:
         raise NullValueNotAllowed(f"path element at position {place + 1} is null")
@@ -307,7 +306,7 @@ def _set_lax(
     create: bool | None,
     treatment: str | None,
 ) -> str | None:
-    """jsonb_set() that is told what NULL as the new value means."""
+    """Implement jsonb_set_lax(), which defines the meaning of NULL as the new value."""
     if text is None or path is None or create is None:
         return None
     treatments = ("delete_key", "return_target", "use_json_null", "raise_exception")
@@ -397,7 +396,7 @@ def _cast(type_name: str, shown: str) -> Callable[[str], Any]:
 
 
 def pairs_of(pairs: list[Any]) -> list[tuple[str, str | None]]:
-    """jsonb_object(text[]): keys and values in turn, or in pairs."""
+    """Implement jsonb_object(text[]): alternating keys and values, or pairs."""
     sizes = dimensions(pairs)
     if len(sizes) > 2:
         raise ArraySubscriptError("wrong number of array subscripts")
@@ -411,7 +410,7 @@ def pairs_of(pairs: list[Any]) -> list[tuple[str, str | None]]:
 
 
 def pairs_of_two(keys: list[Any], values: list[Any]) -> list[tuple[str, str | None]]:
-    """jsonb_object(text[], text[])"""
+    """Implement jsonb_object(text[], text[])."""
     sizes = dimensions(keys)
     if len(sizes) > 1 or len(sizes) != len(dimensions(values)):
         raise ArraySubscriptError("wrong number of array subscripts")
@@ -427,12 +426,12 @@ def _checked_pairs(items: list[tuple[Any, Any]]) -> list[tuple[str, str | None]]
 
 
 def _of_value(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of parsed values that gives no jsonb."""
+    """Return a function of parsed values whose result is not jsonb."""
     return lambda text, *rest: function(load(text), *rest)
 
 
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of parsed values that gives a jsonb."""
+    """Return a function of parsed values whose result is jsonb."""
     return lambda text, *rest: dump(function(load(text), *rest))
 
 

@@ -1,7 +1,7 @@
-"""Where values are in the binary form of a jsonb, which .keyvalue() of jsonpath shows.
+"""Positions of values in the binary form of a jsonb, which jsonpath's .keyvalue() shows.
 
 PostgreSQL's jsonb.h: a container is a word, a word for each key and value, then the keys, then the
-values; numbers and containers begin at multiples of four bytes.
+values.  Numbers and containers begin at multiples of four bytes.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _WORD = 4
 
 
 def offset(base: Any, part: Any) -> int:
-    """Return bytes from the beginning of `base` to a container in it.
+    """Return the number of bytes from the beginning of `base` to a container in it.
 
     Args:
-        part: an object or an array that `base` is or has in it, that very one.
+        part: the object or array itself, not an equal one; it may be `base`.
     """
     return next(place for place, found in _containers(base, 0) if found is part)
 
 
 def _containers(value: Any, start: int) -> Iterator[tuple[int, Any]]:
-    """Yield each container in a container, with its place."""
+    """Yield all containers in a container, including itself, with their positions."""
     yield start, value
     for place, item in _places(value, start):
         if isinstance(item, dict | list):
@@ -33,7 +33,7 @@ def _containers(value: Any, start: int) -> Iterator[tuple[int, Any]]:
 
 
 def _places(value: Any, start: int) -> Iterator[tuple[int, Any]]:
-    """Yield what is directly in a container, with its place."""
+    """Yield the direct parts of a container with their positions."""
     keys, items = (list(value), list(value.values())) if isinstance(value, dict) else ([], value)
     place = start + _WORD * (1 + len(keys) + len(items)) + sum(len(key.encode()) for key in keys)
     for item in items:
@@ -56,8 +56,9 @@ def _end(item: Any, start: int) -> int:
 
 
 def _numeric_size(value: Decimal) -> int:
-    """Length, header (shorter where scale and weight are small), and two bytes for each digit in
-    base 10000."""
+    """Return the size of length, header (shorter for small scale and weight), and two bytes for
+    each digit in base 10000.
+    """
     digits, weight = base_10000(value) if value else ([], 0)
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)

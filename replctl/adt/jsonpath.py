@@ -1,7 +1,7 @@
-"""jsonpath, evaluated: @?, @@ and jsonb_path_*().  PostgreSQL's jsonpath_exec.c.
+"""Evaluate jsonpath: @?, @@ and jsonb_path_*() (PostgreSQL's jsonpath_exec.c).
 
-Items are values as jsonb.load gives them, and moments.  They come one by one, so that what only
-asks whether there are any does not meet the errors behind the first.
+Items are values of jsonb.load, and moments.  They are generated one by one, so that a test for
+existence does not reach errors after the first item.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-#: Methods that look at an array itself; others look at its elements, in lax mode.
+#: Methods of an array itself; in lax mode others apply to its elements.
 _OF_ARRAYS = ("type", "size")
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Where an item is looked at.
+    """The context of an item.
 
     Attributes:
-        current: what `@` is.
-        size: of the array that `last` is of.
-        ignores_structure: what is not there is no error.
-        base: the value that ids of keyvalue() count from, and its own id.
-        is_silent: failures will not become errors.
+        current: the value of `@`.
+        size: the size of the array of `last`.
+        ignores_structure: missing parts are not errors.
+        base: the value from which ids of keyvalue() count, and its own id.
+        is_silent: failures do not become errors.
     """
 
     current: Any = None
@@ -79,10 +79,10 @@ class _Context:
 
 @lru_cache(200)
 def read(path: str) -> tuple[bool, Node]:
-    """Return whether a path is strict, and what it is.
+    """Parse a path: return whether it is strict, and its node.
 
     Raises:
-        FeatureNotSupported: it has a method that is not implemented.
+        FeatureNotSupported: it uses a method that is not implemented.
     """
     is_strict, root = parsed(path)
     for part in node.parts(root):
@@ -94,7 +94,7 @@ def read(path: str) -> tuple[bool, Node]:
 
 
 class _Execution:
-    """One path over one value."""
+    """The execution of a path over a value."""
 
     def __init__(self, path: str, root: Any, variables: str | None, *, is_silent: bool) -> None:
         self._is_strict, self._path = read(path)
@@ -114,7 +114,7 @@ class _Execution:
     def exists(self) -> bool:
         return self._exists(self._path, self._start)
 
-    # What is there
+    # Items
 
     def _items(self, path: Node, context: _Context) -> Iterator[Any]:
         base, chain = (path.base, path.accessors) if isinstance(path, node.Path) else (path, ())
@@ -145,7 +145,7 @@ class _Execution:
     def _follow(
         self, chain: Chain, item: Any, context: _Context, *, unwraps: bool = True
     ) -> Iterator[Any]:
-        """Yield the items that accessors lead to."""
+        """Yield the items at the end of a chain of accessors."""
         if not chain:
             yield item
             return
@@ -166,7 +166,7 @@ class _Execution:
                     yield from self._follow(rest, found, context)
 
     def _step(self, head: Accessor, item: Any, context: _Context) -> Iterator[Any]:
-        """Yield what one accessor leads to."""
+        """Yield the items of one accessor."""
         missing: PostgresError
         match head:
             case node.Key(name):
@@ -214,8 +214,9 @@ class _Execution:
     def _levels(
         self, head: node.AnyLevel, rest: Chain, item: Any, context: _Context
     ) -> Iterator[Any]:
-        """`.**`: the item, and what is in it, each before what is in that.  A failure with the item
-        itself is forgotten in silence, if there is something in it."""
+        """Implement `.**`: yield the item, and its parts in depth-first order.  In silent mode a
+        failure of the item itself is ignored if it has parts.
+        """
         deep = replace(context, ignores_structure=True)
         if head.first == 0:
             try:
@@ -315,7 +316,7 @@ class _Execution:
             value = numeric_uminus(item) if path.operator == "-" else item
             yield from self._follow(chain, value, context)
 
-    # Truth: None is unknown, which is also what an error gives
+    # Truth: None is unknown, also after an error
 
     def _predicate(self, path: Node, context: _Context) -> bool | None:
         match path:
@@ -360,7 +361,7 @@ class _Execution:
     def _exists(self, path: Node, context: _Context) -> bool:
         if self._is_strict:
             return bool(list(self._items(path, context)))
-        if isinstance(path, node.Sign):  # what is no number does not count, where numbers do
+        if isinstance(path, node.Sign):  # where numbers count, other items are ignored
             operands = self._operands(path.argument, context)
             return any(isinstance(item, Decimal) for item in operands)
         return any(True for _item in self._items(path, context))
@@ -374,8 +375,9 @@ class _Execution:
         *,
         unwraps_right: bool = False,
     ) -> bool | None:
-        """Return whether a test is true of one of the pairs (in strict mode it must be known of
-        all)."""
+        """Return whether a test is true of any pair; in strict mode it must be known for all
+        pairs.
+        """
         context = replace(context, is_silent=True)
         try:
             lefts = self._operands(left, context)
@@ -397,7 +399,7 @@ class _Execution:
 
 
 def _unwraps(head: Accessor) -> bool:
-    """Return whether an accessor is one of an array's elements rather than of the array."""
+    """Return whether an accessor applies to an array's elements rather than to the array."""
     if isinstance(head, node.Method):
         return head.name not in _OF_ARRAYS
     return isinstance(head, node.Key | node.AnyKey | node.Filter)
@@ -424,7 +426,7 @@ def _starts_with(whole: Any, start: Any) -> bool | None:
 
 
 def _comparison(name: str) -> Test:
-    """Compare two scalars of one kind; null differs from all others."""
+    """Return a comparison of two scalars of one kind; null differs from all others."""
 
     def test(a: Any, b: Any) -> bool | None:
         if type(a) is not type(b) and not (
@@ -440,7 +442,7 @@ def _comparison(name: str) -> Test:
 
 
 def _regex_options(flags: str) -> Options:
-    """Return the flags of XQuery: without s, `.` does not match a newline."""
+    """Return the options of XQuery's flags: without s, `.` does not match a newline."""
     options = Options(
         ignore_case="i" in flags, newline_stops="s" not in flags, newline_anchors="m" in flags
     )
@@ -450,7 +452,7 @@ def _regex_options(flags: str) -> Options:
 def _run(
     function: Callable[[_Execution], Any], text: str, path: str, variables: str | None, silent: bool
 ) -> Any:
-    """None for an error that is to be silent."""
+    """Return the result of a function, or None after an error in silent mode."""
     execution = _Execution(path, jsonb.load(text), variables, is_silent=silent)
     try:
         return function(execution)
@@ -461,7 +463,7 @@ def _run(
 
 
 def _found(text: str, path: str, variables: str | None, silent: bool) -> list[Any]:
-    """Return all items; in silence, those before an error."""
+    """Return all items; in silent mode only those before an error."""
     found: list[Any] = []
     _run(lambda execution: found.extend(execution.items()), text, path, variables, silent)
     return [item.json() if isinstance(item, Moment) else item for item in found]

@@ -1,5 +1,6 @@
-"""Dates and times in jsonpath: .datetime(), .date(), .time(3) and such, of strings in one of the
-forms of ISO 8601.  PostgreSQL's jsonpath_exec.c, and parse_datetime() in formatting.c."""
+"""Dates and times in jsonpath: .datetime(), .date(), .time(3) and similar methods, for strings in
+forms of ISO 8601 (PostgreSQL's jsonpath_exec.c, and parse_datetime() in formatting.c).
+"""
 
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ from replctl.types.timezone import abbreviation
 from replctl.types.type_modifier import typmod_in
 
 _SECOND = 1_000_000
-_INTEGER = r"([ \t\n\v\f\r]*+[+-]?[0-9]++)"  # as strtol() reads one
+_INTEGER = r"([ \t\n\v\f\r]*+[+-]?[0-9]++)"  # the input of strtol()
 _DATE = rf"{_INTEGER}-{_INTEGER}-{_INTEGER}"
 _TIME = rf"{_INTEGER}:{_INTEGER}:{_INTEGER}(?:\.{_INTEGER})?"
 _ZONE = rf"(?:([A-Za-z]+)|([+ -]?){_INTEGER}(?::{_INTEGER})?)?"
 _MOMENT = re.compile(rf"(?:{_DATE})?(?:(?(1)[ T]){_TIME}{_ZONE})?[{BLANKS}]*")
 
-#: Methods by the type that they give.
+#: The methods, by the type of their result.
 _TARGETS = {
     "date": "date",
     "time": "time",
@@ -42,8 +43,7 @@ METHODS = ("datetime", *_TARGETS)
 
 
 class Moment(NamedTuple):
-    """A date or a time; of a timestamptz also the offset that it was given with, in seconds
-    east."""
+    """A date or a time; a timestamptz also has its original offset, in seconds east."""
 
     type_name: str
     value: Any
@@ -51,7 +51,7 @@ class Moment(NamedTuple):
 
     @property
     def sql_name(self) -> str:
-        """Return what .type() says: `time without time zone`."""
+        """Return the result of .type(): `time without time zone`."""
         return builtin.types()[self.type_name].sql_name
 
     def json(self) -> str:
@@ -74,7 +74,7 @@ def _offset(east: int) -> str:
 
 
 def call(method: Method, item: Any) -> Moment:
-    """Return what a method makes of an item.
+    """Return the result of a method for an item.
 
     Raises:
         Failure: the item does not allow it.
@@ -113,8 +113,9 @@ def _rounded(moment: Moment, precision: Decimal) -> Moment:
 
 
 def _parsed(shown: str) -> Moment | None:
-    """Return a string in one of the forms: a date, a time, or both with a blank or T; a time may
-    have a zone."""
+    """Parse a date, a time, or both separated by a blank or T; a time may have a zone.  Return None
+    for other texts.
+    """
     match = _MOMENT.fullmatch(shown)
     if match is None or (match[1] is None and match[4] is None):
         return None
@@ -149,8 +150,9 @@ def _moment(match: re.Match[str]) -> Moment | None:
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """Return the days since 1970-01-01; None for an invalid date.  Year -1 is 1 BC, as is
-    year 0; a month or day of 0 counts as 1."""
+    """Return the days since 1970-01-01; None for an invalid date.  Years -1 and 0 are 1 BC; a month
+    or day of 0 counts as 1.
+    """
     year, month, day = year + 1 if year < 0 else year, month or 1, day or 1
     if not 1 <= month <= 12 or not 1 <= day <= days_of_month(year, month):
         return None
@@ -160,7 +162,7 @@ def _days(year: int, month: int, day: int) -> int | None:
 def _clock(match: re.Match[str]) -> int | None:
     hour, minute, second = (int(match[i]) for i in (4, 5, 6))
     fraction = match[7]
-    # What stands before the digits counts as a digit as well: `. 5` is .05.
+    # Blanks before the digits count as digits: `. 5` is .05.
     micros = 0 if fraction is None else int(fraction) * 10 ** max(6 - len(fraction), 0)
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and 0 <= micros < _SECOND):
         return None
@@ -168,7 +170,9 @@ def _clock(match: re.Match[str]) -> int | None:
 
 
 def _east(match: re.Match[str], local_seconds: int) -> int | None:
-    """Return the offset of a zone, by its abbreviation or in hours and minutes."""
+    """Return the offset of a zone: an abbreviation, or hours and minutes; None if it is not
+    valid.
+    """
     if match[8] is not None:
         known = abbreviation(match[8].lower())
         return None if known is None else known.zone.offset(local_seconds)
@@ -186,7 +190,7 @@ def _needs_zone(source: str, target: str) -> FeatureNotSupported:
 
 
 def _converted(moment: Moment, target: str) -> Moment | None:
-    """Return a moment as another type; None where there is no such cast."""
+    """Cast a moment to another type; return None if there is no such cast."""
     source, value = moment.type_name, moment.value
     if source == target:
         return moment
@@ -207,7 +211,7 @@ def _converted(moment: Moment, target: str) -> Moment | None:
 
 
 def order(a: Moment, b: Moment) -> int | None:
-    """Compare two values as a comparison function does; None for a date and a time of day."""
+    """Compare two values like a comparison function; return None for a date and a time of day."""
     of_day = ("time", "timetz")
     if (a.type_name in of_day) != (b.type_name in of_day):
         return None

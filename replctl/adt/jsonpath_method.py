@@ -1,5 +1,6 @@
-"""The methods of jsonpath's items that give one item: .type(), .double(), .decimal(4,1) and such.
-PostgreSQL's jsonpath_exec.c."""
+"""jsonpath's methods with one result: .type(), .double(), .decimal(4,1) and similar ones
+(PostgreSQL's jsonpath_exec.c).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _SQL_NAMES = {
 
 
 class Failure(Exception):
-    """An error that a predicate takes for unknown, and that can be silenced."""
+    """An error that predicates treat as unknown, and that can be silenced."""
 
     def __init__(self, error: PostgresError) -> None:
         super().__init__(error.message)
@@ -35,7 +36,7 @@ class Failure(Exception):
 
 
 def call(method: Method, item: Any) -> Any:
-    """Return what a method makes of an item.
+    """Return the result of a method for an item.
 
     Raises:
         Failure: the item does not allow it.
@@ -77,7 +78,7 @@ def _cannot(name: str, what: str) -> Failure:
 
 
 def _read(name: str, type_name: str, shown: str, typmod: int = -1) -> Any:
-    """Return a value by its type's input function."""
+    """Parse a value with its type's input function."""
     try:
         return text.parse(type_name, shown, typmod)
     except DataError as error:
@@ -106,7 +107,7 @@ def _double(item: str | Decimal, shown: str) -> Decimal:
 
 
 def _integer(name: str, item: str | Decimal, shown: str) -> Decimal:
-    """A number is rounded, a string has to be whole."""
+    """Round a number, or parse a string, which must be an integer."""
     type_name = "int8" if name == "bigint" else "int4"
     if isinstance(item, Decimal):
         shown = numeric_out(numeric.rounded(item, 0))
@@ -134,7 +135,7 @@ def _string(item: Any) -> str:
 
 
 def _decimal(method: Method, shown: str) -> Decimal:
-    """.number() and .decimal(precision, scale)"""
+    """Implement .number() and .decimal(precision, scale)."""
     value: Decimal = _read(method.name, "numeric", shown)
     if not value.is_finite():
         raise _not_finite(method.name)

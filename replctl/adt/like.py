@@ -1,4 +1,4 @@
-"""LIKE and ILIKE.  PostgreSQL's like.c and like_match.c."""
+"""LIKE and ILIKE (PostgreSQL's like.c and like_match.c)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ANY, _ONE, _END = "%", "_", "\\"  # tokens; a literal character is a token of t
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Return whether all of `text` matches.
+    """Return whether a pattern matches the whole `text`.
 
     Raises:
-        InvalidEscapeSequence: the pattern ends with the escape character, and matching came to it.
+        InvalidEscapeSequence: the pattern ends with the escape character, and matching reached it.
     """
     compiled = _compiled(pattern)
     if compiled is not None:
@@ -26,7 +26,7 @@ def is_like(text: str, pattern: str) -> bool:
 
 
 def like_escape(pattern: str, escape: str) -> str:
-    """Return a pattern with another escape character as one with the backslash."""
+    """Return a pattern with another escape character, rewritten for the backslash."""
     if not escape:
         return pattern.replace("\\", "\\\\")
     if len(escape) > 1:
@@ -49,8 +49,9 @@ def like_escape(pattern: str, escape: str) -> str:
 
 
 def without_needless_escapes(pattern: str) -> str | None:
-    """Return a pattern with a backslash before `%`, `_` and a backslash alone; None if it ends with
-    one."""
+    """Return a pattern with backslashes only before `%`, `_` and a backslash; None if it ends with
+    one.
+    """
     tokens = _tokens(pattern)
     if tokens and tokens[-1] == _END:
         return None
@@ -62,7 +63,7 @@ def without_needless_escapes(pattern: str) -> str | None:
 
 @lru_cache(1000)
 def _tokens(pattern: str) -> tuple[str, ...]:
-    """`a\\%_` -> ("=a", "=%", "_")"""
+    """Split a pattern: `a\\%_` -> ("=a", "=%", "_")"""
     tokens, i = [], 0
     while i < len(pattern):
         char = pattern[i]
@@ -90,15 +91,16 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
             parts[-1] += "." if token == _ONE else re.escape(token[1])
     if len(parts) == 1:
         return re.compile(parts[0], re.DOTALL)
-    # What is between two % may as well match where it does first: nothing is tried twice.
+    # The text between two % may match at its first occurrence, without backtracking.
     first, *middle, last = parts
     between = "".join(f"(?>.*?{part})" for part in middle)
     return re.compile(f"{first}{between}.*{last}", re.DOTALL)
 
 
 def _matches(text: str, i: int, tokens: tuple[str, ...], j: int) -> bool | None:
-    """Match as MatchText.  None means that the text is used up, so that no later start can match
-    either."""
+    """Match like MatchText.  None means that the text is used up, so that no later start can match
+    either.
+    """
     while i < len(text) and j < len(tokens):
         token = tokens[j]
         if token == _END:
@@ -157,7 +159,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     ).encode("latin-1"),
 }
 
-#: Functions that take the collation: prosrc -> function of the arguments and `ascii_only`.
+#: Functions that depend on the collation: prosrc -> function of the arguments and `ascii_only`.
 COLLATED: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("texticlike", "nameiclike"), _ilike),
     **dict.fromkeys(("texticnlike", "nameicnlike"), _not_ilike),

@@ -1,4 +1,4 @@
-"""inet and cidr: canonical text.  PostgreSQL's network.c."""
+"""inet and cidr as canonical texts (PostgreSQL's network.c)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def dump(value: Address, *, is_cidr: bool = False) -> str:
 
 
 def _host(value: Address) -> str:
-    """Return the address alone, as inet_net_ntop writes it."""
+    """Return the address without its mask, like inet_net_ntop."""
     from replctl.types.inet import _ipv6_text
 
     octets = value.number.to_bytes(value.size // 8)
@@ -51,13 +51,14 @@ def _host(value: Address) -> str:
 
 
 def key(text: str) -> _Ordered:
-    """Family, then the common network bits, then their number, then all bits
-    (network_cmp_internal)."""
+    """Return a key that sorts by family, common network bits, number of bits, and all bits
+    (network_cmp_internal).
+    """
     return _Ordered(load(text))
 
 
 def compare(a: str, b: str) -> int:
-    """Return what network_cmp gives."""
+    """Return the result of network_cmp."""
     return _order(load(a), load(b))
 
 
@@ -70,7 +71,7 @@ def _order(a: Address, b: Address) -> int:
 
 
 def _order_of_bits(a: Address, b: Address, count: int) -> int:
-    """Compare the first `count` bits: whole bytes by their difference, the rest by its sign."""
+    """Compare the first `count` bits: whole bytes by their difference, the others by its sign."""
     first, second = (item.number.to_bytes(item.size // 8)[: count // 8] for item in (a, b))
     shift = a.size - count
     rest = (a.number >> shift > b.number >> shift) - (a.number >> shift < b.number >> shift)
@@ -78,7 +79,7 @@ def _order_of_bits(a: Address, b: Address, count: int) -> int:
 
 
 class _Ordered:
-    """Compares as network_cmp."""
+    """Sorts like network_cmp."""
 
     def __init__(self, value: Address) -> None:
         self._value = value
@@ -106,7 +107,7 @@ class _Ordered:
 
 
 def _within(a: Address, b: Address, *, or_equal: bool) -> bool:
-    """a << b"""
+    """Return a << b."""
     if a.size != b.size or (a.bits < b.bits or (a.bits == b.bits and not or_equal)):
         return False
     return (a.number ^ b.number) >> (b.size - b.bits) == 0
@@ -143,7 +144,7 @@ def _plus(value: Address, count: int) -> str:
 
 
 def _minus(a: Address, count: int) -> str:
-    """The least int8 is its own negative."""
+    """Subtract; the smallest int8 is its own negative."""
     return _plus(a, count if count == -(2**63) else -count)
 
 
@@ -167,12 +168,12 @@ def _merge(a: Address, b: Address) -> str:
 
 
 def _loaded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of addresses as one of texts."""
+    """Return a function of texts, given one of addresses."""
     return lambda *args: function(*(load(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 def _abbreviated_cidr(value: Address) -> str:
-    """cidr_abbrev: octets behind the mask are left out."""
+    """Implement cidr_abbrev, which omits octets after the mask."""
     if value.size == 128:
         return dump(value, is_cidr=True)
     octets = value.number.to_bytes(4)[: max((value.bits + 7) // 8, 1)]

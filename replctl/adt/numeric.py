@@ -1,4 +1,4 @@
-"""numeric: values are Decimals that keep their display scale.  PostgreSQL's numeric.c."""
+"""numeric: values are Decimals with their display scale (PostgreSQL's numeric.c)."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ _MAX_RESULT_SCALE = 2000  # NUMERIC_MAX_RESULT_SCALE
 
 
 def key(value: Decimal) -> tuple[bool, Decimal]:
-    """NaN is equal to itself and greater than everything."""
+    """Return a key: NaN equals itself, and is greater than all other values."""
     return (True, Decimal(0)) if value.is_nan() else (False, value)
 
 
 def result(value: Decimal) -> Decimal:
-    """Return a computed value as a numeric: no negative zero, no positive exponent, not too
-    large."""
+    """Return a computed value as a numeric: no negative zero, no positive exponent, and in
+    range.
+    """
     if not value.is_finite():
         return value
     if value and value.adjusted() >= MAX_WHOLE_DIGITS:
@@ -77,7 +78,7 @@ def _wide(value: Decimal, places: int = 0) -> Context:
 def _exactly(
     function: Callable[[Decimal, Decimal], Decimal],
 ) -> Callable[[Decimal, Decimal], Decimal]:
-    """Addition and subtraction; infinities of different signs give NaN."""
+    """Return addition or subtraction; infinities of different signs give NaN."""
 
     def calculate(a: Decimal, b: Decimal) -> Decimal:
         if a.is_nan() or b.is_nan():
@@ -93,7 +94,7 @@ def _exactly(
 
 
 def multiply(a: Decimal, b: Decimal) -> Decimal:
-    """Exact; infinity times zero is NaN."""
+    """Multiply exactly; infinity times zero is NaN."""
     if a.is_nan() or b.is_nan():
         return _NAN
     if a.is_infinite() or b.is_infinite():
@@ -102,15 +103,16 @@ def multiply(a: Decimal, b: Decimal) -> Decimal:
 
 
 def _special(a: Decimal, b: Decimal) -> Decimal | None:
-    """NaN where an operand is, and for infinity divided by infinity."""
+    """Return NaN if an operand is NaN, or for infinity divided by infinity; else None."""
     if a.is_nan() or b.is_nan() or (a.is_infinite() and b.is_infinite()):
         return _NAN
     return None
 
 
 def divide(a: Decimal, b: Decimal) -> Decimal:
-    """Divide with at least 16 significant digits, and at least either operand's scale
-    (select_div_scale)."""
+    """Divide with at least 16 significant digits, and at least the scale of both operands
+    (select_div_scale).
+    """
     special = _special(a, b)
     if special is not None:
         return special
@@ -124,7 +126,7 @@ def divide(a: Decimal, b: Decimal) -> Decimal:
 
 
 def _quotient(a: Decimal, b: Decimal, places: int) -> Decimal:
-    """a / b with `places`, rounded half away from zero: by integers, so that it is rounded once."""
+    """Return a / b with `places`, rounded half away from zero; integers avoid rounding twice."""
     numerator, denominator = _ratio(a, b, places)
     quotient, rest = divmod(numerator, denominator)
     if rest * 2 >= denominator:
@@ -134,11 +136,11 @@ def _quotient(a: Decimal, b: Decimal, places: int) -> Decimal:
 
 
 def _ratio(a: Decimal, b: Decimal, places: int) -> tuple[int, int]:
-    """|a| / |b| * 10**places as a fraction."""
+    """Return |a| / |b| * 10**places as a fraction."""
     (_, digits_a, exponent_a), (_, digits_b, exponent_b) = a.as_tuple(), b.as_tuple()
     assert isinstance(exponent_a, int)
     assert isinstance(exponent_b, int)
-    # By way of texts, Python refuses more than 4300 digits
+    # Python refuses to convert texts of more than 4300 digits
     numerator, denominator = (int(Decimal((0, digits, 0))) for digits in (digits_a, digits_b))
     shift = exponent_a - exponent_b + places
     return (
@@ -179,7 +181,7 @@ def _div_trunc(a: Decimal, b: Decimal) -> Decimal:
 
 
 def shortened(rounding: str) -> Callable[..., Decimal]:
-    """round() and trunc(): to a number of places that may be negative."""
+    """Return round() or trunc() to a number of places, which may be negative."""
 
     def apply(value: Decimal, places: int = 0) -> Decimal:
         places = max(min(places, MAX_SCALE), -MAX_SCALE)
@@ -198,7 +200,7 @@ def _sign(value: Decimal) -> Decimal:
 
 
 def to_integer(type_name: str) -> Callable[[Decimal], int]:
-    """Round half away from zero."""
+    """Return a cast that rounds half away from zero."""
     names = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
 
     def convert(value: Decimal) -> int:
@@ -211,7 +213,7 @@ def to_integer(type_name: str) -> Callable[[Decimal], int]:
 
 
 def from_float(digits: int) -> Callable[[float], Decimal]:
-    """Return the shortest decimal of that many significant digits, not the binary value."""
+    """Return a cast to the shortest decimal with that many significant digits."""
     return lambda value: result(Decimal(f"{value:.{digits}g}"))
 
 
@@ -302,7 +304,7 @@ def _exp(value: Decimal) -> Decimal:
 
 
 def _ln_weight(value: Decimal) -> int:
-    """Return how many digits ln(value) has before its point (estimate_ln_dweight)."""
+    """Return the estimated number of digits of ln(value) before its point (estimate_ln_dweight)."""
     if value <= 0:
         return 0
     if Decimal("0.9") <= value <= Decimal("1.1"):
@@ -362,7 +364,7 @@ def _log(base: Decimal, value: Decimal) -> Decimal:
 
 
 def _power(base: Decimal, exponent: Decimal) -> Decimal:
-    """numeric_power: special values as POSIX has them, then by the exponent's kind."""
+    """Implement numeric_power: POSIX's special values, then by the exponent's kind."""
     if base.is_nan():
         return Decimal(1) if exponent == 0 and not exponent.is_nan() else _NAN
     if exponent.is_nan():
@@ -396,7 +398,7 @@ def _power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def _ln_of_power(base: Decimal, exponent: Decimal, places: int) -> Decimal:
-    """exponent * ln(base), both the logarithm and the product rounded."""
+    """Return exponent * ln(base), rounding both the logarithm and the product."""
     return rounded(CONTEXT.multiply(exponent, rounded(_precise_ln(base, places), places)), places)
 
 
@@ -409,7 +411,7 @@ def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def _whole_power(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:
-    """power_var_int: the scale leaves 16 significant digits."""
+    """Implement power_var_int, whose scale leaves 16 significant digits."""
     if not base and exponent == 0:
         return rounded(Decimal(1), SIGNIFICANT_DIGITS)
     weight, _ = weight_of(base)
@@ -512,7 +514,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def total(values: list[Decimal]) -> Decimal | None:
-    """sum()"""
+    """Implement sum()."""
     if not values:
         return None
     add, answer = FUNCTIONS["numeric_add"], values[0]
@@ -522,6 +524,6 @@ def total(values: list[Decimal]) -> Decimal | None:
 
 
 def average(values: list[Decimal]) -> Decimal | None:
-    """avg()"""
+    """Implement avg()."""
     answer = total(values)
     return None if answer is None else divide(answer, Decimal(len(values)))

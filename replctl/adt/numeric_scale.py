@@ -1,5 +1,6 @@
-"""The scale of results: how many decimal places division and functions give (select_div_scale in
-numeric.c)."""
+"""The scale of results: the number of decimal places of division and functions (select_div_scale in
+numeric.c).
+"""
 
 from __future__ import annotations
 
@@ -11,18 +12,18 @@ SIGNIFICANT_DIGITS = 16  # NUMERIC_MIN_SIG_DIGITS
 
 
 def scale(value: Decimal) -> int:
-    """Return the display scale: of 1.10 it is 2."""
+    """Return the display scale, which is 2 for 1.10."""
     exponent = value.as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def display_scale(places: int, *scales: int) -> int:
-    """Return a number of places, or the largest of some scales if that is more, within limits."""
+    """Return the largest of a number of places and some scales, within limits."""
     return min(max(places, *scales, 0), MAX_DISPLAY_SCALE)
 
 
 def division_scale(a: Decimal, b: Decimal) -> int:
-    """Return the places of a / b: at least 16 significant digits, and either operand's scale."""
+    """Return the places of a / b: at least 16 significant digits, and both operands' scales."""
     (weight1, first1), (weight2, first2) = weight_of(a), weight_of(b)
     quotient_weight = weight1 - weight2 - (first1 <= first2)
     places = max(SIGNIFICANT_DIGITS - quotient_weight * 4, scale(a), scale(b), 0)

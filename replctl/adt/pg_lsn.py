@@ -1,4 +1,4 @@
-"""pg_lsn: a position in the log, an int.  PostgreSQL's pg_lsn.c."""
+"""pg_lsn: a position in the log, as an int (PostgreSQL's pg_lsn.c)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _minus(lsn: int, offset: Decimal) -> int:
 
 
 def _of_numeric(value: Decimal) -> int:
-    """Decimal("17.5") -> 18: the LSN 0/12 (numeric_pg_lsn)."""
+    """Round a number to an LSN: Decimal("17.5") -> 18: the LSN 0/12 (numeric_pg_lsn)."""
     if not value.is_finite():
         what = "NaN" if value.is_nan() else "infinity"
         raise FeatureNotSupported(f"cannot convert {what} to pg_lsn")

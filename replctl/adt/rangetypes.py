@@ -1,4 +1,4 @@
-"""Ranges: canonical text.  PostgreSQL's rangetypes.c."""
+"""Ranges as canonical texts (PostgreSQL's rangetypes.c)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ELEMENTS = {"int4range": "int4", "int8range": "int8", "numrange": "numeric", "da
             "tsrange": "timestamp", "tstzrange": "timestamptz"}  # fmt: skip
 _FLAGS = ("[]", "[)", "(]", "()")
 
-#: What bounds compare by: beyond all or not, the value, a little before or behind it.
+#: A sortable bound: infinite or not, the value, and an offset just before or after it.
 Place: TypeAlias = tuple[int, Any, int]
 
 
@@ -32,7 +32,9 @@ class RangeType:
         return _load(self.name, text)
 
     def dump(self, value: Range | None) -> str:
-        """Return the canonical text: discrete bounds as [), and nothing between bounds as empty."""
+        """Return the canonical text: discrete bounds as [), and ranges without elements as
+        empty.
+        """
         return type_text.canonical(self.name, range_out(value, _subtype(self.name)))
 
     def low(self, value: Range) -> Place:
@@ -69,7 +71,7 @@ def _load(name: str, text: str) -> Range | None:
 
 
 def sort_key(kind: RangeType) -> Callable[[str], Any]:
-    """Return the empty range first, then by lower and upper bound."""
+    """Return a key that sorts the empty range first, then by lower and upper bound."""
 
     def key(text: str) -> Any:
         value = kind.load(text)
@@ -165,7 +167,7 @@ def _minus(kind: RangeType, a: Range | None, b: Range | None) -> Range | None:
 
 
 def construct(kind: RangeType, lower: Any, upper: Any, flags: str | None = "[)") -> str:
-    """int4range(1, 5, '[]')"""
+    """Implement int4range(1, 5, '[]')."""
     if flags is None:
         raise DataError("range constructor flags argument must not be null")
     if flags not in _FLAGS:
@@ -181,7 +183,7 @@ def construct(kind: RangeType, lower: Any, upper: Any, flags: str | None = "[)")
 
 
 def _ranges(function: Callable[..., Any], *, gives_range: bool = False) -> Callable[..., Any]:
-    """Return a function of two ranges, for a range type."""
+    """Return a maker of functions of two ranges, for a range type."""
 
     def of_type(kind: RangeType) -> Callable[..., Any]:
         if gives_range:
@@ -192,7 +194,7 @@ def _ranges(function: Callable[..., Any], *, gives_range: bool = False) -> Calla
 
 
 def _bound(read: Callable[[Range], Any], empty: Any) -> Callable[..., Any]:
-    """Return a function of one range's bounds."""
+    """Return a maker of functions of one range's bounds, for a range type."""
 
     def of_type(kind: RangeType) -> Callable[..., Any]:
         def apply(text: str) -> Any:

@@ -1,6 +1,6 @@
-"""Automata of regular expressions: where a match can end, found in one pass over the text.
+"""Automata of regular expressions: find all ends of matches in one pass over the text.
 
-States are made when a text comes to them.  PostgreSQL's rege_dfa.c.
+States are built when a text reaches them (PostgreSQL's rege_dfa.c).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from replctl.adt.regex_syntax import (
 
 _MOST_PLACES, _MOST_STATES = 50_000, 10_000
 _NEWLINE = ((10, 10),)
-#: What a colour tells of the characters next to a place.
+#: Facts about a colour, for the characters next to a position.
 _NEWLINE_FLAG, _WORD_FLAG, _EDGE_FLAG = 1, 2, 4
 _EDGE_KINDS, _LINE_KINDS = frozenset("AZ"), frozenset("^$")
 
 
 class Alphabet(dict[str, int]):
-    """Characters as colours: those that no part of an expression tells apart have the same.
+    """Maps characters to colours: characters that no part of an expression distinguishes share one.
 
     Attributes:
-        edge: the colour of what is before and behind the text.
-        flags: for each colour whether it is a newline, a word's, or the edge.
+        edge: the colour of the positions before and after the text.
+        flags: for each colour, whether it is a newline, a word character, or the edge.
     """
 
     def __init__(self, tree: Alternatives, *, ascii_only: bool) -> None:
@@ -56,7 +56,7 @@ class Alphabet(dict[str, int]):
                 self.flags[colour] |= flag
 
     def _paint(self, sets: list[Ranges]) -> None:
-        """Give each stretch of code points the colour of the sets that have it."""
+        """Assign colours to stretches of code points, by the sets that contain them."""
         changes: dict[int, list[int]] = {0: []}
         for i, codes in enumerate(sets):
             for low, high in codes:
@@ -102,12 +102,12 @@ def _parts(item: Item) -> Iterator[Item]:
 
 
 class _Net:
-    """A nondeterministic automaton: places, and what leads from each to others.
+    """A nondeterministic automaton: places, and the transitions between them.
 
     Attributes:
-        free: places that may be entered as well.
-        guarded: those that may be if a constraint is fulfilled.
-        taking: those that are reached by a character of these colours.
+        free: transitions without a condition.
+        guarded: transitions that require a constraint.
+        taking: transitions that consume a character of one of these colours.
     """
 
     def __init__(self, alphabet: Alphabet, looks: list[Look]) -> None:
@@ -124,13 +124,13 @@ class _Net:
         return len(self.free) - 1
 
     def branch(self, branch: Branch, start: int, *, is_free: bool = False) -> int:
-        """String a branch behind a place.
+        """Append a branch to a place.
 
         Args:
-            is_free: constraints do not count.
+            is_free: ignore constraints.
 
         Returns:
-            Where it ends.
+            The end of the branch.
         """
         for item in branch:
             start = self._item(item, start, is_free)
@@ -186,12 +186,12 @@ class _Net:
 
 
 class State:
-    """A set of places in which an automaton can be, behind some kind of character.
+    """A set of possible places of an automaton, after some kind of character.
 
     Attributes:
-        looks: the look-arounds on whose outcome the next step depends.
-        steps: (colour of the next character, *outcomes of looks), or the colour alone, lead to
-            whether a match can end before it, and the state behind it.
+        looks: the look-arounds whose outcome decides the next step.
+        steps: maps (colour of the next character, *outcomes of looks), or only the colour, to
+            whether a match can end before it, and to the next state.
     """
 
     __slots__ = ("before", "looks", "places", "steps")
@@ -202,11 +202,11 @@ class State:
 
 
 class Automaton:
-    """Of a part of an expression.
+    """The automaton of a part of an expression.
 
     Args:
-        looks: the look-arounds of the expression; those that are met are added.
-        searches: a match may begin at each character that comes.
+        looks: the look-arounds of the expression; new ones are added.
+        searches: a match may begin at each character.
     """
 
     def __init__(
@@ -221,13 +221,13 @@ class Automaton:
         self._states: dict[tuple[frozenset[int], int], State] = {}
 
     def start(self, before: int) -> State:
-        """Return the state at the beginning of a match, behind a character of a colour."""
+        """Return the state at the beginning of a match, after a character of a colour."""
         return self._state(self._start, before)
 
     def step(
         self, state: State, colour: int, outcomes: tuple[bool, ...] = ()
     ) -> tuple[bool, State | None]:
-        """Return what a state does with the next character; see `State.steps`."""
+        """Return the effect of the next character on a state; see `State.steps`."""
         places = self._entered(state, colour, dict(zip(state.looks, outcomes, strict=True)))
         following: frozenset[int] = frozenset()
         if colour != self._alphabet.edge:
@@ -249,13 +249,13 @@ class Automaton:
         state = self._states.get((places, before))
         if state is None:
             if len(self._states) >= _MOST_STATES:
-                self._states.clear()  # they are made again when they are needed
+                self._states.clear()  # they are built again on demand
             state = State(places, before, self._looks_from(places))
             self._states[places, before] = state
         return state
 
     def _entered_from(self, places: list[int]) -> frozenset[int]:
-        """Return the places that are entered with others, as far as they lead further."""
+        """Return the places reachable from others, if they lead further."""
         net, seen = self._net, set(places)
         while places:
             for target in net.free[places.pop()]:
@@ -279,7 +279,7 @@ class Automaton:
         return tuple(sorted(found))
 
     def _entered(self, state: State, colour: int, outcomes: dict[int, bool]) -> set[int]:
-        """Return the places of a state, and those that its constraints let it enter."""
+        """Return the places of a state, and those reachable through its constraints."""
         seen, waiting = set(state.places), list(state.places) if self._depends else []
         ahead = self._alphabet.flags[colour]
         while waiting:
@@ -296,7 +296,7 @@ class Automaton:
 
 
 def _holds(kind: str, before: int, ahead: int) -> bool:
-    """Return whether a constraint is fulfilled between two characters."""
+    """Return whether a constraint holds between two characters."""
     match kind:
         case "A":
             return bool(before & _EDGE_FLAG)

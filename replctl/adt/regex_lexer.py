@@ -1,5 +1,6 @@
 """The tokens of PostgreSQL's regular expressions: advanced (ARE), extended (ERE), basic (BRE) and
-literal ones.  PostgreSQL's regc_lex.c; documentation 9.7.3."""
+literal ones (PostgreSQL's regc_lex.c; documentation 9.7.3).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _LARGEST_CODE = 0x7FFFFFFE  # CHR_MAX in regcustom.h
 
 
 class Kind(Enum):
-    """The kind of a token; one whose value is a character stands for itself there."""
+    """The kind of a token; the comments describe its value."""
 
     START = auto()  # before the first token
     END = auto()
@@ -46,22 +47,22 @@ class Token(NamedTuple):
 
 
 class Context(Enum):
-    """Where in an expression the lexer is."""
+    """The lexer's context in an expression."""
 
     EXPRESSION = auto()
     BOUND = auto()
     BRACKET = auto()
-    NAME = auto()  # behind [. [= [:
+    NAME = auto()  # after [. [= [:
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How an expression is to be read.
+    """The options of an expression.
 
     Attributes:
         syntax: advanced, extended, basic or literal.
         newline_stops: neither `.` nor a complemented bracket matches a newline.
-        newline_anchors: `^` and `$` match at newlines also.
+        newline_anchors: `^` and `$` also match at newlines.
     """
 
     syntax: str = "advanced"
@@ -71,8 +72,9 @@ class Options:
     newline_anchors: bool = False
 
     def with_letter(self, letter: str) -> Options | None:
-        """Return the options after one more letter of documentation table 9.24, None if it is
-        none."""
+        """Return the options after one more letter of documentation table 9.24; None if it is
+        invalid.
+        """
         match letter:
             case "b" | "e" | "q":
                 return replace(self, syntax={"b": "basic", "e": "extended", "q": "literal"}[letter])
@@ -86,7 +88,7 @@ class Options:
         return None
 
     def as_literal(self) -> Options:
-        """Return a literal string, to which layout and newlines are nothing special."""
+        """Return the options of a literal string, in which layout and newlines are not special."""
         return Options("literal", self.ignore_case)
 
 
@@ -95,12 +97,12 @@ def invalid(reason: str) -> InvalidRegularExpression:
 
 
 class Lexer:
-    """Gives one token after the other, each read when the one before it is left behind.
+    """Returns one token after another, and reads each only when the previous one is consumed.
 
     Attributes:
-        options: those that were given, changed by what the expression begins with.
+        options: the given options, changed by the beginning of the expression.
         token: the current one.
-        groups: how many capturing parentheses have been opened; the parser counts them.
+        groups: the number of capturing parentheses so far; the parser counts them.
     """
 
     def __init__(self, pattern: str, options: Options, *, ascii_only: bool) -> None:
@@ -115,13 +117,13 @@ class Lexer:
         self.advance()
 
     def advance(self) -> Token:
-        """Go to the next token; gives the one that is left."""
+        """Advance to the next token, and return the previous one."""
         left = self.token
         self.token = self._next()
         return left
 
     def name(self) -> str:
-        """Return the name between [: and :], after which the current token is what follows.
+        """Return the name between [: and :], and advance to the token after it.
 
         `[[:alpha:]]` is alpha
         """
@@ -146,7 +148,7 @@ class Lexer:
         return char
 
     def _takes(self, text: str) -> bool:
-        """Go over `text` if it is next."""
+        """Skip `text` if it is next, and return whether it was."""
         found = self._pattern.startswith(text, self._i)
         self._i += len(text) * found
         return found
@@ -171,7 +173,7 @@ class Lexer:
         return self._peek(offset + 1)[offset:] in letters
 
     def _read_options(self) -> None:
-        """`(?ix)` at the beginning."""
+        """Read options such as `(?ix)` at the beginning."""
         self._i += 2
         options = self.options
         while self._is_letter(0):
@@ -209,7 +211,7 @@ class Lexer:
         return is_advanced and self._context is Context.EXPRESSION and self._takes("(?#")
 
     def _skip_layout(self) -> None:
-        """White space and comments of an expanded expression."""
+        """Skip white space and comments of an expanded expression."""
         if not self.options.expanded:
             return
         spaces = members("space", ascii_only=self._ascii_only)
@@ -238,7 +240,7 @@ class Lexer:
         raise invalid("invalid repetition count(s)")
 
     def _is_greedy(self) -> bool:
-        """Return whether no ? follows a quantifier."""
+        """Return whether a quantifier is not followed by ?."""
         return not (self.options.syntax == "advanced" and self._takes("?"))
 
     def _extended(self) -> Token:
@@ -358,7 +360,7 @@ class Lexer:
         return Token(Kind.CHARACTER, ord(char))
 
     def _escape(self) -> Token:
-        """Return what follows a backslash of an advanced expression."""
+        """Return the token after a backslash in an advanced expression."""
         char = self._take()
         if not (char.isascii() and char.isalnum()):
             return Token(Kind.CHARACTER, ord(char))

@@ -1,5 +1,5 @@
-"""Where a regular expression matches: the leftmost place, there the longest or shortest match, as
-the expression prefers, and then what of it belongs to which group.  PostgreSQL's regexec.c.
+"""Match regular expressions: find the leftmost match, the longest or shortest as the expression
+prefers, and then the matches of its groups (PostgreSQL's regexec.c).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from replctl.adt.regex_syntax import Branch, Expression, Group, Look, parsed
 from replctl.adt.regex_tree import Node, tree_of
 from replctl.errors import InvalidRegularExpression
 
-#: Where a match begins and ends, and the same of its groups, None of one that matched nothing.
+#: Beginning and end of a match and of its groups; None for a group without a match.
 Spans: TypeAlias = list[tuple[int, int] | None]
 
 
 @lru_cache(500)
 def compiled(pattern: str, options: Options, *, ascii_only: bool, captures: bool) -> Regex:
-    """Return an expression, ready to match.
+    """Return an expression that is ready to match.
 
     Args:
         ascii_only: its collation only maps the letters of ASCII.
         captures: the caller needs the matches of groups.
 
     Raises:
-        InvalidRegularExpression: it is none.
+        InvalidRegularExpression: the pattern is not valid.
     """
     try:
         expression = parsed(pattern, options, ascii_only=ascii_only)
@@ -42,7 +42,7 @@ class Regex:
     """A compiled expression.
 
     Attributes:
-        groups: how many groups capture.
+        groups: the number of capturing groups.
     """
 
     def __init__(self, expression: Expression, *, ascii_only: bool, captures: bool) -> None:
@@ -88,7 +88,7 @@ class Regex:
         return found
 
     def look_automaton(self, number: int) -> Automaton:
-        """Return the automaton of what is ahead; or, searching, of what is behind."""
+        """Return the automaton of a lookahead or, for searching, of a lookbehind."""
         found = self._look_automata.get(number)
         if found is None:
             look = self.looks[number]
@@ -107,14 +107,14 @@ class _Matching:
         self._regex, self._text = regex, text
         self._length = len(text)
         edge = regex.alphabet.edge
-        # Behind the text comes its edge; before it as well, which is item -1.
+        # The text's edge follows it, and precedes it as item -1.
         self._colours = [*map(regex.alphabet.__getitem__, text), edge]
         self._ahead: dict[tuple[int, int], bool] = {}
         self._behind: dict[int, frozenset[int]] = {}
         self._spans: Spans = []
 
     def find(self, start: int) -> Spans | None:
-        """Return the first match that begins at or behind `start`.
+        """Return the first match that begins at or after `start`.
 
         Raises:
             InvalidRegularExpression: its parts are nested too deeply.
@@ -138,14 +138,15 @@ class _Matching:
                     if self.dissect(tree, begin, end):
                         self._spans[0] = (begin, end)
                         return self._spans
-            # Only where there are back references; cfindloop does not try the end either.
+            # Only reached with back references; cfindloop does not try the end either.
             start = last + 1
             last = self.first_end(self._regex.searching, start) if start < self._length else None
         return None
 
     def _candidates(self, begin: int) -> list[int]:
-        """The ends of matches that begin here, in the order in which they are preferred; one is
-        enough if no back reference can refuse it."""
+        """Return the ends of matches that begin here, in order of preference; one suffices if no
+        back reference can refuse it.
+        """
         whole, tree = self._regex.whole, self._regex.tree
         if tree.prefers_shorter and not tree.refers:
             end = self.first_end(whole, begin)
@@ -159,11 +160,11 @@ class _Matching:
     # Automata on the text
 
     def first_end(self, automaton: Automaton, start: int) -> int | None:
-        """Return where the shortest match from `start` on ends."""
+        """Return the end of the shortest match from `start`."""
         return next(self._ends(automaton, start, self._length), None)
 
     def _ends(self, automaton: Automaton, start: int, limit: int) -> Iterator[int]:
-        """Return all ends, up to `limit`, of matches that begin at `start`, in order."""
+        """Yield all ends, up to `limit`, of matches that begin at `start`, in order."""
         state: State | None = automaton.start(self._colours[start - 1])
         colours = self._colours
         for place in range(start, limit + 1):
@@ -199,7 +200,7 @@ class _Matching:
         return found
 
     def part_ends(self, node: Node, start: int, limit: int) -> list[int]:
-        """The ends of a part; those of a back reference are known when its group is."""
+        """Return the ends of a part; a back reference needs the match of its group."""
         if node.kind == "back" and self._spans[node.group] is not None:
             return self._repetitions(node, start, limit)
         return list(self._ends(self._regex.automaton(node), start, limit))
@@ -208,11 +209,12 @@ class _Matching:
         return self.part_ends(node, start, end)[-1:] == [end]
 
     # -----------------------------------------------------------------------------------------
-    # What of a match belongs to which part
+    # Parts of a match
 
     def dissect(self, node: Node, begin: int, end: int) -> bool:
-        """Divide a match, of which the automaton knows, among the parts; only back references can
-        make that fail, and nothing is left of it then."""
+        """Divide a match that the automaton has found among the parts.  Only back references can
+        make this fail; then no part keeps a match.
+        """
         match node.kind:
             case "plain":
                 found = True
@@ -244,7 +246,9 @@ class _Matching:
         return False
 
     def _repetitions(self, node: Node, start: int, limit: int) -> list[int]:
-        """Return where a back reference can end; one to nothing is repeated as often as need be."""
+        """Return the possible ends of a back reference; an empty one can repeat any number of
+        times.
+        """
         span = self._spans[node.group]
         if span is None:
             return []
@@ -277,8 +281,8 @@ class _Matching:
 class _Division:
     """The division of a match among the repetitions of a part.
 
-    Each repetition is as long, or as short, as the part prefers; the last ones are changed first
-    when what is behind them does not fit.  An empty one only helps to reach the least number.
+    Each repetition is as long or as short as the part prefers.  If the rest does not match, the
+    last repetitions are changed first.  An empty repetition only helps to reach the minimum.
     """
 
     def __init__(self, matching: _Matching, node: Node, begin: int, end: int) -> None:
@@ -292,7 +296,7 @@ class _Division:
         self._failed: set[tuple[int, int]] = set()
 
     def find(self) -> bool:
-        # PostgreSQL prefers one empty repetition to none only if the part prefers to be longer.
+        # PostgreSQL prefers one empty repetition to none only if the part prefers longer matches.
         if self._begin == self._end and self._may_be_none:
             if self._child.prefers_shorter:
                 return True
@@ -300,8 +304,9 @@ class _Division:
         return self._find()
 
     def _find(self) -> bool:
-        """Depth first, without recursion: `places` are the ends so far, `waiting` the ends that the
-        next repetitions can still have."""
+        """Search depth-first without recursion: `places` are the ends so far, `waiting` the
+        remaining ends of the next repetitions.
+        """
         places, waiting = [self._begin], [self._choices(1, self._begin)]
         verified = 0
         while waiting:
@@ -324,12 +329,12 @@ class _Division:
             verified = self._verified([*places, place], verified)
             if verified == count:
                 return True
-            # The repetition that does not fit is changed next.
+            # Next, change the repetition that does not match.
             del places[verified + 1 :], waiting[verified + 1 :]
         return False
 
     def _choices(self, count: int, start: int) -> list[int]:
-        """The ends of the count-th repetition, what is preferred last."""
+        """Return the ends of the count-th repetition, the preferred one last."""
         if start not in self._ends:
             self._ends[start] = self._matching.part_ends(self._child, start, self._end)
         ends = self._ends[start]
@@ -341,7 +346,7 @@ class _Division:
         return ends[::-1] if self._child.prefers_shorter else ends[:]
 
     def _verified(self, places: list[int], count: int) -> int:
-        """Return how many repetitions fit, of which the first ones are known to."""
+        """Return the number of matching repetitions, of which the first `count` are known."""
         for i in range(count, len(places) - 1):
             self._matching.forget(self._child)
             if not self._matching.dissect(self._child, places[i], places[i + 1]):

@@ -1,4 +1,4 @@
-"""PostgreSQL's regular expressions as trees.  PostgreSQL's regcomp.c and regc_locale.c."""
+"""Parse PostgreSQL's regular expressions to trees (PostgreSQL's regcomp.c and regc_locale.c)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Characters:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A test of a place: A Z m M y Y as the escape of that letter, ^ and $ at lines."""
+    """A test of a position: A Z m M y Y like the escape of that letter, ^ and $ at lines."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A test of what is ahead or behind."""
+    """A lookahead or lookbehind."""
 
     inner: Alternatives
     ahead: bool
@@ -46,7 +46,7 @@ class Group:
     """An expression in parentheses.
 
     Attributes:
-        number: of the group that captures, None if it does not.
+        number: the number of a capturing group; else None.
     """
 
     inner: Alternatives
@@ -58,7 +58,7 @@ class BackReference:
     """A reference to the match of a group.
 
     Attributes:
-        group: that group.
+        group: the referenced group.
     """
 
     group: Group
@@ -69,8 +69,8 @@ class Repeat:
     """A quantified atom.
 
     Attributes:
-        most: None if there is no limit.
-        is_greedy: None if the quantifier prefers nothing.
+        most: the maximum; None without a limit.
+        is_greedy: None if the quantifier has no preference.
     """
 
     item: Characters | Group | BackReference
@@ -93,8 +93,8 @@ class Expression:
     """A whole expression.
 
     Attributes:
-        groups: how many groups capture.
-        ignore_case: back references match in either case.
+        groups: the number of capturing groups.
+        ignore_case: back references ignore case.
     """
 
     tree: Alternatives
@@ -109,10 +109,10 @@ def parsed(pattern: str, options: Options, *, ascii_only: bool) -> Expression:
     """Return an expression's tree.
 
     Args:
-        ascii_only: its collation knows the letters of ASCII alone.
+        ascii_only: its collation only maps the letters of ASCII.
 
     Raises:
-        InvalidRegularExpression: it is none.
+        InvalidRegularExpression: the pattern is not valid.
     """
     if options.syntax == "literal" and options != options.as_literal():
         raise invalid("invalid argument to regex function")
@@ -120,7 +120,9 @@ def parsed(pattern: str, options: Options, *, ascii_only: bool) -> Expression:
 
 
 class _Parser:
-    """Recursive descent, one token ahead, so that of several errors PostgreSQL's is found."""
+    """A recursive descent parser with one token of lookahead, so that the first error is
+    PostgreSQL's.
+    """
 
     def __init__(self, pattern: str, options: Options, ascii_only: bool) -> None:
         self._lexer = Lexer(pattern, options, ascii_only=ascii_only)
@@ -255,8 +257,9 @@ class _Parser:
         return Characters(self._one(code))
 
     def _one(self, code: int) -> Ranges:
-        """Return a character, and its counterpart where case does not count; a letter that is
-        neither upper nor lower case does not match itself then (allcases)."""
+        """Return a character, and its counterpart if case is ignored.  Then a letter that is
+        neither upper nor lower case does not match itself (allcases).
+        """
         if code > LAST_CODE:
             return ()
         if not self._options.ignore_case:
@@ -324,7 +327,7 @@ class _Parser:
         raise invalid("invalid character range")
 
     def _element(self) -> int:
-        """Return the character that a collating element names: `[.a.]`, `[.hyphen.]`"""
+        """Return the character of a collating element: `[.a.]`, `[.hyphen.]`"""
         name = self._lexer.name()
         if len(name) == 1:
             return ord(name)
@@ -346,7 +349,7 @@ _CASES = (case_mapping.lower, case_mapping.upper)
 
 @cache
 def _case_changes(ascii_only: bool) -> list[tuple[int, int]]:
-    """Return the characters that have another case, with it."""
+    """Return the characters with another case, and that case."""
     pairs = (
         case_mapping.translation_pairs(to_lower=to_lower, ascii_only=ascii_only)
         for to_lower in (True, False)

@@ -1,7 +1,7 @@
-"""How the match of a regular expression is divided among its parts.  PostgreSQL's regcomp.c.
+"""Divide the match of a regular expression among its parts (PostgreSQL's regcomp.c).
 
-Only parts that matter have a node: groups that capture, back references, and what prefers another
-length than the parts around it.  The rest is matched as a whole.
+Only relevant parts have a node: capturing groups, back references, and parts that prefer another
+    length than their surroundings.  The rest is matched as a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replctl.adt.regex_syntax import (
     Repeat,
 )
 
-# What a part prefers, and what is in it (regguts.h).
+# Preferences and contents of a part (regguts.h).
 _LONGER, _SHORTER, _MIXED, _CAPTURES, _REFERS = 1, 2, 4, 8, 16
 _INHERITED = _MIXED | _CAPTURES | _REFERS
 _PREFERENCE = _LONGER | _SHORTER
@@ -34,10 +34,10 @@ class Node:
     Attributes:
         kind: `plain` has no parts, `concat` has two, `either` several, `repeat` one; `back` is a
             back reference; `capture` is one more group around its only part.
-        language: what it matches, where a back reference is what its group could match.
+        language: the expression; a back reference stands for anything that its group could match.
         capture: the number of the group that gets its match.
-        group: the group that a back reference repeats.
-        least, most: how often a repeat or back reference is repeated.
+        group: the referenced group of a back reference.
+        least, most: the number of repetitions of a repeat or back reference.
     """
 
     kind: Literal["plain", "concat", "either", "repeat", "back", "capture"]
@@ -61,7 +61,7 @@ class Node:
 
 
 def tree_of(expression: Expression, *, captures: bool) -> Node:
-    """Return the parts of an expression.
+    """Return the tree of an expression's parts.
 
     Args:
         captures: the caller needs the matches of groups; otherwise groups only matter for back
@@ -90,7 +90,7 @@ class _Builder:
         return Node("either", flags, language, branches)
 
     def _branch(self, branch: Branch) -> Node:
-        """Return a concatenation: plain as long as nothing in it matters."""
+        """Return the node of a concatenation, which is plain if it has no relevant parts."""
         flags = 0
         for i, item in enumerate(branch):
             if isinstance(item, Constraint | Look):
@@ -128,7 +128,7 @@ class _Builder:
         return None
 
     def _repeated(self, atom: Node, item: Item) -> Node:
-        """Return a quantified part that matters."""
+        """Return the node of a relevant quantified part."""
         repeated, least, most, preference = _quantified(item)
         language = (item,)
         flags = _combined(preference, atom.flags)
@@ -150,10 +150,10 @@ class _Builder:
         return Node("repeat", flags, language, [atom], least=least, most=most)
 
     def _divided(self, branch: Branch, i: int, prefix: Node, part: Node, weight: int) -> Node:
-        """Return a branch of what is before a part that matters, the part, and what is behind it.
+        """Return the node of a branch: the parts before a relevant part, this part, and the rest.
 
         Args:
-            weight: what the part prefers before it is repeated.
+            weight: the part's preference before its repetition.
         """
         if i + 1 == len(branch):
             if i == 0:
@@ -173,7 +173,7 @@ class _Builder:
 
 
 def _quantified(item: Item) -> tuple[Item, int, int | None, int]:
-    """Return an item's atom, how often it is repeated, and what the quantifier prefers."""
+    """Return an item's atom, its minimum and maximum, and the quantifier's preference."""
     if not isinstance(item, Repeat):
         return item, 1, 1, 0
     preference = {None: 0, True: _LONGER, False: _SHORTER}[item.is_greedy]
@@ -185,19 +185,19 @@ def _captures(atom: Item) -> bool:
 
 
 def _inherited(flags: int) -> int:
-    """Return what a whole has of its parts: MIXED if they prefer different lengths."""
+    """Return the flags that a whole inherits: MIXED if its parts prefer different lengths."""
     is_mixed = flags & _PREFERENCE == _PREFERENCE
     return flags & _INHERITED | (_MIXED if is_mixed else 0)
 
 
 def _combined(first: int, second: int) -> int:
-    """Return the flags of a concatenation: what prefers something first, decides."""
+    """Return the flags of a concatenation; its first preference decides."""
     preference = first & _PREFERENCE or second & _PREFERENCE
     return _inherited(first | second) | preference
 
 
 def _remove_captures(node: Node) -> None:
-    """Leave the groups that back references need; what has none is matched as a whole."""
+    """Keep only groups for back references; parts without any are matched as a whole."""
     if not node.is_referenced:
         node.capture = None
         node.flags &= ~_CAPTURES

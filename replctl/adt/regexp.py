@@ -1,5 +1,6 @@
-"""Functions of regular expressions.  PostgreSQL's regexp.c, and replace_text_regexp() of
-varlena.c."""
+"""Functions with regular expressions (PostgreSQL's regexp.c, and replace_text_regexp() of
+varlena.c).
+"""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ from replctl.errors import (
 
 
 def _options(flags: str) -> tuple[Options, bool]:
-    """Return what flags say, and whether g is among them."""
+    """Return the options of flags, and whether g is among them."""
     options, is_global = Options(), False
     for flag in flags:
         changed = options.with_letter(flag)
         if flag == "g":
             is_global = True
         elif flag == "e":
-            # Not what the documentation says: parse_re_flags() leaves basic expressions of it.
+            # Unlike the documentation: parse_re_flags() makes it a basic expression.
             options = replace(options, syntax="basic")
         elif changed is not None:
             options = changed
@@ -35,7 +36,7 @@ def _options(flags: str) -> tuple[Options, bool]:
 
 
 def _options_of_all(flags: str, function: str, hint: str | None = None) -> Options:
-    """Return the flags of a function that does not take g."""
+    """Return the options of flags for a function without g."""
     options, is_global = _options(flags)
     if is_global:
         raise InvalidParameterValue(f'{function}() does not support the "global" option', hint=hint)
@@ -58,7 +59,7 @@ def _like(text: str, pattern: str, flags: str = "", *, ascii_only: bool = False)
 
 
 def _substring(text: str, pattern: str, *, ascii_only: bool = False) -> str | None:
-    """substring(text from pattern): the first group, or all if there is none."""
+    """Implement substring(text from pattern): return the first group, or all without groups."""
     regex = compiled(pattern, Options(), ascii_only=ascii_only, captures=True)
     spans = regex.search(text)
     return None if spans is None else _shown(text, spans[min(regex.groups, 1)])
@@ -70,7 +71,7 @@ def _shown(text: str, span: tuple[int, int] | None) -> str | None:
 
 @lru_cache(100)
 def _replacement(template: str) -> tuple[str | int, ...]:
-    """Return the parts of a replacement, where a number stands for a group.
+    """Return the parts of a replacement, in which numbers represent groups.
 
     `a\\1\\\\\\&` -> (`a`, 1, `\\`, 0)
     """
@@ -96,7 +97,7 @@ def _replaced(
     number: int,
     ascii: bool,
 ) -> str:
-    """Return the number-th match behind start replaced, or all if it is 0."""
+    """Return the text with the number-th match from `start` replaced; 0 replaces all."""
     parts = _replacement(replacement)
     needs_groups = any(isinstance(part, int) for part in parts)
     regex = compiled(pattern, options, ascii_only=ascii, captures=needs_groups)
@@ -118,7 +119,7 @@ def _replaced(
 def _replace(
     text: str, pattern: str, replacement: str, flags: str = "", *, ascii_only: bool = False
 ) -> str:
-    """regexp_replace(text, pattern, replacement [, flags])"""
+    """Implement regexp_replace(text, pattern, replacement [, flags])."""
     if flags[:1] and flags[0] in "0123456789":
         raise InvalidParameterValue(
             f'invalid regular expression option: "{flags[0]}"',
@@ -139,7 +140,9 @@ def _replace_nth(
     *,
     ascii_only: bool = False,
 ) -> str:
-    """regexp_replace(text, pattern, replacement, start [, n [, flags]]): n = 0 replaces all."""
+    """Implement regexp_replace(text, pattern, replacement, start [, n [, flags]]); n = 0 replaces
+    all.
+    """
     _check(start, "start", start > 0)
     _check(number, "n", number >= 0)
     options, _ = _options(flags)
@@ -163,11 +166,11 @@ def _count(
 def _nth(
     text: str, pattern: str, options: Options, start: int, number: int, group: int, ascii_only: bool
 ) -> tuple[int, int] | None:
-    """Return the number-th match, or of it a group."""
+    """Return the number-th match, or one of its groups."""
     regex = compiled(pattern, options, ascii_only=ascii_only, captures=group > 0)
     for count, (_, _, spans) in enumerate(regex.find_all(text, start - 1), start=1):
         if count == number:
-            # Where no group captures, the match itself counts as the first one.
+            # Without capturing groups, the match itself counts as the first one.
             if group == 1 and not regex.groups:
                 return spans[0]
             return spans[group] if group < len(spans) else None
@@ -214,14 +217,14 @@ def _instr(
 def _match(
     text: str, pattern: str, flags: str = "", *, ascii_only: bool = False
 ) -> list[str | None] | None:
-    """regexp_match: the groups of the first match, or all of it if there are none."""
+    """Implement regexp_match: return the groups of the first match, or all of it without groups."""
     options = _options_of_all(flags, "regexp_match", "Use the regexp_matches function instead.")
     spans = compiled(pattern, options, ascii_only=ascii_only, captures=True).search(text)
     return None if spans is None else [_shown(text, span) for span in spans[1:] or spans]
 
 
 def _split(text: str, pattern: str, flags: str = "", *, ascii_only: bool = False) -> list[str]:
-    """regexp_split_to_array: an empty match splits nothing off at the ends, or behind a match."""
+    """Implement regexp_split_to_array; empty matches at the ends or after a match do not split."""
     options = _options_of_all(flags, "regexp_split_to_array")
     regex = compiled(pattern, options, ascii_only=ascii_only, captures=False)
     parts, last, previous = [], 0, 0
@@ -233,13 +236,14 @@ def _split(text: str, pattern: str, flags: str = "", *, ascii_only: bool = False
     return [*parts, text[last:]]
 
 
-#: What stands for characters of SQL's regular expressions outside of brackets.
+#: Equivalents of characters in SQL's regular expressions outside of brackets.
 _SIMILAR = {"%": ".*", "_": ".", "(": "(?:", "\\": r"\\", ".": r"\.", "^": r"\^", "$": r"\$"}
 
 
 def _separator(count: int) -> str:
-    """Return what stands for the count-th escape-double-quote: the part between two is what
-    substring() gives, as long as it can be, behind one that is as short as it can be."""
+    """Return the replacement of the count-th escape-double-quote.  substring() returns the part
+    between two of them, as long as possible, after a part that is as short as possible.
+    """
     if count > 1:
         raise InvalidUseOfEscapeCharacter(
             "SQL regular expression may not contain more than two escape-double-quote separators"
@@ -248,7 +252,7 @@ def _separator(count: int) -> str:
 
 
 def similar_escape(pattern: str, escape: str | None = "\\") -> str:
-    """SQL's regular expression as an advanced one (similar_escape_internal).
+    """Convert SQL's regular expression to an advanced one (similar_escape_internal).
 
     `a%_|b` -> `^(?:a.*.|b)$`
     """
@@ -257,7 +261,7 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
             "invalid escape string", hint="Escape string must be empty or one character."
         )
     result, after_escape, depth, quotes = ["^(?:"], False, 0, 0
-    position = 0  # in brackets: 1 behind [, 2 behind [^, more where a ] ends them
+    position = 0  # in brackets: 1 after [, 2 after [^, more where a ] ends them
     for char in pattern:
         if after_escape:
             if char == '"' and not depth:
@@ -284,7 +288,7 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
     return "".join(result) + ")$"
 
 
-#: Functions that take the collation: prosrc -> function of the arguments and `ascii_only`.
+#: Functions that depend on the collation: prosrc -> function of the arguments and `ascii_only`.
 COLLATED: dict[str, Callable[..., Any]] = {
     **{
         f"{type_}{case}regex{test}": _matches(ignore_case=bool(case), negate=test == "ne")

@@ -1,4 +1,4 @@
-"""Values in binary, as the protocol sends them: the functions *send of PostgreSQL's types."""
+"""Binary values of the protocol: the *send functions of PostgreSQL's types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replctl.types.uuid_ import uuid_bytes
 
 _DAYS_TO_2000 = 10957
 _MICROS_TO_2000 = _DAYS_TO_2000 * 86_400_000_000
-#: (weight, sign, display scale) of what has no digits.
+#: (weight, sign, display scale) of values without digits.
 _SPECIAL_NUMBERS = {
     "NaN": (0, 0xC000, 0),
     "Infinity": (0, 0xD000, 32),
@@ -37,7 +37,7 @@ def _timestamp(micros: int) -> bytes:
 
 
 def _numeric(value: Decimal) -> bytes:
-    """Return the digits in base 10000 behind their number, weight, sign and display scale."""
+    """Return the number of digits, weight, sign, display scale, and the digits in base 10000."""
     digits: list[int] = []
     if not value.is_finite():
         weight, sign, places = _SPECIAL_NUMBERS[str(value)]

@@ -1,5 +1,4 @@
-"""Text that is written as SQL writes it: unistr() and parse_ident().  PostgreSQL's varlena.c,
-misc.c."""
+"""Text in SQL's notation: unistr() and parse_ident() (PostgreSQL's varlena.c, misc.c)."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _NAME = re.compile(r"[^\x00-@\[-^`{-\x7f][^\x00-#%-/:-@\[-^`{-\x7f]*")  # letter
 
 
 def _unistr(text: str) -> str:
-    r"""`\0061\+000062` -> `ab`; two halves of a pair are one."""
+    r"""Decode escapes: `\0061\+000062` -> `ab`; two halves of a pair are one character."""
     result, high = [], 0
     for match in _ESCAPE.finditer(text):
         digits = match[2] or match[3] or match[4]
@@ -56,7 +55,7 @@ def _bad_pair() -> SqlSyntaxError:
 
 
 def _parse_ident(text: str, strict: bool = True) -> list[str]:
-    """(`a."B c"`, True) -> [a, `B c`].  Text after the name is an error only if it is `strict`."""
+    """Split a name: (`a."B c"`, True) -> [a, `B c`].  `strict` refuses text after the name."""
     names: list[str] = []
     i = _skip(text, 0)
     while True:

@@ -1,6 +1,6 @@
-"""Dates, times and timestamps: arithmetic.  PostgreSQL's date.c and timestamp.c.
+"""Arithmetic of dates, times and timestamps (PostgreSQL's date.c and timestamp.c).
 
-The session's time zone is UTC, so that timestamp and timestamptz differ in nothing here.
+The session's time zone is UTC, so that timestamp and timestamptz behave the same here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _END_DATE = 106751993  # days to 294277-01-01, where timestamps end
 
 
 def date_to_timestamp(days: int) -> int:
-    """The infinite dates are the infinite timestamps."""
+    """Convert a date; infinite dates become infinite timestamps."""
     if is_infinite_date(days):
         return INFINITY if days == DATE_INFINITY else MINUS_INFINITY
     if days >= _END_DATE:
@@ -46,7 +46,7 @@ def timestamp_to_date(micros: int) -> int:
 
 
 def compare_key_of_date(days: int) -> int:
-    """Return a date among timestamps, beyond their end as well, but never as late as infinity."""
+    """Return a date's key among timestamps; it may exceed their end, but stays below infinity."""
     if is_infinite_date(days):
         return INFINITY if days == DATE_INFINITY else MINUS_INFINITY
     return min(days * USECS_PER_DAY, INFINITY - 1)
@@ -67,7 +67,7 @@ def _days_between(a: int, b: int) -> int:
 
 
 def plus_interval(micros: int, value: Interval) -> int:
-    """Months first (the day is cut to the month's end), then days, then the rest."""
+    """Add months first (cutting the day to the month's end), then days, then the rest."""
     if interval.is_infinite(value):
         infinite = INFINITY if value == INTERVAL_INFINITY else MINUS_INFINITY
         if is_infinite_timestamp(micros) and micros != infinite:
@@ -85,7 +85,7 @@ def plus_interval(micros: int, value: Interval) -> int:
 
 
 def _plus_in_zone(micros: int, value: Interval, zone_name: str) -> int:
-    """Months and days by the clock of a zone, each for itself (date_add)."""
+    """Add months and days separately in the local time of a zone (date_add)."""
     zone = zone_of(zone_name)
     if interval.is_infinite(value) or is_infinite_timestamp(micros):
         return plus_interval(micros, value)
@@ -102,7 +102,7 @@ def minus_interval(micros: int, value: Interval) -> int:
 
 
 def difference(a: int, b: int) -> Interval:
-    """timestamp - timestamp: days and time."""
+    """Return timestamp - timestamp in days and time."""
     if is_infinite_timestamp(a) or is_infinite_timestamp(b):
         return _infinite_difference(a, b)
     if not -(2**63) <= a - b < 2**63:
@@ -118,7 +118,7 @@ def _infinite_difference(a: int, b: int) -> Interval:
 
 
 def age(a: int, b: int) -> Interval:
-    """Years, months, days as one counts them on the calendar (timestamp_age)."""
+    """Return years, months and days as counted on the calendar (timestamp_age)."""
     if is_infinite_timestamp(a) or is_infinite_timestamp(b):
         return _infinite_difference(a, b)
     sign = 1 if a >= b else -1
@@ -129,7 +129,7 @@ def age(a: int, b: int) -> Interval:
     if micros < 0:
         micros, days = micros + USECS_PER_DAY, days - 1
     while days < 0:
-        # The month that is borrowed from is the earlier date's.
+        # The month to borrow from is the earlier date's.
         year, month, _ = date2 if sign > 0 else date1
         days, months = days + days_of_month(year, month), months - 1
     while months < 0:
@@ -165,7 +165,7 @@ def _date_and_time(days: int, time: int) -> int:
 
 
 def make_date(year: int, month: int, day: int) -> int:
-    """A negative year is before Christ."""
+    """Return a date; a negative year is before Christ."""
     calendar_year = year if year > 0 else year + 1
     if year == 0 or not 1 <= month <= 12 or not 1 <= day <= days_of_month(calendar_year, month):
         raise DatetimeFieldOverflow(
@@ -210,7 +210,7 @@ def zone_of(name: str) -> Zone:
 
 
 def _local_to_utc(name: str, micros: int) -> int:
-    """timestamp AT TIME ZONE"""
+    """Implement timestamp AT TIME ZONE."""
     if is_infinite_timestamp(micros):
         return micros
     zone = zone_of(name)
@@ -218,7 +218,7 @@ def _local_to_utc(name: str, micros: int) -> int:
 
 
 def _utc_to_local(name: str, micros: int) -> int:
-    """timestamptz AT TIME ZONE"""
+    """Implement timestamptz AT TIME ZONE."""
     if is_infinite_timestamp(micros):
         return micros
     zone = zone_of(name)
@@ -226,10 +226,10 @@ def _utc_to_local(name: str, micros: int) -> int:
 
 
 def offset_at(zone: Zone, micros: int) -> int:
-    """Seconds east of UTC at an instant.
+    """Return seconds east of UTC at an instant.
 
-    Of the offsets near it the one that the local time they give has; in the hour that clocks show
-    twice, the local time has the later offset, and the earlier one is what is left.
+    Of the offsets near it, this is the one that its own local time has.  In the hour that clocks
+    show twice, the local time has the later offset; then the earlier one remains.
     """
     fixed = zone.fixed_offset
     if fixed is not None:
@@ -239,16 +239,16 @@ def offset_at(zone: Zone, micros: int) -> int:
     if before == after:
         candidate = zone.offset(utc + before)
         return candidate if zone.offset(utc + candidate) == candidate else before
-    # Between the two: the transition is where the local time of `before` jumps to `after`.
+    # Search between them: the transition is where the local time of `before` jumps to `after`.
     low, high = utc - 93600, utc + 93600
     return _offset_by_bisection(zone, utc, low, high, before, after)
 
 
 def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int, after: int) -> int:
-    """Return the offset at `utc`, where one transition lies between `low` and `high`.
+    """Return the offset at `utc`, given one transition between `low` and `high`.
 
-    A gap: local times from it on have `after` once they are `after` beyond it.  An overlap: the
-    repeated hour has `after`, and it begins `after` behind the transition.
+    In a gap, local times have `after` once they are `after` beyond it.  In an overlap, the repeated
+    hour has `after`, and begins `after` behind the transition.
     """
     later = max(before, after) if after > before else after
     while high - low > 1:
@@ -261,7 +261,7 @@ def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int,
 
 
 def zone_seconds(value: Interval) -> int:
-    """Return a time zone as an interval: seconds east of UTC."""
+    """Return the seconds east of UTC of a time zone that is an interval."""
     if interval.is_infinite(value):
         raise InvalidParameterValue(f'interval time zone "{interval_out(value)}" must be finite')
     if value[0] or value[1]:
@@ -272,7 +272,7 @@ def zone_seconds(value: Interval) -> int:
 
 
 def _by_interval(sign: int) -> Callable[[Interval, int], int]:
-    """AT TIME ZONE interval"""
+    """Return AT TIME ZONE for an interval."""
 
     def move(value: Interval, micros: int) -> int:
         if is_infinite_timestamp(micros):
@@ -283,7 +283,7 @@ def _by_interval(sign: int) -> Callable[[Interval, int], int]:
 
 
 def _from_epoch(seconds: float) -> int:
-    """to_timestamp(double precision)"""
+    """Implement to_timestamp(double precision)."""
     if math.isnan(seconds):
         raise DatetimeFieldOverflow("timestamp cannot be NaN")
     if math.isinf(seconds):
@@ -294,7 +294,7 @@ def _from_epoch(seconds: float) -> int:
 
 
 def overlaps(start1: Any, end1: Any, start2: Any, end2: Any) -> bool | None:
-    """(start1, end1) OVERLAPS (start2, end2): NULLs as the standard has it (overlaps_timestamp)."""
+    """Implement (start1, end1) OVERLAPS (start2, end2), with the standard's rules for NULL."""
     first, second = _period(start1, end1), _period(start2, end2)
     if first is None or second is None:
         return None
@@ -303,7 +303,7 @@ def overlaps(start1: Any, end1: Any, start2: Any, end2: Any) -> bool | None:
         return None if high1 is None or high2 is None else True
     if low1 < low2:
         low1, high1, low2, high2 = low2, high2, low1, high1
-    # Now the second begins first: it overlaps if it goes on beyond the beginning of the other.
+    # Now the second one begins first: it overlaps if it continues after the beginning of the other.
     if high2 is None:
         return None
     if low1 < high2:
@@ -314,7 +314,7 @@ def overlaps(start1: Any, end1: Any, start2: Any, end2: Any) -> bool | None:
 def _overlaps_of(
     type_name: str, plus: Callable[[int, Interval], int]
 ) -> dict[str, Callable[..., Any]]:
-    """OVERLAPS where an end is given as a length."""
+    """Return OVERLAPS for ends that are given as lengths."""
 
     def end(start: int | None, value: Any, *, is_length: bool) -> Any:
         if not is_length:

@@ -1,5 +1,4 @@
-"""time with time zone: (microseconds of the day, seconds west of UTC).  PostgreSQL's part of date.c
-about it."""
+"""time with time zone: (microseconds of the day, seconds west of UTC) (PostgreSQL's date.c)."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _SECOND = 1_000_000
 
 
 def key(value: TimeTz) -> tuple[int, int]:
-    """Return what they compare by: the time in UTC, then the zone."""
+    """Return a key for comparisons: the time in UTC, then the zone."""
     return value[0] + value[1] * _SECOND, value[1]
 
 
@@ -37,7 +36,7 @@ def _date_and_time(days: int, value: TimeTz) -> int:
 
 
 def _at_zone(zone: Interval, value: TimeTz) -> TimeTz:
-    """timetz AT TIME ZONE interval"""
+    """Implement timetz AT TIME ZONE interval."""
     west = -timestamp.zone_seconds(zone)
     return (value[0] + (value[1] - west) * _SECOND) % USECS_PER_DAY, west
 

@@ -1,4 +1,4 @@
-"""to_ascii() of texts in several encodings (ascii.c), and what is known of encodings by number."""
+"""to_ascii() of texts in several encodings (ascii.c), and functions about encodings by number."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 from replctl.errors import FeatureNotSupported, UndefinedObject
 from replctl.types.encoding import ENCODING_NAMES, ENCODINGS, find_encoding
 
-#: What the bytes from 128 or 160 on look like without their accents, up to the last one that
-#: UTF-8 has.
+#: The bytes from 128 or 160 on without their accents, up to the last one that UTF-8 uses.
 _LOOKS = {
     "LATIN1": r"""  cL Y  "Ca  -R     'u .,      ???AAAAACEEEEIIII NOOOOOxOUUUUYTBaaaaaaaceeeeiiii nooo""",  # noqa: E501
     "LATIN2": r""" A L LS "SSTZ-ZZ a,l'ls ,sstz"zz??AAALCCCEEEEIIDDNNOOOOxRUUUUYTBraaaalccceeeeiiddnnoo""",  # noqa: E501
@@ -19,7 +18,7 @@ _LOOKS = {
 
 
 def _to_ascii(text: str, encoding: str) -> str:
-    """Return the bytes of a text (in UTF-8) taken as those of another encoding."""
+    """Convert a text whose UTF-8 bytes are taken as those of another encoding."""
     looks = _LOOKS.get(encoding)
     if looks is None:
         raise FeatureNotSupported(f"encoding conversion from {encoding} to ASCII not supported")

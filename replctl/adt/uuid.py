@@ -1,11 +1,11 @@
-"""uuid: canonical text.  PostgreSQL's uuid.c."""
+"""uuid as canonical text (PostgreSQL's uuid.c)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-_EPOCH = 12219292800 * 10_000_000  # from 1582-10-15, where version 1 counts from, in 100 ns
+_EPOCH = 12219292800 * 10_000_000  # from 1582-10-15, the epoch of version 1, in 100 ns
 
 
 def _is_rfc(text: str) -> bool:
@@ -18,7 +18,7 @@ def _version(text: str) -> int | None:
 
 
 def _timestamp(text: str) -> int | None:
-    """Return the time that version 1 contains."""
+    """Return the time in a UUID of version 1; None for other versions."""
     if _version(text) != 1:
         return None
     ticks = int(text[15:18] + text[9:13] + text[:8], 16)

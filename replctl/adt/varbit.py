@@ -1,4 +1,4 @@
-"""Bit strings: str of 0 and 1.  PostgreSQL's varbit.c."""
+"""Bit strings: str of 0 and 1 (PostgreSQL's varbit.c)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _overlay(bits: str, new: str, start: int, count: int | None = None) -> str:
 
 
 def _from_integer(size: int) -> Callable[[int, int], str]:
-    """bit(n) of an integer: its lowest bits, its sign in front."""
+    """Return the cast of an integer to bit(n): its lowest bits, after copies of its sign."""
 
     def convert(value: int, typmod: int) -> str:
         length = typmod if typmod > 0 else 1

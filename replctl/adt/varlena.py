@@ -1,4 +1,4 @@
-"""Text and bytea.  PostgreSQL's varlena.c, oracle_compat.c, encode.c, quote.c."""
+"""Text and bytea (PostgreSQL's varlena.c, oracle_compat.c, encode.c, quote.c)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_BYTES = 0x3FFFFFFF
 
 
 def substring(value: S, start: int, count: int | None = None) -> S:
-    """Counts from `start`, even where that is before the first character."""
+    """Return a part; `count` also counts positions before the first character."""
     if count is None:
         return value[max(start, 1) - 1 :]
     if count < 0:
@@ -44,7 +44,7 @@ def _left(text: str, count: int) -> str:
 def _right(text: str, count: int) -> str:
     if count >= 0:
         return text[max(len(text) - count, 0) :]
-    return text[-count:] if count > -(2**31) else text  # the least integer has no negative
+    return text[-count:] if count > -(2**31) else text  # the smallest integer has no negative
 
 
 def _position(text: S, part: S) -> int:
@@ -129,7 +129,7 @@ def _chr(code: int) -> str:
 
 
 def initcap(text: str, *, ascii_only: bool = False) -> str:
-    """Words are what letters and digits make."""
+    """Capitalize words, which consist of letters and digits."""
     letters = members("alnum")
     result, inside = [], False
     for char in text:
@@ -278,7 +278,7 @@ def _normal_form(form: str) -> Any:
 def _text_to_array(
     text: str | None, delimiter: str | None, null: str | None = None
 ) -> list[str | None] | None:
-    """string_to_array: NULL as delimiter splits between all characters."""
+    """Implement string_to_array; NULL as delimiter splits between all characters."""
     if text is None:
         return None
     if not text:
@@ -306,7 +306,7 @@ def _char_int(value: str) -> int:
 
 
 def _char_bpchar(value: str) -> str:
-    """Return the byte itself, of which only ASCII is a text."""
+    """Return the byte itself; only ASCII bytes are texts."""
     if len(value) != 1:
         raise FeatureNotSupported('"char" values that are no text are not supported as char(n)')
     return value
@@ -388,7 +388,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "bpchar_smaller": lambda a, b: a if a.rstrip(" ") <= b.rstrip(" ") else b,
 }
 
-#: Functions that take the collation: prosrc -> function of the arguments and `ascii_only`.
+#: Functions that depend on the collation: prosrc -> function of the arguments and `ascii_only`.
 COLLATED: dict[str, Callable[..., Any]] = {
     "lower": case_mapping.lower,
     "upper": case_mapping.upper,
