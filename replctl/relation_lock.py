@@ -28,7 +28,7 @@ def lock_relations(
     Raises:
         TransactionInProgress: the block of another session writes or changes one of them.
         LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
-        UnfinishedBatch: one of `written` has such a batch (55006); none is locked again then.
+        UnfinishedBatch: one of `written` has such a batch (55006).  Then no new lock is kept.
     """
     block = session.block
     wanted = sorted(set(oids).difference(() if block is None else block.locked))

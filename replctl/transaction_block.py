@@ -16,8 +16,8 @@ class Savepoint:
 
     Attributes:
         name: may occur several times; the newest counts.
-        log_lsn: the end of the log then.
-        settings: the values from SET then.
+        log_lsn: the end of the log when the savepoint was set.
+        settings: the values that SET had given before the savepoint.
         versions: the versions of the tables that the block had written.
     """
 

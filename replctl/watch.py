@@ -29,7 +29,7 @@ class _Standing:
         failures: the number of failed attempts in a row.
         due: when it is retried after a failure.
         idle_since: when it last ran without work; None if it had work.
-        seen: the ends of the logs then.
+        seen: the ends of the logs at that time.
     """
 
     failures: int = 0

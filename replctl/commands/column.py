@@ -228,7 +228,7 @@ def check_column_count(count: int) -> None:
     """Check that a table can have this number of columns.
 
     Raises:
-        TooManyColumns: a table cannot have as many columns (54011).
+        TooManyColumns: there are too many columns (54011).
     """
     if count > _MAX_COLUMNS:
         raise TooManyColumns(f"tables can have at most {_MAX_COLUMNS} columns")

@@ -93,7 +93,7 @@ def _boolean(option: ast.DefElem) -> str:
 
 def _set(session: Session, relation: Relation, properties: dict[str, str]) -> int | None:
     """Commit properties of a Delta table, with all actions that change with them, such as the
-    protocol. Return the newest version then.
+    protocol. Return the newest version afterwards.
     """
     check_uniform(relation, lambda name: session.engine().has_class(name))
     location = storage_of(relation).location

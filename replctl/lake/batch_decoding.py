@@ -83,8 +83,9 @@ class BatchDecoding:
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int
     ) -> list[int]:
-        """Return the LSNs in (from_lsn, to_lsn) at which what these publications publish becomes
-        another."""
+        """Return the LSNs in (from_lsn, to_lsn) at which the definitions that these publications
+        publish change, in order.
+        """
         with self._session.read() as catalog:
             entries = entries_between(catalog, from_lsn, to_lsn)
             commits = [e.commit_lsn for e in entries]

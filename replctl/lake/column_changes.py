@@ -243,8 +243,9 @@ def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]
 def names_around(
     storage: Storage, versions: Collection[int]
 ) -> tuple[tuple[int, dict[int, str | None]], ...]:
-    """Return the column names before some versions and from each of them on, as `stored_names`,
-    oldest first.  Empty if no name has changed.
+    """Return column names (`stored_names`) by version, oldest first: at each of some versions, at
+    the version before it, and at the last renaming.  Versions after the last renaming are left
+    out, so that the result is empty if no name has changed since.
     """
     last = _last_renaming(storage)
     found: dict[int, dict[int, str | None]] = {}

@@ -536,7 +536,7 @@ def _enter(
     """Enter a version.
 
     Args:
-        is_undone: it changes nothing.
+        is_undone: enter the version as changing nothing.
         by_row: a TRUNCATE of others only removes the rows that existed.  A transaction that had
             removed other rows before is being undone, and these come back.
     """

@@ -97,7 +97,7 @@ def accept_restored_catalog(cluster: Cluster, *, without_tables: bool = False) -
     """Enter versions of tables that a catalog restored from a backup does not know.
 
     Args:
-        without_tables: although tables are not there, of which nothing can be looked up then.
+        without_tables: continue even if tables are missing.  Their logs are not looked up.
 
     Raises:
         ReadOnlySqlTransaction: the cluster is a standby.

@@ -93,9 +93,9 @@ def compared(
 
     Args:
         rows: the publisher's rows at the table's LSN.
-        owned: rows that are not published and satisfy one of these are a difference, all for ();
-            None: none.
-        limit: how many rows of each kind are named.
+        owned: conditions of unpublished rows that count as a difference: a row must satisfy one
+            of them.  () counts all unpublished rows, None counts none.
+        limit: maximum number of rows of each kind to return.
 
     Raises:
         PostgresError: they cannot be compared.

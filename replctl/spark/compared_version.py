@@ -57,8 +57,8 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
     """Return SQL of the updated rows of a version, and SQL of its other images.
 
     Returns:
-        Pairs (version, place, kind U, o, n), None where there are none; and images, as
-        `compared_sql`.
+        SQL of pairs (version, place, kind U, o, n); None if there are no pairs.  Then SQL of
+        images, as that of `compared_sql`.
     """
     before, after = sides(replace(source, has_row_tracking=True), version, with_row_id=True)
     if before is None or after is None:
