@@ -1,1 +1,1 @@
-"""A database as SQL text, from which it can be made again (pg_dump)."""
+"""Dump a database as SQL text that restores it (pg_dump)."""

@@ -1,5 +1,6 @@
-"""Where replctl and PostgreSQL get different statements of a dump: replctl takes an adopted Delta
-table again, and knows storage parameters of its own."""
+"""Statements of a dump that differ between replctl and PostgreSQL: replctl adopts a Delta table
+again, and has storage parameters of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +13,26 @@ from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES, PARTITION_T
 from replctl.dump.source import Source, full_name, with_options
 from replctl.types.quote import quote_identifier, quote_string
 
-#: Tells psql, and replctl, which of the two it is talking to.
+#: Lets psql and replctl find out which server they talk to.
 QUESTION = "SELECT pg_catalog.version() LIKE '%(replctl)%' AS is_replctl \\gset\n"
-#: Storage parameters that a table has when it is adopted.
+#: Storage parameters that are set when a table is adopted.
 _ADOPTED = (FOREIGN_FILES, PARTITION_TIMEZONE)
 IF_REPLCTL, ELSE, END = "\\if :is_replctl\n", "\\else\n", "\\endif\n"
 
 
 def is_adopted(table: Relation) -> bool:
-    """Return whether a table is a Delta table that was there before it."""
+    """Return whether a table is an adopted Delta table."""
     return table.storage is not None and table.storage.is_adopted
 
 
 def created(
     source: Source, table: Relation, checks: Sequence[Constraint], head: str, tail: str
 ) -> str:
-    """CREATE TABLE, for replctl next to PostgreSQL's where they are not the same.
+    """Return CREATE TABLE, with a separate version for replctl if it differs from PostgreSQL's.
 
     Args:
         head: CREATE TABLE up to WITH.
-        tail: statements behind it.
+        tail: the statements after it.
     """
 
     def with_(options: Mapping[str, str]) -> str:
@@ -51,14 +52,14 @@ def created(
 def added(constraint: Constraint, text: str) -> str:
     """Return the statement that adds a key to a table.
 
-    replctl takes a key that is not enforced in CREATE TABLE: later statements look at the rows.
+    A key that is not enforced belongs to replctl's CREATE TABLE, because later statements would
+    check the rows.
     """
     return text if constraint.is_enforced else both_dialects("", text)
 
 
 def _believed_keys(table: Relation) -> Iterator[str]:
-    """Return the keys that an adopted table's rows are believed to have, with the names that the
-    columns have in the Delta table."""
+    """Yield the unchecked keys of an adopted table, with the column names in its Delta table."""
     assert table.storage is not None
     stored = table.storage.columns
     indexes = {index.oid: index for index in table.indexes}
@@ -77,12 +78,12 @@ def _believed_keys(table: Relation) -> Iterator[str]:
 
 
 def both_dialects(own: str, text: str) -> str:
-    """Return what replctl gets, next to what PostgreSQL gets if that differs."""
+    """Return replctl's text next to PostgreSQL's if they differ."""
     return text if own == text else f"{IF_REPLCTL}{own}{ELSE}{text}{END}"
 
 
 def renamings(names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the steps that give columns other names, no name given twice at any time.
+    """Return the steps that rename columns without using a name twice at any time.
 
     [(w, v), (v, v_1)]  ->  [(v, v_1), (w, v)]
     [(a, b), (b, a)]  ->  [(a, b_1), (b, a), (b_1, b)]
@@ -95,7 +96,7 @@ def renamings(names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     taken = {old for old, _new in names}
     while rest:
         free = next(((old, new) for old, new in rest if new not in taken), None)
-        if free is None:  # they exchange their names
+        if free is None:  # they exchange names
             old, new = rest.pop(0)
             number = next(n for n in count(1) if f"{new}_{n}" not in taken)
             between = f"{new}_{number}"

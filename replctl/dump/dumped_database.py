@@ -1,4 +1,4 @@
-"""A database as a script for psql, and for replctl (pg_dump.c)."""
+"""Dump a database as a script for psql and replctl (pg_dump.c)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SET row_security = off;
 """
 _STORAGE = "SET default_tablespace = '';\n\nSET default_table_access_method = heap;\n\n"
 _WITH_STORAGE = ("TABLE", "MATERIALIZED VIEW")
-#: What values look like, so that every server reads the same (setup_connection).
+#: Output formats that every server reads in the same way (setup_connection).
 _OUTPUT_SETTINGS = {
     "datestyle": "ISO, MDY",
     "intervalstyle": "postgres",
@@ -48,11 +48,11 @@ _OUTPUT_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """The part of a database that is dumped.
+    """The parts of a database to dump.
 
     Attributes:
         publications, subscriptions: dump only these; if both are false, everything.
-        schema_only: no rows.
+        schema_only: dump no rows.
     """
 
     publications: bool = False
@@ -65,10 +65,10 @@ class DumpOptions:
 
 
 def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
-    """Yield the script that makes the session's database again, in parts.
+    """Yield the script that restores the session's database, in parts.
 
     Raises:
-        PostgresError: something of it cannot be read, or is not dumped.
+        PostgresError: an object cannot be read or dumped.
     """
     for name, value in _OUTPUT_SETTINGS.items():
         session.put_setting(name, value)
@@ -97,8 +97,9 @@ def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
 def _entries(
     session: Session, catalog: Catalog, options: DumpOptions
 ) -> tuple[list[Entry], dict[int, Relation]]:
-    """Return all entries in order, those of rows without their rows; and the relations of the
-    database."""
+    """Return all entries in order, where entries of rows have no rows yet; and the database's
+    relations.
+    """
     environment = CatalogEnvironment(catalog, session.database_name, (), session.role_oid)
     source = Source(environment)
     loaded = load_relations(catalog, relation_oids(catalog, "rpvmS"))
@@ -136,7 +137,9 @@ def _rows_to_come(source: Source, relation: Relation) -> Entry:
 
 
 def _subscriptions(session: Session, source: Source) -> list[Entry]:
-    """Connection strings may hold passwords: only superusers see them (getSubscriptions)."""
+    """Return the subscriptions, only for superusers, because connection strings may hold passwords
+    (getSubscriptions).
+    """
     if source.environment.privileges.is_superuser:
         return list(dumped_replication.subscriptions(source))
     session.notice(

@@ -21,7 +21,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 _DATABASE_OWNER = 6171
-#: What schema public begins with (initdb.c).
+#: The initial access list of schema public (initdb.c).
 _PUBLIC_ACL = (
     AclItem(_DATABASE_OWNER, _DATABASE_OWNER, "UC"),
     AclItem(0, _DATABASE_OWNER, "U"),
@@ -31,7 +31,7 @@ _VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 
 
 def schemas(source: Source) -> Iterator[Entry]:
-    """Yield all schemas; `public` as far as it is not as initdb makes it (dumpNamespace)."""
+    """Yield all schemas; for `public` only the differences from initdb's (dumpNamespace)."""
     table = schema.pg_namespace
     for row in source.catalog.select(table, order_by=[table.c.nspname]):
         if row.nspname in ("pg_catalog", "information_schema"):
@@ -59,10 +59,10 @@ def schemas(source: Source) -> Iterator[Entry]:
 
 
 def types(source: Source) -> Iterator[Entry]:
-    """Yield the types that users made, except for the row types of tables (dumpType).
+    """Yield user-defined types, except the row types of tables (dumpType).
 
     Raises:
-        FeatureNotSupported: one of them is of a kind that is not dumped.
+        FeatureNotSupported: a type's kind cannot be dumped.
     """
     table = schema.pg_type
     for row in source.catalog.select(table, order_by=[table.c.oid]):
@@ -93,7 +93,7 @@ def _enum(source: Source, row: Any) -> Entry:
 
 
 def _domain(source: Source, row: Any) -> Entry:
-    """Return CREATE DOMAIN, with the constraints that are not validated after it (dumpDomain)."""
+    """Return CREATE DOMAIN, followed by the constraints that are not validated (dumpDomain)."""
     oid, schema_name = int(row.oid), source.schema_name(int(row.typnamespace))
     name = quote_qualified_identifier(schema_name, row.typname)
     domain = get_domain(source.catalog, type_name(oid))
@@ -147,7 +147,7 @@ def functions(source: Source) -> Iterator[Entry]:
 
 
 def _arguments(source: Source, function: UserFunction) -> str:
-    """`a integer, text`"""
+    """Return arguments such as `a integer, text`."""
     shown = []
     for name, type_ in zip(function.argument_names, function.arguments, strict=True):
         formatted = source.environment.format_type(type_)
@@ -156,7 +156,9 @@ def _arguments(source: Source, function: UserFunction) -> str:
 
 
 def dollar_quoted(text: str) -> str:
-    """`$$select 1$$`, with a tag that the text does not hold (appendStringLiteralDQ)."""
+    """Return `$$select 1$$`, ... with a tag that the text does not contain
+    (appendStringLiteralDQ).
+    """
     delimiter, letters = "$", iter("_XXXXXXX" * (len(text) // 8 + 2))
     while delimiter in text:
         delimiter += next(letters)

@@ -1,5 +1,4 @@
-"""GRANT and REVOKE: how an access list comes about from the one that holds without
-(dumputils.c)."""
+"""Write GRANT and REVOKE that turn an initial access list into the actual one (dumputils.c)."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from replctl.dump.entry import Entry
 from replctl.dump.source import Source
 from replctl.types.quote import quote_identifier
 
-#: Privileges of each kind of object, in the order in which pg_dump names them (parseAclItem).
+#: Privileges of each kind of object, in pg_dump's order (parseAclItem).
 _WORDS: dict[AclKind, dict[str, str]] = {
     "table": {
         "r": "SELECT", "a": "INSERT", "x": "REFERENCES", "d": "DELETE", "t": "TRIGGER",
@@ -36,13 +35,13 @@ def acl_entries(
     column: str | None = None,
     base: Acl | None = None,
 ) -> Iterator[Entry]:
-    """Yield what makes an access list; nothing where it is the one that an object begins with.
+    """Yield the entry that creates an access list; nothing if it is the initial one.
 
     Args:
-        name: of the object, as statements have it.
-        like: of the same schema and owner.
-        column: the list is this column's.
-        base: what the object begins with, if not what its kind does.
+        name: the object's name in statements.
+        like: an entry of the same schema and owner.
+        column: the column of the list, if any.
+        base: the initial list, if it differs from that of the kind.
     """
     if acl is None:
         return
@@ -64,11 +63,11 @@ def acl_statements(
     base: Acl,
     column: str | None = None,
 ) -> list[str]:
-    """Return what makes an access list out of another.
+    """Return the statements that turn one access list into another.
 
     Args:
         objects: `TABLE public.t`, or `TABLES`.
-        column: the list is this column's.
+        column: the column of the list, if any.
     """
     statements = [
         _statement(source, kind, item, "REVOKE", item.privileges, objects, column)
@@ -84,7 +83,7 @@ def acl_statements(
 def _grants(
     source: Source, kind: AclKind, item: AclItem, owner: int, objects: str, column: str | None
 ) -> list[str]:
-    # For the owner all privileges are as good as with the option to grant them.
+    # For the owner, all privileges include the grant option.
     options = "" if item.grantee == owner else item.options
     plain = "".join(letter for letter in item.privileges if letter not in options)
     statements = []

@@ -28,7 +28,7 @@ _STREAMING = {"t": ", streaming = on", "p": ", streaming = parallel"}
 
 
 def publications(source: Source) -> Iterator[Entry]:
-    """Yield the publications, and what is in them (dumpPublication)."""
+    """Yield publications and their contents (dumpPublication)."""
     for publication in list_publications(source.catalog):
         name = quote_identifier(publication.name)
         scope = " FOR ALL TABLES" if publication.all_tables else ""
@@ -85,8 +85,7 @@ def _schemas(source: Source, publication: Publication) -> Iterator[Entry]:
 
 
 def subscriptions(source: Source) -> Iterator[Entry]:
-    """Yield the subscriptions, which nobody connects to while they are loaded
-    (dumpSubscription)."""
+    """Yield subscriptions, which do not connect while the dump is loaded (dumpSubscription)."""
     for subscription in list_subscriptions(source.catalog):
         name = quote_identifier(subscription.name)
         names = ", ".join(map(quote_identifier, subscription.publications))
@@ -108,8 +107,9 @@ def subscriptions(source: Source) -> Iterator[Entry]:
 
 
 def _lost_map(subscription: Subscription) -> str:
-    """Return a comment for who loads the dump into PostgreSQL, where the tables would have other
-    targets."""
+    """Return a comment that warns when the dump is loaded into PostgreSQL, where the tables would
+    have other targets.
+    """
     if not subscription.table_map.pairs:
         return ""
     shown = " ".join(str(subscription.table_map).split("\n"))
@@ -117,7 +117,7 @@ def _lost_map(subscription: Subscription) -> str:
 
 
 def _own_options(subscription: Subscription) -> str:
-    """Return those that PostgreSQL does not have."""
+    """Return the options that PostgreSQL does not have."""
     text = ""
     if subscription.resync is not Resync.MANUAL:
         text += f", resync = {subscription.resync.value}"
@@ -129,7 +129,7 @@ def _own_options(subscription: Subscription) -> str:
 
 
 def _options(subscription: Subscription) -> str:
-    """Return those that are not what they are by default, in pg_dump's order."""
+    """Return the options that differ from their defaults, in pg_dump's order."""
     slot = "NONE" if subscription.slot_name is None else quote_string(subscription.slot_name)
     text = f"connect = false, slot_name = {slot}"
     if subscription.binary:

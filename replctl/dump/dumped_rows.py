@@ -1,4 +1,4 @@
-"""The rows of tables, and how far sequences have come, in a dump."""
+"""The rows of tables and the values of sequences in a dump."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from replctl.query.select import select
 from replctl.session import Session
 from replctl.types.quote import quote_identifier, quote_string
 
-#: As many rows go into one INSERT, which is one commit of a Delta table.
+#: Rows in one INSERT, which is one commit of a Delta table.
 _ROWS_PER_INSERT = 1000
-#: Types whose values stand without quotes, where they are digits (dumpTableData_insert).
+#: Types whose values have no quotes if they are digits (dumpTableData_insert).
 _NUMBERS = frozenset(("int2", "int4", "int8", "oid", "numeric"))
 _BOOLEANS = {"t": "true", "f": "false"}
 
 
 def sequence_values(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Yield where sequences go on (dumpSequenceData)."""
+    """Yield the values of sequences (dumpSequenceData)."""
     for relation in relations.values():
         if relation.kind != "S" or get_sequence(source.catalog, relation.oid) is None:
             continue
@@ -39,7 +39,7 @@ def sequence_values(source: Source, relations: Mapping[int, Relation]) -> Iterat
 
 
 def table_rows(session: Session, table: Relation, owner: str) -> Entry:
-    """Return the rows that a table has itself.
+    """Return the entry with a table's own rows.
 
     Raises:
         InsufficientPrivilege: the session's role may not read them.

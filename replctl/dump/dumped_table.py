@@ -1,5 +1,6 @@
-"""Tables and sequences of a dump, with their constraints, indexes and partitions
-(dumpTableSchema, dumpSequence, dumpConstraint, dumpIndex)."""
+"""Tables and sequences of a dump, with their constraints, indexes and partitions (dumpTableSchema,
+dumpSequence, dumpConstraint, dumpIndex).
+"""
 
 from __future__ import annotations
 
@@ -38,8 +39,7 @@ _BITS = {"int2": 15, "int4": 31, "int8": 63}
 
 
 def tables(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Yield the entries of tables, those of their columns, constraints, indexes and rights
-    included."""
+    """Yield the entries of tables and of their columns, constraints, indexes and privileges."""
     for table in relations.values():
         if table.kind not in ("r", "p"):
             continue
@@ -55,7 +55,7 @@ def tables(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]
 
 
 def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
-    """Return the privileges on a relation and its columns."""
+    """Yield the privileges on a relation and its columns."""
     kind, catalog, name = "TABLE", source.catalog, full_name(relation)
     like = Entry(kind, relation.name, "", relation.schema, source.role_name(relation.owner))
     acl = relation_acl(catalog, relation.oid)
@@ -69,7 +69,7 @@ def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
 
 
 def with_column_comments(source: Source, entry: Entry, relation: Relation) -> Entry:
-    """Return an entry with the comments on the columns of its relation."""
+    """Return an entry with the comments on the columns of its relation added."""
     for column in relation.columns:
         name = f"{full_name(relation)}.{quote_identifier(column.name)}"
         entry = source.commented(entry, "pg_class", relation.oid, "COLUMN", name, column.attnum)
@@ -138,7 +138,7 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
 
 
 def _attributes(source: Source, table: Relation, column: Column) -> str:
-    """Return the statements that say how a column is stored, and what is known of its values."""
+    """Return the statements for a column's storage, compression, statistics and options."""
     changes = []
     if column.statistics is not None:
         changes.append(f"SET STATISTICS {column.statistics}")
@@ -154,7 +154,7 @@ def _attributes(source: Source, table: Relation, column: Column) -> str:
 
 
 def _own_columns(table: Relation) -> list[Column]:
-    """Return those that CREATE TABLE has to name (shouldPrintColumn)."""
+    """Return the columns that CREATE TABLE must name (shouldPrintColumn)."""
     return [column for column in table.columns if column.is_local or table.is_partition]
 
 
@@ -164,7 +164,7 @@ def _is_not_null_above(column: Column, parents: list[Relation]) -> bool:
 
 
 def _element(source: Source, name: str) -> str:
-    """Return a type, or what it is an array of."""
+    """Return a type, or its element type if it is an array."""
     return source.environment.type(name).element or name
 
 
@@ -186,8 +186,9 @@ def _column(source: Source, table: Relation, column: Column) -> str:
 
 
 def _is_apart(source: Source, table: Relation, column: Column) -> bool:
-    """Return whether a default comes behind the table: it takes values from a sequence of the
-    table's own, which is made behind the table, or the column is the parent's."""
+    """Return whether a default follows the table: it uses a sequence of the table, which is created
+    later, or the column is inherited.
+    """
     if column.default is None or column.identity:
         return column.identity != ""
     if not column.is_local and not table.is_partition:
@@ -207,11 +208,11 @@ def _identity(source: Source, table: Relation, column: Column) -> str:
                 + "".join(f"\n        {option}" for option in options)
                 + "\n    )"
             )
-    return ""  # of a partition: the identity is the partitioned table's
+    return ""  # the identity belongs to the partitioned table
 
 
 def _defaults(source: Source, table: Relation) -> Iterator[Entry]:
-    """Defaults that CREATE TABLE does not have."""
+    """Yield the defaults that are not part of CREATE TABLE."""
     for column in table.columns:
         if column.default is None or column.identity or not _is_apart(source, table, column):
             continue
@@ -250,10 +251,10 @@ def _attachment(source: Source, table: Relation, relations: Mapping[int, Relatio
 def _index(
     source: Source, table: Relation, index: Index, relations: Mapping[int, Relation]
 ) -> Entry:
-    """Return an index, or the constraint that it is for.
+    """Return an index, or its constraint.
 
-    That of a partitioned table comes after those of its partitions, which it makes its own; one
-    that some partitions lack is made for the table alone, and gets those that there are.
+    The index of a partitioned table follows those of its partitions, and takes them over.  If some
+    partitions lack it, it is created only for the table, and takes over the existing ones.
     """
     below = [
         (partition, other)
@@ -324,10 +325,10 @@ def _with_constraint_comment(
 
 
 def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Yield the sequences except for those of identity columns, which CREATE TABLE makes.
+    """Yield the sequences, except those of identity columns, which CREATE TABLE creates.
 
-    A sequence that goes with a table has to have its owner: the table gets another one behind the
-    last of them, and they with it.
+    A table and its sequences must have the same owner.  So the table changes its owner after the
+    last of them, and they change with it.
     """
     for relation in relations.values():
         sequence = get_sequence(source.catalog, relation.oid) if relation.kind == "S" else None
@@ -356,7 +357,7 @@ def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
 def _last_sequence(
     source: Source, table: Relation, relations: Mapping[int, Relation]
 ) -> Relation | None:
-    """Return the sequence of a table that a dump has behind its others."""
+    """Return the table's sequence that is last in the dump."""
     own = [
         relations[sequence.relid]
         for sequence in owned_sequences(source.catalog, table.oid)

@@ -1,4 +1,4 @@
-"""Views of a dump, materialized ones included (dumpTableSchema, createViewAsClause)."""
+"""Views of a dump, including materialized ones (dumpTableSchema, createViewAsClause)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from replctl.query.view_definition import view_definition
 
 
 def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Yield the views; materialized ones without rows, which come last of all."""
+    """Yield the views; the dump fills materialized ones at its end."""
     for view in relations.values():
         if view.kind not in ("v", "m"):
             continue
@@ -32,7 +32,7 @@ def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
 
 
 def refreshes(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Yield what fills the materialized views that have rows."""
+    """Yield the statements that fill materialized views with rows."""
     for view in relations.values():
         if view.kind == "m" and view.is_populated:
             yield Entry(

@@ -1,5 +1,6 @@
-"""The entries of a dump, one for each thing that a statement makes, and their order
-(pg_dump_sort.c, pg_backup_archiver.c)."""
+"""The entries of a dump, one for each created object, and their order (pg_dump_sort.c,
+pg_backup_archiver.c).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from replctl.record import dataclass
 #: An object of a catalog: the catalog's name and its OID.
 ObjectKey: TypeAlias = tuple[str, int]
 
-#: Kinds of entries, in the order in which a dump has them; those of one line stand side by side.
+#: Kinds of entries, in the order of a dump; those on one line share a position.
 _ORDER = (
     ("SCHEMA",),
     ("TYPE", "DOMAIN"),
@@ -42,19 +43,19 @@ _PRIORITIES = {kind: i for i, kinds in enumerate(_ORDER) for kind in kinds}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The statements that make one object, or a part of one (TocEntry).
+    """The statements that create an object, or a part of one (TocEntry).
 
     Attributes:
-        kind: one of _ORDER, or COMMENT, which stands behind its object.
-        name: as its heading has it.
-        text: statements, each ended by a newline.
-        schema: None for what is in no schema.
-        owner: a role's name; "" where nobody owns it.
-        owned: what ALTER ... OWNER TO names: `TABLE public.t`; "" where that has no owner.
-        order: it is sorted by this among those of its kind, instead of its name.
-        key: what others may need.
-        needs: what has to be there before it.
-        comments: they follow it.
+        kind: one of _ORDER; or COMMENT, which follows its object.
+        name: the name in its heading.
+        text: the statements, each with a newline at its end.
+        schema: None for objects without a schema.
+        owner: a role's name; "" without an owner.
+        owned: the object in ALTER ... OWNER TO: `TABLE public.t`; "" without an owner.
+        order: sort key among entries of its kind, instead of the name.
+        key: the object that other entries may need.
+        needs: the objects that must exist before it.
+        comments: the comments that follow it.
     """
 
     kind: str
@@ -84,10 +85,10 @@ class Entry:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Entries by kind, schema and name, except for what others need: that stands before them.
+    """Sort entries by kind, schema and name, but put needed ones before those that need them.
 
-    As TopoSort(): from the last to the first, each time the last one that nothing left needs; what
-    needs itself in a circle keeps its place.
+    Like TopoSort(), it goes from the last to the first, and takes the last entry that no remaining
+    one needs.  Entries in a cycle keep their places.
     """
     ordered = sorted(entries, key=_sort_key)
     places = {entry.key: i for i, entry in enumerate(ordered) if entry.key is not None}
@@ -120,5 +121,5 @@ def _sort_key(entry: Entry) -> tuple[int, str, tuple[str, ...], str]:
 
 
 def _on_one_line(text: str) -> str:
-    """A name in a comment must not end it (sanitize_line)."""
+    """Return a name on one line, so that it does not end a comment (sanitize_line)."""
     return text.replace("\n", " ").replace("\r", " ")

@@ -18,7 +18,7 @@ from replctl.types.quote import quote_identifier
 
 
 def policies(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Yield the policies of tables, and whether they count."""
+    """Yield the policies of tables, and the statements that enable them."""
     for table in relations.values():
         owner = source.role_name(table.owner)
         if table.has_row_security:
@@ -45,7 +45,7 @@ def _policy(source: Source, table: Relation, policy: Policy) -> str:
 
 
 def default_privileges(source: Source) -> Iterator[Entry]:
-    """Yield what ALTER DEFAULT PRIVILEGES has said."""
+    """Yield the default privileges."""
     kinds = {letter: kind for kind, letter in OBJECT_TYPES.items()}
     table = schema.pg_default_acl
     for row in source.catalog.select(table, order_by=[table.c.oid]):

@@ -1,5 +1,4 @@
-"""The shared source of the parts of a dump: the catalog as it is read, names with their schemas,
-comments."""
+"""The common source of a dump's parts: the catalog, names with their schemas, and comments."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ from replctl.types.quote import quote_identifier, quote_qualified_identifier, qu
 
 @dataclass(frozen=True)
 class Source:
-    """A database that is dumped.
+    """A database to dump.
 
     Attributes:
-        environment: without a search path, so that all names have their schemas.
+        environment: has no search path, so that all names have their schemas.
     """
 
     environment: CatalogEnvironment
@@ -42,11 +41,11 @@ class Source:
     def commented(
         self, entry: Entry, class_name: str, oid: int, what: str, name: str, number: int = 0
     ) -> Entry:
-        """Return an entry with the comment on an object of it, if there is one.
+        """Return an entry with the comment on one of its objects, if there is one.
 
         Args:
             what: `TABLE`, `COLUMN`, ...
-            name: as the statement has it.
+            name: the object's name in the statement.
         """
         text = get_comment(self.catalog, class_name, oid, number)
         if text is None:
@@ -58,23 +57,23 @@ class Source:
 
 
 def unqualified(name: str, schema: str | None) -> str:
-    """(`public.t`, public) -> `t`"""
+    """Remove the schema: (`public.t`, public) -> `t`"""
     return name if schema is None else name.replace(f"{quote_identifier(schema)}.", "", 1)
 
 
 def full_name(relation: Relation) -> str:
-    """`public.t`"""
+    """Return the qualified name, such as `public.t`."""
     return quote_qualified_identifier(relation.schema, relation.name)
 
 
 def type_key(name: str) -> Iterator[ObjectKey]:
-    """Yield what a type needs: itself, if a user made it."""
+    """Yield the key of a type if it is user-defined."""
     if name.startswith("@"):
         yield "pg_type", type_oid(name)
 
 
 def expression_keys(exprs: Iterable[nodes.Expr | None]) -> Iterator[ObjectKey]:
-    """Yield the functions, operators, types and sequences that expressions name."""
+    """Yield the keys of functions, operators, types and sequences in expressions."""
     for expr in exprs:
         if expr is None:
             continue
@@ -84,7 +83,7 @@ def expression_keys(exprs: Iterable[nodes.Expr | None]) -> Iterator[ObjectKey]:
 
 
 def node_keys(node: object) -> Iterator[ObjectKey]:
-    """Yield what a node of an expression names."""
+    """Yield the keys of objects in a node of an expression."""
     function, operator = getattr(node, "function_oid", 0), getattr(node, "operator_oid", 0)
     if function >= FIRST_USER_OID:
         yield "pg_proc", function
@@ -96,7 +95,7 @@ def node_keys(node: object) -> Iterator[ObjectKey]:
 
 
 def with_options(options: Mapping[str, str]) -> str:
-    """` WITH (security_invoker='true')`: a value without quotes only where it is a plain name."""
+    """Return ` WITH (security_invoker='true')`, ...; values other than plain names are quoted."""
     if not options:
         return ""
     shown = []

@@ -1,1 +1,1 @@
-"""The functions, views and values that SQL can ask of a cluster and of a session."""
+"""The functions, views and values through which SQL describes a cluster and a session."""

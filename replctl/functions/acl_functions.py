@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _acl_explode(context: FunctionContext, items: str) -> list[list[Any]]:
-    """Return an access list as rows: who has granted what to whom (aclexplode)."""
+    """Return an access list as rows of grantor, grantee and privilege (aclexplode)."""
     words = {letter: word.upper() for word, letter in PRIVILEGE_LETTERS.items() if word != "temp"}
     names = {name: oid for oid, name in role_names(context.catalog).items()}
     rows = []
@@ -35,7 +35,7 @@ def _acl_explode(context: FunctionContext, items: str) -> list[list[Any]]:
 
 
 def _acl_name(shown: str) -> tuple[str, str]:
-    """Return the role at the begin of an item, without its quotes, and what follows."""
+    """Return the unquoted role at the beginning of an item, and the rest."""
     if not shown.startswith('"'):
         name = shown.partition("=")[0]
         return name, shown[len(name) :]
@@ -46,7 +46,7 @@ def _acl_name(shown: str) -> tuple[str, str]:
 
 
 def _acl_default(context: FunctionContext, kind: str, owner: int) -> str:
-    """Return what an object begins with (acldefault)."""
+    """Return the initial access list of an object (acldefault)."""
     kinds: dict[str, AclKind] = {
         "r": "table", "c": "column", "s": "sequence", "n": "schema", "d": "database",
         "f": "function", "T": "type",

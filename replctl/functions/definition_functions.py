@@ -1,5 +1,6 @@
-"""pg_get_constraintdef() and similar functions, which print definitions, by their names in
-pg_proc.prosrc (ruleutils.c), and what is visible in the search path."""
+"""Functions that print definitions, such as pg_get_constraintdef(), and functions about visibility
+in the search path, by their names in pg_proc.prosrc (ruleutils.c).
+"""
 
 from __future__ import annotations
 
@@ -40,14 +41,14 @@ def _constraint(context: FunctionContext, oid: int, pretty: int = 0) -> str | No
 
 
 def _domain_constraint(context: FunctionContext, row: Any, *, is_pretty: bool) -> str:
-    """`CHECK ((VALUE > 0)) NOT VALID`, or NOT NULL."""
+    """Return `CHECK ((VALUE > 0)) NOT VALID`, ... or NOT NULL."""
     domain = get_domain(context.catalog, type_name(int(row.contypid)))
     constraint = next(item for item in domain.constraints if item.oid == int(row.oid))
     return domain_constraint_definition(context.environment, constraint, is_pretty=is_pretty)
 
 
 def _index(context: FunctionContext, oid: int, column: int = 0, pretty: int = 0) -> str | None:
-    """Return an index, or one of its columns."""
+    """Return the definition of an index, or one of its columns; None if it does not exist."""
     relation = get_relation(context.catalog, oid)
     if relation is None or relation.kind not in "iI":
         return None
@@ -81,7 +82,7 @@ def _function(context: FunctionContext, oid: int) -> UserFunction | None:
 
 
 def _arguments(context: FunctionContext, oid: int) -> str | None:
-    """`a integer, text`: built-in functions have no names here."""
+    """Return `a integer, text`, ...; built-in functions have no names here."""
     environment = context.environment
     user = _function(context, oid)
     if user is not None:
@@ -106,7 +107,9 @@ def _result(context: FunctionContext, oid: int) -> str | None:
 
 
 def _definition(context: FunctionContext, oid: int) -> str | None:
-    """CREATE OR REPLACE FUNCTION of a user's function, in pg_get_functiondef()'s lines."""
+    """Return CREATE OR REPLACE FUNCTION for a user's function, formatted like
+    pg_get_functiondef().
+    """
     function = _function(context, oid)
     if function is None:
         return None
@@ -125,7 +128,7 @@ def _definition(context: FunctionContext, oid: int) -> str | None:
     return "\n".join([*lines, f"AS {tag}${function.body}{tag}$", ""])
 
 
-# -- what the search path finds
+# -- visibility in the search path
 
 
 def _type_is_visible(context: FunctionContext, oid: int) -> int | None:
@@ -162,8 +165,7 @@ def _operator_is_visible(context: FunctionContext, oid: int) -> int | None:
 
 
 def _built_in_is_visible(context: FunctionContext, oid: int) -> int:
-    """Return 1 for a built-in object: users cannot create this kind, and all of it is in
-    pg_catalog."""
+    """Return 1 for a built-in object of a kind that users cannot create; all are in pg_catalog."""
     return int(oid < FIRST_USER_OID)
 
 

@@ -1,5 +1,6 @@
-"""The rows of the catalogs that say what is defined: relations, columns, indexes, constraints,
-types, functions and operators, with those that PostgreSQL has built in."""
+"""The rows of catalogs with definitions: relations, columns, indexes, constraints, types, functions
+and operators, including PostgreSQL's built-in ones.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
         }  # fmt: skip
 
 
-#: Their OIDs in pg_am.
+#: OIDs of access methods in pg_am.
 _ACCESS_METHODS = {"heap": 2, "btree": 403, "hash": 405}
 _SYSTEM_SCHEMAS = {
     "pg_catalog": PG_CATALOG_NAMESPACE,
@@ -82,7 +83,7 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
 def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
     for relation in builtin.system_relations_by_oid().values():
         for attnum, (name, kind) in enumerate(relation.columns, start=1):
-            type_ = builtin.types().get(kind)  # arrays of catalogs' rows are not among them
+            type_ = builtin.types().get(kind)  # arrays of catalogs' row types do not exist
             yield {
                 "attrelid": relation.oid, "attname": name, "attnum": attnum,
                 "atttypid": 0 if type_ is None else type_.oid,
@@ -121,7 +122,7 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
 
 
 def _expression_columns(index: Row) -> Iterator[Row]:
-    """Yield what pg_attribute has of the expressions in an index."""
+    """Yield the rows of pg_attribute for the expressions in an index."""
     for stored in json.loads(index["indexprs"] or "[]"):
         expr = pg_node_tree.loads(stored)
         yield {
@@ -131,7 +132,7 @@ def _expression_columns(index: Row) -> Iterator[Row]:
 
 
 def _pg_attrdef(context: FunctionContext) -> Iterator[Row]:
-    """Yield the defaults except for those of identity columns, which are our own way to say so."""
+    """Yield the defaults, except those of identity columns, which are replctl's own."""
     identities = {
         (row["attrelid"], row["attnum"])
         for row in stored_rows(context, "pg_attribute")
@@ -241,7 +242,7 @@ def _pg_tables(context: FunctionContext) -> Iterator[Row]:
 
 
 def _with_triggers(context: FunctionContext) -> set[int]:
-    """The tables at both ends of foreign keys, which triggers of PostgreSQL's check."""
+    """Return the tables at both ends of foreign keys, which PostgreSQL checks with triggers."""
     table = schema.pg_constraint
     rows = context.catalog.select(table, table.c.contype == "f")
     return {int(oid) for row in rows for oid in (row.conrelid, row.confrelid)}
@@ -268,7 +269,7 @@ def _pg_tablespace(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_language(context: FunctionContext) -> Iterator[Row]:
-    """Yield the languages that functions may be declared in."""
+    """Yield the languages of functions."""
     for oid, name, is_trusted in ((12, "internal", 0), (13, "c", 0), (14, "sql", 1)):
         yield {
             "oid": oid, "lanname": name, "lanowner": 10, "lanispl": 0,
@@ -307,7 +308,7 @@ def _pg_cast(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_depend(context: FunctionContext) -> Iterator[Row]:
-    """Sequences on the columns that own them, and on their schemas: as far as tools ask."""
+    """Yield the dependencies that tools read: of sequences on their columns and schemas."""
     pg_class = builtin.system_relations()["pg_class"].oid
     for relation in user_relations(context, "S"):
         sequence = get_sequence(context.catalog, relation.oid)
@@ -328,7 +329,7 @@ def _pg_rewrite(context: FunctionContext) -> Iterator[Row]:
         yield {**row, "ev_type": "1", "ev_enabled": "O", "is_instead": 1, "ev_qual": "<>"}
 
 
-#: The rows of each by its name.
+#: The rows of each catalog, by its name.
 DEFINITION_VIEWS: dict[str, RowsOf] = {
     "pg_class": _pg_class,
     "pg_attribute": _pg_attribute,

@@ -1,4 +1,4 @@
-"""The facts that functions of SQL need from the session that calls them."""
+"""The facts that SQL functions need from the calling session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replctl.session import Session
 
 @dataclass
 class FunctionContext:
-    """The facts that functions need from the session that calls them."""
+    """The facts that functions need from the calling session."""
 
     catalog: Catalog
     environment: CatalogEnvironment
@@ -25,7 +25,7 @@ class FunctionContext:
     sequences: SequenceValues
     cluster: Cluster
     session: Session
-    #: The rows, as texts, of calls that were carried out before the query (EVALUATED_BEFORE).
+    #: The rows, as texts, of calls that ran before the query (EVALUATED_BEFORE).
     evaluated: dict[nodes.FuncExpr, list[list[str | None]]] = field(default_factory=dict)
 
 
@@ -34,7 +34,7 @@ Implementation = Callable[..., Any]
 
 
 def function_context(session: Session, catalog: Catalog) -> FunctionContext:
-    """Return what functions of catalog queries ask of a session."""
+    """Return the context of a session for functions in catalog queries."""
     return FunctionContext(
         catalog,
         session.environment(catalog),

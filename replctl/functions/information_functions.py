@@ -1,5 +1,6 @@
 """Functions that describe the session and the server, by their names in pg_proc.prosrc: sizes,
-encodings, addresses, names that may not be there."""
+encodings, addresses, and look-ups of names that may not exist.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def _schemas(context: FunctionContext, with_implicit: int) -> str:
 
 
 def _object(type_name: str) -> Callable[..., Any]:
-    """to_regclass() and similar functions: NULL where ::regclass is an error."""
+    """Return to_regclass() or a similar function: NULL where ::regclass is an error."""
 
     def call(context: FunctionContext, name: str) -> int | None:
         try:
@@ -40,7 +41,7 @@ def _object(type_name: str) -> Callable[..., Any]:
 
 
 def _nothing(context: FunctionContext, *args: object) -> None:
-    """Return NULL: the session has no network."""
+    """Return NULL, because the session has no network."""
 
 
 def _no(context: FunctionContext, *args: object) -> int:

@@ -1,5 +1,6 @@
-"""PostgreSQL's functions of the log and its files, by their names in pg_proc.prosrc (xlogfuncs.c,
-pg_controldata.c).  A numeric is its text."""
+"""PostgreSQL's functions about the log and its files, by their names in pg_proc.prosrc
+(xlogfuncs.c, pg_controldata.c).  A numeric is its text.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _TIMELINE = 1
 _FILE_NAME = re.compile(r"[0-9A-Fa-f]{24}")
-#: pg_control's version and the catalogs' of PostgreSQL 17.
+#: Versions of pg_control and of the catalogs in PostgreSQL 17.
 _CONTROL_VERSION, _CATALOG_VERSION = 1700, 202406281
 
 
@@ -34,7 +35,7 @@ def _current_insert(context: FunctionContext) -> int:
 
 
 def _switch_wal(context: FunctionContext) -> int:
-    """Return the end of the log moves to that of its segment; where it was."""
+    """Move the end of the log to the end of its segment, and return the old end."""
     size = _segment_size(context)
     with context.cluster.begin(write=True) as connection:
         return switch_segment(connection, size)
@@ -81,7 +82,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_current_wal_flush_lsn": _current,
     "pg_current_wal_insert_lsn": _current_insert,
     "pg_switch_wal": _switch_wal,
-    "pg_log_standby_snapshot": _current,  # slots need none
+    "pg_log_standby_snapshot": _current,  # slots need no snapshot
     "pg_walfile_name": _walfile_name,
 }
 

@@ -1,6 +1,6 @@
-"""PostgreSQL's functions of replication origins, by their names in pg_proc.prosrc (origin.c).
+"""PostgreSQL's functions about replication origins, by their names in pg_proc.prosrc (origin.c).
 
-They take effect at once, whatever becomes of the transaction.
+They take effect at once; ROLLBACK does not revert them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replctl.errors import (
 )
 from replctl.lsn import INVALID_LSN
 
-#: What may be done on a standby.
+#: Suffixes of functions that a standby may run.
 _READING = ("_oid", "_progress", "_is_setup", "_status")
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _advance(context: FunctionContext, name: str, lsn: int) -> str:
 
 
 def _check_free(context: FunctionContext, connection: Connection, name: str) -> None:
-    """Check whether no session has an origin set up, and no worker applies under it."""
+    """Check that no session has an origin set up, and that no worker applies changes for it."""
     oid = origins.get_origin(connection, name)
     pid = _active_pid(context, connection, name)
     if pid is not None:
@@ -146,7 +146,7 @@ def _show_status(context: FunctionContext) -> list[tuple[Any, ...]]:
 
 
 def _outside_recovery(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that a standby carries out only if it changes nothing."""
+    """Return a function that a standby refuses, unless it only reads."""
 
     def call(context: FunctionContext, *args: Any) -> Any:
         if context.cluster.is_in_recovery and not name.endswith(_READING):

@@ -27,12 +27,12 @@ from replctl.types.text_form import BLANKS
 if TYPE_CHECKING:
     from replctl.functions.function_context import FunctionContext
 
-#: Whether a role has a privilege, by its letter, on an object, or may grant it on; None if there is
-#: no such object.
+#: Returns whether a role has a privilege, by its letter, or its grant option, on an object; None if
+#: there is no such object.
 _Check = Callable[["FunctionContext", Privileges, int, str, bool], bool | None]
 _GRANT_OPTION = " with grant option"
 
-#: What may be asked about each kind of object.
+#: The privileges of each kind of object.
 _WORDS: dict[str, tuple[str, ...]] = {
     "table": (
         "select", "insert", "update", "delete", "truncate", "references", "trigger", "maintain",
@@ -57,7 +57,9 @@ def _role_oid(context: FunctionContext, role: str | int) -> int:
 
 
 def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privileges:
-    """Return those of the role that is named, which may be everybody, or of the current one."""
+    """Return the privileges of a named role or of PUBLIC; without a name those of the current
+    role.
+    """
     if not roles:
         return context.environment.privileges
     oid = PUBLIC if roles[0] == "public" else _role_oid(context, roles[0])
@@ -65,11 +67,10 @@ def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privile
 
 
 def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
-    """Return the privileges in a list, as letters, each with whether the right to grant it is
-    meant.
+    """Return the privileges in a list, as letters, each with whether its grant option is meant.
 
     Raises:
-        InvalidParameterValue: that kind of object has no such privilege.
+        InvalidParameterValue: the kind of object has no such privilege.
     """
     found = []
     for word in words.split(","):
@@ -140,7 +141,7 @@ def _on_columns(
     """Return whether a role has a privilege on columns.
 
     Args:
-        attnums: the columns that are meant; any if they are none.
+        attnums: the columns; an empty collection stands for any column.
     """
     system = builtin.system_relations_by_oid().get(oid)
     if system is not None:
@@ -210,7 +211,7 @@ _Implementation = Callable[..., int | None]
 def _variants(
     name: str, kind: str, find: Callable[[FunctionContext, str], int], check: _Check
 ) -> dict[str, _Implementation]:
-    """Return the function with and without a role, each by name or OID."""
+    """Return variants of a function with and without a role, and with names or OIDs."""
 
     def call(context: FunctionContext, *args: Any) -> int | None:
         *roles, target, words = args
@@ -225,7 +226,7 @@ def _variants(
 
 
 def _has_column(context: FunctionContext, *args: Any) -> int | None:
-    """has_column_privilege([role,] table, column, privileges), the column by name or number."""
+    """Implement has_column_privilege([role,] table, column, privileges); columns may be numbers."""
     *roles, table, column, words = args
     privileges = _privileges(context, roles)
     oid = table if isinstance(table, int) else _relation_oid(context, table)
@@ -247,7 +248,7 @@ def _has_column(context: FunctionContext, *args: Any) -> int | None:
 
 
 def _column_names(context: FunctionContext, oid: int) -> dict[int, str]:
-    """Return the columns of a relation by number; none if there is no such relation."""
+    """Return the names of a relation's columns by number; empty if there is no such relation."""
     system = builtin.system_relations_by_oid().get(oid)
     if system is not None:
         return dict(enumerate((name for name, _type in system.columns), start=1))
@@ -256,7 +257,7 @@ def _column_names(context: FunctionContext, oid: int) -> dict[int, str]:
 
 
 def _has_parameter(context: FunctionContext, *args: Any) -> int:
-    """has_parameter_privilege(): nothing is granted on parameters, so superusers alone have any."""
+    """Implement has_parameter_privilege(): only superusers have privileges on parameters here."""
     *roles, _name, words = args
     _letters("parameter", words)
     return int(_privileges(context, roles).is_superuser)

@@ -1,5 +1,6 @@
-"""PostgreSQL's functions of recovery, by their names in pg_proc.prosrc (xlogfuncs.c): whether
-this is a standby, and what it has received."""
+"""PostgreSQL's functions about recovery, by their names in pg_proc.prosrc (xlogfuncs.c): whether
+this is a standby, and the positions that it has received and replayed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def _is_in_recovery(context: FunctionContext) -> int:
 
 
 def _received_lsn(context: FunctionContext) -> int | None:
-    """Return what is received is in force at once: the two positions are one."""
+    """Return the received position, which is also the replayed one; None on a primary."""
     control = read_control(context.catalog.connection)
     return control.insert_lsn if control.is_in_recovery else None
 

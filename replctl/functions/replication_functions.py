@@ -1,7 +1,7 @@
-"""PostgreSQL's functions of replication slots, by their names in pg_proc.prosrc (slotfuncs.c,
+"""PostgreSQL's functions about replication slots, by their names in pg_proc.prosrc (slotfuncs.c,
 logicalfuncs.c).
 
-They take effect at once, whatever becomes of the transaction.
+They take effect at once; ROLLBACK does not revert them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _create_slot(
 
 
 def _owner(context: FunctionContext, is_temporary: int) -> str | None:
-    """Return the session that a new slot goes with."""
+    """Return the session of a new temporary slot; None for a permanent one."""
     if not is_temporary:
         return None
     context.session.has_temporary_slots = True
@@ -77,8 +77,9 @@ def _owner(context: FunctionContext, is_temporary: int) -> str | None:
 
 
 def _check_creation(context: FunctionContext, slot: ReplicationSlot) -> None:
-    """Check what PostgreSQL checks only after it has made a slot, which it then removes
-    (CreateInitDecodingContext)."""
+    """Check the conditions that PostgreSQL checks after it has created a slot, which it then
+    removes (CreateInitDecodingContext).
+    """
     if slot.plugin not in _PLUGINS:
         raise UndefinedFile(f'could not access file "{slot.plugin}": No such file or directory')
     if context.catalog.xids.top is not None:
@@ -124,7 +125,7 @@ def _copy_slot(
 def _create_physical_slot(
     context: FunctionContext, name: str, immediately_reserve: int = 0, temporary: int = 0
 ) -> tuple[str, int | None]:
-    """Return a slot that a standby can be made to follow by (replctl standby create --slot)."""
+    """Create a slot that a standby can use (replctl standby create --slot)."""
     check_slot_permissions(context)
     with context.cluster.begin(write=True, in_recovery=True) as connection:
         lsn = insert_lsn(connection) if immediately_reserve else INVALID_LSN
@@ -163,12 +164,12 @@ def _drop_slot(context: FunctionContext, name: str) -> str:
 
 
 def acquired_slot(session: Session, connection: Connection, name: str) -> ReplicationSlot:
-    """Return a slot that nobody else uses (ReplicationSlotAcquire).
+    """Return a slot, and check that no other process uses it (ReplicationSlotAcquire).
 
     Raises:
-        UndefinedObject: there is none of that name (42704).
-        ObjectInUse: another process reads it, or it goes with another session (55006).
-        ObjectNotInPrerequisiteState: as `check_decoding_requirements`.
+        UndefinedObject: there is no slot of that name (42704).
+        ObjectInUse: another process reads it, or it belongs to another session (55006).
+        ObjectNotInPrerequisiteState: see `check_decoding_requirements`.
     """
     check_decoding_requirements(session.setting)
     slot = slots.get_slot(connection, name)
@@ -201,7 +202,7 @@ def _advance_slot(context: FunctionContext, name: str, lsn: int) -> tuple[str, i
 
 
 def check_slot_permissions(context: FunctionContext) -> None:
-    """Check whether the role may use slots (CheckSlotPermissions).
+    """Check that the role may use slots (CheckSlotPermissions).
 
     Raises:
         InsufficientPrivilege: it may not (42501).

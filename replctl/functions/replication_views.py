@@ -53,10 +53,10 @@ def _pg_subscription(context: FunctionContext) -> Iterator[Row]:
 
 
 def _own_subscriptions(context: FunctionContext) -> dict[int, str]:
-    """Return the subscriptions of the current database: statistics are a database's own here.
+    """Return the subscriptions of the current database, to which statistics are limited here.
 
-    PostgreSQL shows those of the cluster; databases that replicate to each other are clusters of
-    their own there, and are databases of one cluster here.
+    PostgreSQL shows those of the cluster.  Databases that replicate to each other are separate
+    clusters there, but databases of one cluster here.
     """
     return {
         subscription.oid: subscription.name for subscription in list_subscriptions(context.catalog)
@@ -94,7 +94,9 @@ def _pg_stat_subscription(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_replication(context: FunctionContext) -> Iterator[Row]:
-    """Roles without pg_read_all_stats see who is there (pg_stat_get_wal_senders)."""
+    """Yield walsenders; roles without pg_read_all_stats see few columns
+    (pg_stat_get_wal_senders).
+    """
     connection, privileges = context.catalog.connection, context.environment.privileges
     reads_all = privileges.acts_for(READ_ALL_STATS)
     walsenders = live_walsenders(context.cluster, connection)
@@ -134,8 +136,7 @@ def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
-    """Yield what pg_stat_subscription_stats of PostgreSQL 18 has in addition to the columns of
-    17."""
+    """Yield the columns of pg_stat_subscription_stats that PostgreSQL 18 has added."""
     table = state_schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
     kinds = [column.name for column in table.c if column.name.startswith("confl_")]
@@ -146,7 +147,7 @@ def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
         yield {"subid": oid, "subname": name, **counted, "stats_reset": reset}
 
 
-#: What physical slots do not have.
+#: Columns that physical slots leave NULL.
 _NO_DATABASE = dict.fromkeys(
     ("plugin", "datoid", "catalog_xmin", "confirmed_flush_lsn", "conflicting")
 )
@@ -211,7 +212,7 @@ def _pg_replication_origin_status(context: FunctionContext) -> Iterator[Row]:
         }
 
 
-#: The rows of each by its name.
+#: The rows of each view, by its name.
 REPLICATION_VIEWS: dict[str, RowsOf] = {
     "pg_publication_tables": _pg_publication_tables,
     "pg_subscription": _pg_subscription,

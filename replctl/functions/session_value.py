@@ -1,5 +1,6 @@
-"""The facts of a session that expressions ask for, as constants: who runs it, where, with which
-settings, and when its transaction and its statement began."""
+"""Facts about a session as constants in expressions: role, database, settings, and the beginning of
+transaction and statement.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from replctl.functions.function_context import FunctionContext
     from replctl.session import Session
 
-#: SqlValueFunction -> what answers it, in functions.sql_functions.
+#: SqlValueFunction -> the equivalent function in functions.sql_functions.
 VALUES = {
     "current_user": "current_user",
     "session_user": "session_user",
@@ -34,8 +35,8 @@ _SOURCES = frozenset(
     }
 )
 
-#: SqlValueFunction -> the functions, by pg_proc's OID, that make it of the transaction's start, and
-#: the one that rounds it.
+#: SqlValueFunction -> OIDs (in pg_proc) of the functions that compute it from the transaction's
+#: start, and of the function that rounds it.
 _TIMES: dict[str, tuple[tuple[int, ...], int]] = {
     "current_timestamp": ((), 1967),
     "localtimestamp": ((2027,), 1961),
@@ -46,8 +47,9 @@ _TIMES: dict[str, tuple[tuple[int, ...], int]] = {
 
 
 def time_value(session: Session, expr: Any) -> nodes.Expr | None:
-    """Return `now()`, `CURRENT_DATE`, `statement_timestamp()`, ... as made of a constant; None of
-    anything else."""
+    """Return `now()`, `CURRENT_DATE`, `statement_timestamp()`, ... computed from a constant; None
+    for other expressions.
+    """
     match expr:
         case nodes.SqlValueFunction(name=name, typmod=precision) if name in _TIMES:
             casts, rounding = _TIMES[name]
@@ -78,13 +80,13 @@ def _called(oid: int, *args: nodes.Expr) -> nodes.Expr:
 
 
 def session_value(context: FunctionContext, expr: Any) -> nodes.Expr | None:
-    """Return the value of `current_user`, `current_setting('search_path')`, `now()`, ...; None of
-    anything else.
+    """Return the value of `current_user`, `current_setting('search_path')`, `now()`, ...; None for
+    other expressions.
 
     Raises:
         UndefinedObject: there is no such setting.
     """
-    from replctl.functions.sql_functions import FUNCTIONS  # not before an expression is looked at
+    from replctl.functions.sql_functions import FUNCTIONS  # import it only when needed
 
     value = time_value(context.session, expr)
     if value is not None:

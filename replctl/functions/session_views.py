@@ -73,7 +73,7 @@ def _pg_group(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
-    """Return the row of this session; other sessions are not known."""
+    """Yield the row of this session; other sessions are unknown."""
     session, privileges = context.session, context.environment.privileges
     row: Row = {
         "datid": session.database_oid, "datname": session.database_name, "pid": os.getpid(),
@@ -91,7 +91,7 @@ def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
     yield row
 
 
-#: The rows of each by its name.
+#: The rows of each view, by its name.
 SESSION_VIEWS: dict[str, RowsOf] = {
     "pg_db_role_setting": _pg_db_role_setting,
     "pg_roles": _pg_roles,

@@ -1,8 +1,7 @@
-"""PostgreSQL's functions for catalog queries, which SQLite calls: under their names in
-pg_proc.prosrc.
+"""PostgreSQL's functions that SQLite calls in catalog queries, by their names in pg_proc.prosrc.
 
-A value is what SQLite holds of it (query/sqlite.py): booleans are 0 and 1, numbers and LSNs ints,
-an OID of any kind an int, everything else canonical text.
+Values have SQLite's form (query/sqlite_value.py): booleans are 0 and 1; numbers, LSNs and OIDs of
+any kind are ints; everything else is canonical text.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ from replctl.types import builtin, guc, text
 from replctl.types.quote import quote_qualified_identifier
 from replctl.types.timestamp import micros
 
-#: Reported by version(); the behaviour is that of this server.
+#: The result of version(); replctl behaves like this server.
 _VERSION = "PostgreSQL 17.0 (replctl) on Delta Lake, run by Spark"
 
 
@@ -73,8 +72,9 @@ def _pg_relation_filepath(context: FunctionContext, relid: int) -> str | None:
 
 
 def _accept_commits(context: FunctionContext, relid: int) -> str:
-    """Take commits with marks that this catalog does not know, of its newer state or of a copy, for
-    another writer's, when the table is looked at next."""
+    """Accept commits with unknown marks, from a newer state or a copy of this catalog, as another
+    writer's, when replctl next reads the table.
+    """
     relation = get_relation(context.catalog, relid)
     if relation is None:
         raise UndefinedTable(f"relation with OID {relid} does not exist")
@@ -183,8 +183,9 @@ def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -
 def _set_config(
     context: FunctionContext, name: str | None, value: str | None, is_local: int | None
 ) -> str:
-    """Set a setting as SET, or as SET LOCAL, which has no effect outside of a block; NULL resets to
-    the default."""
+    """Change a setting like SET, or like SET LOCAL, which has no effect outside of a block; NULL
+    restores the default.
+    """
     if name is None:
         raise NullValueNotAllowed("SET requires parameter name")
     return change_setting(context.session, name, value, is_local=bool(is_local))
@@ -205,7 +206,7 @@ def _as_set(function: Callable[..., tuple[Any, ...]]) -> Callable[..., list[tupl
 
 
 def _simple(function: Callable[..., Any]) -> Implementation:
-    """Return a function that needs no context."""
+    """Return a function that ignores the context."""
     return lambda context, *args: function(*args)
 
 
@@ -252,7 +253,7 @@ FUNCTIONS: dict[str, Implementation] = {
     **privilege_functions.FUNCTIONS,
 }
 
-#: Functions written in SQL have no prosrc: name -> function.
+#: Functions that PostgreSQL writes in SQL have no prosrc: name -> function.
 FUNCTIONS_BY_NAME: dict[str, Implementation] = {
     "obj_description": _obj_description,
     "col_description": lambda context, oid, number: get_comment(
@@ -261,10 +262,10 @@ FUNCTIONS_BY_NAME: dict[str, Implementation] = {
     "shobj_description": _shobj_description,
 }
 
-#: Volatile functions that need no session, so that Spark has them, too (spark/volatile.py).
+#: Volatile functions that need no session, so that Spark also has them (spark/volatile.py).
 WITHOUT_SESSION = frozenset({"clock_timestamp", "drandom", "gen_random_uuid"})
 
-#: Functions that are called with NULL arguments, too.
+#: Functions that are also called with NULL arguments.
 NOT_STRICT = frozenset(
     {
         "format_type",
@@ -287,8 +288,9 @@ def _series(context: FunctionContext, start: int, stop: int, step: int = 1) -> l
 
 
 def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]:
-    """Return what publications contain; a partition stands back for a root that one of them
-    publishes its changes by (pg_get_publication_tables)."""
+    """Return the contents of publications, without partitions whose root a publication publishes
+    instead (pg_get_publication_tables).
+    """
     catalog = context.catalog
     publications = []
     for name in _array_items(names):
@@ -318,7 +320,7 @@ def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]
     return rows
 
 
-#: prosrc -> function that returns a set, as rows of its columns.
+#: prosrc -> function that returns a set, as rows.
 SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
     "generate_series_int4": _series,
     "generate_series_int8": _series,
@@ -336,8 +338,8 @@ SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
     "array_unnest": lambda context, array: [[item] for item in _array_items(array)],
 }
 
-#: Functions that return a set and read tables, which takes long: they are carried out before the
-#: query that they stand in (query/logical_slot.py).
+#: Functions that return a set and read tables, which takes long: replctl runs them before the query
+#: (query/logical_slot.py).
 EVALUATED_BEFORE = frozenset(
     f"pg_logical_slot_{verb}_{kind}changes" for verb in ("get", "peek") for kind in ("", "binary_")
 )

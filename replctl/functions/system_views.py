@@ -1,7 +1,7 @@
-"""The rows of PostgreSQL's catalogs and system views, for queries: which there are, and what their
-columns have where nothing else is known.
+"""The rows of PostgreSQL's catalogs and system views for queries: the list of them, and the
+defaults of their columns.
 
-Three modules give the rows: definition_views (relations, types, functions, constraints),
+Three modules produce the rows: definition_views (relations, types, functions, constraints),
 session_views (roles, settings, sessions), replication_views (publications, subscriptions, slots).
 """
 
@@ -24,7 +24,7 @@ def system_rows(context: FunctionContext, name: str) -> Iterator[tuple[Any, ...]
     """Return the rows of a catalog or system view, in the order of its columns.
 
     Raises:
-        FeatureNotSupported: it is one that replctl does not have.
+        FeatureNotSupported: replctl does not have it.
     """
     relation = builtin.system_relations()[name]
     rows = _VIEWS.get(name)
@@ -40,7 +40,7 @@ def _nothing(context: FunctionContext) -> Iterator[Row]:
     return iter(())
 
 
-#: Catalogs and views of what there cannot be here.
+#: Catalogs and views that are always empty here.
 _EMPTY = frozenset(
     """pg_trigger pg_event_trigger pg_foreign_table pg_foreign_server pg_foreign_data_wrapper
     pg_user_mapping pg_user_mappings pg_extension pg_available_extensions
@@ -56,7 +56,7 @@ _EMPTY = frozenset(
 
 _VIEWS = {**DEFINITION_VIEWS, **SESSION_VIEWS, **REPLICATION_VIEWS}
 
-#: What columns have in PostgreSQL where nothing else is known.
+#: PostgreSQL's values of columns that replctl does not track.
 _DEFAULTS: dict[str, Row] = {
     "pg_stat_replication_slots": {
         "spill_txns": 0, "spill_count": 0, "spill_bytes": 0,

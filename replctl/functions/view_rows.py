@@ -1,7 +1,8 @@
-"""The sources from which the rows of all catalogs and system views are made.
+"""The common code of all catalogs and system views.
 
-A row is a dict of the columns that are known here; the others have the value that PostgreSQL gives
-them in a database without such features, else NULL. Values are as in functions.sql_functions."""
+A row is a dict of the columns that are known here.  The others have PostgreSQL's value for a
+database without such features, else NULL.  Values are as in functions.sql_functions.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from replctl.types import text
 
 Row = dict[str, Any]
 
-#: What gives the rows of a catalog or view.
+#: Yields the rows of a catalog or view.
 RowsOf = Callable[[FunctionContext], Iterator[Row]]
 
 
@@ -29,14 +30,14 @@ def in_order(
     """Return rows as tuples of all columns (name, type)."""
     names = [name for name, _type in columns]
     template = dict.fromkeys(names) | defaults
-    if len(names) == 1:  # itemgetter would give no tuple
+    if len(names) == 1:  # itemgetter would not return a tuple
         return (((template | row)[names[0]],) for row in rows)
     values = itemgetter(*names)
     return (values(template | row) for row in rows)
 
 
 def stored_rows(context: FunctionContext, name: str) -> Iterator[Row]:
-    """Yield the visible rows of one of our tables."""
+    """Yield the visible rows of one of replctl's tables."""
     catalog = context.catalog
     for row in catalog.connection.execute(
         select(catalog.rows_of(schema_table.metadata.tables[name]))
