@@ -1,1 +1,1 @@
-"""Text to syntax tree; knows no catalog."""
+"""Parse SQL text to syntax trees, without a catalog."""

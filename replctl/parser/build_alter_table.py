@@ -1,4 +1,4 @@
-"""Nodes of ALTER TABLE in table.lark."""
+"""Build the nodes of ALTER TABLE in table.lark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes of the constraints in table.lark: those of a column and those of a table."""
+"""Build the nodes of column and table constraints in table.lark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes of copy.lark: COPY."""
+"""Build the nodes of copy.lark: COPY."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ class CopyBuilder:
 
 
 def _file(file: Token, program: Token | None, pos: int = -1) -> str | None:
-    """Return the file's name, or the program; None for STDIN and STDOUT, of which either is taken.
+    """Return the name of the file or program; None for STDIN and STDOUT, which are interchangeable.
 
     Raises:
-        SqlSyntaxError: STDIN or STDOUT is no program.
+        SqlSyntaxError: PROGRAM is followed by STDIN or STDOUT.
     """
     if file.type == "SCONST":
         return str(file)

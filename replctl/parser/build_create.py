@@ -1,5 +1,6 @@
-"""Nodes of the objects that utility.lark creates: schemas, databases, types, functions, operators,
-collations and views."""
+"""Build the nodes of CREATE in utility.lark: schemas, databases, types, functions, operators,
+collations and views.
+"""
 
 from __future__ import annotations
 
@@ -158,8 +159,7 @@ class CreateBuilder:
         return ast.DefElem("language", str(language), pos=start_of(language))
 
     def function_body(self, word: Token, body: Token, symbol: Token | None) -> ast.DefElem:
-        """Return the option AS; refuse two strings, an object file and a symbol, which only
-        LANGUAGE C uses."""
+        """Return the option AS; refuse an object file with a symbol, which only LANGUAGE C uses."""
         if symbol is not None:
             raise FeatureNotSupported(
                 "functions in object files are not supported", position=start_of(body)

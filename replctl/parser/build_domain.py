@@ -1,4 +1,4 @@
-"""Nodes of CREATE DOMAIN and ALTER DOMAIN in utility.lark."""
+"""Build the nodes of CREATE DOMAIN and ALTER DOMAIN in utility.lark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes of expression.lark: expressions, types, names."""
+"""Build the nodes of expression.lark: expressions, types, names."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ _LEVELS = {
 
 
 class OperatorName(NamedTuple):
-    """An operator as written: its name, perhaps qualified, and where it stands."""
+    """A written operator: its name, possibly qualified, and its position."""
 
     name: tuple[str, ...]
     pos: int
 
 
 class SubqueryOperator(NamedTuple):
-    """An operator before ANY or ALL: where it begins, how it binds, the name of what compares."""
+    """An operator before ANY or ALL: its first token, its precedence, and the comparison's name."""
 
     token: Token
     level: Level
@@ -71,7 +71,7 @@ def _not(arg: ast.RawExpr, op: Token) -> ast.BoolExpr:
 
 
 def _signed(op: Token, arg: ast.RawExpr) -> ast.RawExpr:
-    """A minus before a numeric constant is part of it (doNegate in gram.y)."""
+    """Return a signed expression; a minus is part of a numeric constant (doNegate in gram.y)."""
     if op.type == "MINUS" and isinstance(arg, ast.Constant) and arg.kind in ("integer", "float"):
         value = cast(str, arg.value)
         negated = value[1:] if value.startswith("-") else f"-{value}"
@@ -292,7 +292,7 @@ class ExpressionBuilder(FunctionBuilder, TypeBuilder):
         return Infix(op, Level.AT, lambda left, zone: sql_function(op, "timezone", zone, left))
 
     def at_local(self, op: Token) -> Postfix:
-        """The call has no position (makeFuncCall in gram.y)."""
+        """Return the operator AT LOCAL, whose call has no position (makeFuncCall in gram.y)."""
         return Postfix(
             op, Level.AT, lambda arg: ast.FuncCall(system_name("timezone"), (arg,), format="sql")
         )
@@ -323,7 +323,9 @@ class ExpressionBuilder(FunctionBuilder, TypeBuilder):
     def columnref(
         self, name: Token, indirection: tuple[ast.Subscript | Token, ...] = ()
     ) -> ast.RawExpr:
-        """`a.b[1].c` is a column a.b, of which a part is taken (makeColumnRef in gram.y)."""
+        """Return a column reference; `a.b[1].c` is a part of column a.b (makeColumnRef in
+        gram.y).
+        """
         fields = [str(name)]
         for i, item in enumerate(indirection):
             if isinstance(item, ast.Subscript):
@@ -441,8 +443,8 @@ class ExpressionBuilder(FunctionBuilder, TypeBuilder):
         return self._literal(literal, type_name)
 
     def const_typed_literal(self, type_name: ast.TypeName, literal: Token) -> ast.TypeCast:
-        """`char 'abc'` is not cut to one character: a length that was not written does not
-        count.
+        """Return a literal with its type.  `char 'abc'` is not cut to one character, because a
+        length that was not written is ignored.
         """
         if type_name.modifiers and type_name.modifiers[0].pos < 0:
             type_name = dataclasses.replace(type_name, modifiers=())
@@ -483,6 +485,6 @@ def _plain(items: tuple[ast.Subscript | Token, ...]) -> tuple[ast.Subscript | st
 
 
 def _parameter_number(digits: str) -> int:
-    """Return the number after $, cut to 32 bits as the server does it."""
+    """Return the number after $, wrapped to 32 bits like the server's."""
     number = min(decimal_int(digits), 2**63 - 1)
     return (number + 2**31) % 2**32 - 2**31

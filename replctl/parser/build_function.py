@@ -1,4 +1,4 @@
-"""Nodes of the functions in expression.lark, those with a syntax of their own included."""
+"""Build the nodes of functions in expression.lark, including those with their own syntax."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ class FunctionBuilder:
         return sql_function(word, "substring", arg, start)
 
     def substring_for(self, word: Token, arg: ast.RawExpr, count: ast.RawExpr) -> ast.FuncCall:
-        """`FOR n` alone begins at 1, and n is an int4: else substring(text, text, text) might
-        be meant.
+        """Return SUBSTRING with only `FOR n`, which begins at 1.  n is cast to int4; else the call
+        could mean substring(text, text, text).
         """
         as_int4 = ast.TypeCast(count, ast.TypeName(system_name("int4")))
         return sql_function(word, "substring", arg, ast.Constant("integer", "1"), as_int4)

@@ -1,4 +1,4 @@
-"""Nodes of CREATE INDEX in table.lark."""
+"""Build the nodes of CREATE INDEX in table.lark."""
 
 from __future__ import annotations
 

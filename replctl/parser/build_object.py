@@ -1,5 +1,6 @@
-"""Nodes of the statements in utility.lark that fit many kinds of object: COMMENT, DROP, RENAME,
-OWNER TO and SET SCHEMA."""
+"""Build the nodes of utility.lark's statements for many kinds of object: COMMENT, DROP, RENAME,
+OWNER TO and SET SCHEMA.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from replctl.parser.build_parts import Names, name_texts, names_only, role_name,
 
 
 class _DroppedFunction(NamedTuple):
-    """`arguments` is None where no parentheses stand."""
+    """A function to drop; `arguments` is None without parentheses."""
 
     name: Names
     arguments: tuple[ast.FunctionParameter, ...] | None
@@ -27,9 +28,9 @@ class _DroppedFunction(NamedTuple):
 
 
 class ObjectBuilder:
-    """A method for each rule or alias of a statement on an object that exists."""
+    """A method for each rule or alias of a statement on an existing object."""
 
-    # -- what the statements name
+    # -- the named objects
 
     def _object_type(self, *words: Token) -> str:
         return " ".join(words)
@@ -277,7 +278,7 @@ class ObjectBuilder:
         relation: ast.RangeVar,
         commands: tuple[ast.AlterTableCmd, ...],
     ) -> ast.AlterOwner:
-        """Actions of ALTER TABLE on other relations: only a new owner."""
+        """Return an action of ALTER TABLE on another relation, which can only be a new owner."""
         if [command.kind for command in commands] != ["owner_to"]:
             raise FeatureNotSupported(
                 f"this form of ALTER {object_type.upper()} is not supported",

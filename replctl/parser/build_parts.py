@@ -1,4 +1,4 @@
-"""The shared parts of the builders: positions, names, and functions that SQL's syntax calls."""
+"""The common parts of the builders: positions, names, and functions behind SQL's syntax."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ Options: TypeAlias = tuple[ast.DefElem, ...]
 
 
 class Collation(NamedTuple):
-    """COLLATE of a column, where `word` stands."""
+    """COLLATE of a column; `word` is its token."""
 
     word: Token
     name: tuple[str, ...]
 
 
 def collation_name(clause: Collation | None) -> tuple[str, ...]:
-    """Return the name in a COLLATE clause; empty where there is none."""
+    """Return the name in a COLLATE clause; empty without a clause."""
     return () if clause is None else clause.name
 
 
 def name_texts(names: Names | None) -> tuple[str, ...]:
-    """Return names as texts; none where the clause is left out."""
+    """Return names as texts; empty without a clause."""
     return tuple(map(str, names or ()))
 
 
 def optional_text(token: Token | None) -> str | None:
-    """Return a token as text; None where it is left out."""
+    """Return a token as text; None without a token."""
     return None if token is None else str(token)
 
 
 def role_name(role: Token) -> str:
-    """Return the name of a role, or what stands for one."""
+    """Return the name of a role, or a keyword such as CURRENT_ROLE."""
     is_special = role.type in ("CURRENT_ROLE", "CURRENT_USER", "SESSION_USER")
     return ast.SpecialRole(role) if is_special else str(role)
 
 
 def start_of(token: Token) -> int:
-    """Return the offset of a token, -1 if it was not read from a text."""
+    """Return the offset of a token; -1 if it does not come from a text."""
     return -1 if token.start_pos is None else token.start_pos
 
 
@@ -55,7 +55,7 @@ def check_no_keyword(name: Token) -> None:
     """Refuse an unquoted keyword where gram.y has IDENT instead of ColId.
 
     Raises:
-        MisplacedToken: it is a keyword, though one that is not reserved.
+        MisplacedToken: the name is an unreserved keyword.
     """
     is_quoted = (name.end_pos or 0) - start_of(name) != len(name)
     if not is_quoted and name in keywords():
@@ -63,18 +63,19 @@ def check_no_keyword(name: Token) -> None:
 
 
 def system_name(name: str) -> tuple[str, str]:
-    """Return a function or type that SQL's own syntax means, whatever the search path."""
+    """Return the name of a built-in function or type, which is independent of the search path."""
     return ("pg_catalog", name)
 
 
 def sql_function(word: Token, name: str, *args: ast.RawExpr) -> ast.FuncCall:
-    """Return a function that SQL's own syntax calls, which ruleutils.c prints in that syntax
-    again."""
+    """Return a call of a function behind SQL's own syntax, in which ruleutils.c also prints it."""
     return ast.FuncCall(system_name(name), args, format="sql", pos=start_of(word))
 
 
 def leftmost(expr: ast.RawExpr) -> int:
-    """Return where an expression begins, as far as its nodes know: parentheses leave no trace."""
+    """Return the beginning of an expression, as far as nodes know it; parentheses are not
+    stored.
+    """
     found = expr.pos
     while True:
         match expr:
@@ -102,7 +103,7 @@ def names_only(indirection: tuple[ast.Subscript | Token, ...]) -> tuple[Token, .
     """Return the parts of a dotted name.
 
     Raises:
-        ErrorAtNextToken: a subscript or `*` is among them (check_func_name in gram.y).
+        ErrorAtNextToken: there is a subscript or `*` (check_func_name in gram.y).
     """
     for item in indirection:
         if isinstance(item, ast.Subscript) or item.type == "STAR":

@@ -1,4 +1,4 @@
-"""Nodes of policy.lark: row-level security."""
+"""Build the nodes of policy.lark: row-level security."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Nodes of publication.lark and subscription.lark, and of the WITH lists that they share with
-tables.
+"""Build the nodes of publication.lark and subscription.lark, and of the WITH lists that they share
+with tables.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True)
 class _Continuation(ast.Node):
-    """A publication object without TABLE or TABLES IN SCHEMA: it is of the kind of the one
-    before it.
+    """A publication object without TABLE or TABLES IN SCHEMA, which has the kind of its
+    predecessor.
 
     `relation` is None for CURRENT_SCHEMA.
     """
@@ -132,7 +132,7 @@ class PublicationBuilder:
         return ast.DefElem("", str(word), is_name=True)
 
     def def_type(self, type_name: ast.TypeName) -> ast.DefElem:
-        """Return a name that is no keyword, or a type (TypeNameToString in parse_type.c)."""
+        """Return a name that is not a keyword, or a type (TypeNameToString in parse_type.c)."""
         text = ".".join(type_name.names) + ("[]" if type_name.array_bounds else "")
         return ast.DefElem("", text, is_name=True)
 

@@ -1,4 +1,4 @@
-"""Nodes of query.lark: queries, and what changes rows."""
+"""Build the nodes of query.lark: queries, and statements that change rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.parser.build_parts import leftmost, start_of
 
-#: What may follow the body of a query: fields of SelectStmt.
+#: The clauses after the body of a query: fields of SelectStmt.
 Tail = dict[str, Any]
 
 
@@ -79,7 +79,9 @@ class QueryBuilder:
         }
 
     def select_with_parens(self, paren: Token, query: ast.SelectStmt) -> ast.SelectStmt:
-        """A query in parentheses is found at the first of them, as the location of a SubLink."""
+        """Return a query in parentheses; its position is that of the first one, as for a
+        SubLink.
+        """
         return dataclasses.replace(query, pos=start_of(paren))
 
     def values_clause(self, *rows: tuple[ast.RawExpr, ...]) -> ast.SelectStmt:
@@ -114,7 +116,7 @@ class QueryBuilder:
         )
 
     def select_with_tail(self, query: ast.SelectStmt, tail: Tail) -> ast.SelectStmt:
-        """Add ORDER BY, LIMIT and locking, each of which may be given once
+        """Add ORDER BY, LIMIT and locking, and refuse a second clause of a kind
         (insertSelectOptions).
         """
         if query.order_by and tail.get("order_by"):
@@ -273,7 +275,7 @@ class QueryBuilder:
         return " ".join((mode.upper(), extent, *([exclusion] if exclusion else ())))
 
     def frame_extent(self, *parts: Token | _FrameBound) -> str:
-        """`start` or `BETWEEN start AND end`, of which the start must not come after the end."""
+        """Return `start` or `BETWEEN start AND end`; refuse a start after the end."""
         bounds = [part for part in parts if isinstance(part, _FrameBound)]
         start, end = bounds[0], bounds[-1] if len(bounds) > 1 else _FrameBound("CURRENT ROW", -1)
         for bound, wrong, message in (
@@ -488,8 +490,9 @@ class QueryBuilder:
         return ast.OnConflict("nothing", **(target or {}))
 
     def conflict_target(self, begin: Token, *items: ast.IndexElem | ast.RawExpr | None) -> Tail:
-        """A bare column is a ColumnRef, so that all of them are expressions.  Errors point at the
-        parenthesis before them."""
+        """Return the target of ON CONFLICT as expressions; a bare column is a ColumnRef.  Errors
+        point at the opening parenthesis.
+        """
         *elements, where = items
         pos = start_of(begin)
         targets = []

@@ -1,4 +1,4 @@
-"""Nodes of role.lark: roles, GRANT and REVOKE."""
+"""Build the nodes of role.lark: roles, GRANT and REVOKE."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FLAGS = frozenset(
 
 
 class _Target(NamedTuple):
-    """A kind of object that privileges are about, and which; `arguments` are those of functions."""
+    """The objects of a GRANT or REVOKE: their kind and names; `arguments` belong to functions."""
 
     kind: Any
     names: tuple[tuple[str, ...], ...]
@@ -269,10 +269,10 @@ class RoleBuilder:
 
 
 def _role(name: Token) -> str:
-    """Return the name of a role that is to be made.
+    """Return the name of a new role.
 
     Raises:
-        ReservedName: it stands for another.
+        ReservedName: the name is a keyword such as CURRENT_ROLE.
     """
     if name.type in ("CURRENT_ROLE", "CURRENT_USER", "SESSION_USER"):
         word = name.type

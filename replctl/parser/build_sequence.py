@@ -1,5 +1,6 @@
-"""Nodes of the sequences in table.lark: CREATE and ALTER SEQUENCE, and options of identity
-columns."""
+"""Build the nodes of sequences in table.lark: CREATE and ALTER SEQUENCE, and options of identity
+columns.
+"""
 
 from __future__ import annotations
 

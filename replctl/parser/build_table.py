@@ -1,4 +1,4 @@
-"""Nodes of CREATE TABLE in table.lark: columns, storage and partitions."""
+"""Build the nodes of CREATE TABLE in table.lark: columns, storage and partitions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _TableHead(NamedTuple):
 
 
 class _Storage(NamedTuple):
-    """The clauses that may follow a table's columns: fields of CreateTable."""
+    """The clauses after a table's columns: fields of CreateTable."""
 
     access_method: str | None
     options: tuple[ast.DefElem, ...]
@@ -231,7 +231,7 @@ class TableBuilder:
         return ast.PartitionBound("range", lower=lower, upper=upper, pos=start_of(word))
 
     def bound_hash(self, word: Token, *parts: tuple[Token, int]) -> ast.PartitionBound:
-        """WITH (MODULUS n, REMAINDER m), each of them once (hash_partbound in gram.y)."""
+        """Return WITH (MODULUS n, REMAINDER m), each of them once (hash_partbound in gram.y)."""
         found: dict[str, int] = {}
         for name, value in parts:
             if name not in ("modulus", "remainder"):
@@ -256,8 +256,9 @@ class TableBuilder:
 def defined_column(
     name: Token, constraints: Sequence[ast.Constraint | Attribute | Collation]
 ) -> ast.ColumnDef:
-    """Return a column, or a domain, with its constraints: COLLATE is its own, DEFERRABLE and such
-    belong to the one before."""
+    """Return a column or a domain with its constraints.  COLLATE belongs to the column; attributes
+    such as DEFERRABLE belong to the preceding constraint.
+    """
     collations = [item for item in constraints if isinstance(item, Collation)]
     if len(collations) > 1:
         raise SqlSyntaxError(

@@ -1,4 +1,4 @@
-"""Nodes of the types and names in expression.lark."""
+"""Build the nodes of types and names in expression.lark."""
 
 from __future__ import annotations
 
@@ -138,7 +138,9 @@ class TypeBuilder:
         return (word, *rest)
 
     def interval_fields(self, *words: Token | tuple[Token, ...]) -> tuple[ast.RawExpr, ...]:
-        """`DAY TO SECOND(3)` as the type modifier's two numbers: a mask of fields, a precision."""
+        """Return the two modifiers of `DAY TO SECOND(3)`, ...: a mask of fields, and a
+        precision.
+        """
         flat = [w for word in words for w in (word if isinstance(word, tuple) else (word,))]
         names = [str(word) for word in flat if word.type not in ("TO", "LPAR", "RPAR", "ICONST")]
         first, last = _INTERVAL_ORDER.index(names[0]), _INTERVAL_ORDER.index(names[-1])
@@ -172,7 +174,7 @@ class TypeBuilder:
     def qualified_name(
         self, name: Token, indirection: tuple[ast.Subscript | Token, ...] | None
     ) -> ast.RangeVar:
-        """`catalog.schema.name` (makeRangeVarFromQualifiedName in gram.y)."""
+        """Return the relation `catalog.schema.name` (makeRangeVarFromQualifiedName in gram.y)."""
         parts = [str(name), *map(str, names_only(indirection or ()))]
         if len(parts) > 3:
             raise SqlSyntaxError(

@@ -1,4 +1,4 @@
-"""Nodes of transactions and of maintenance in utility.lark: VACUUM, ANALYZE, CHECKPOINT."""
+"""Build the nodes of transactions and maintenance in utility.lark: VACUUM, ANALYZE, CHECKPOINT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes of SET, RESET, SHOW and ALTER SYSTEM in utility.lark."""
+"""Build the nodes of SET, RESET, SHOW and ALTER SYSTEM in utility.lark."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class VariableBuilder:
         return self.variable_set(scope, name, () if is_default else (str(value),))
 
     def set_time_zone(self, scope: str | None, value: Token | str) -> ast.VariableSet:
-        """LOCAL is what DEFAULT is.  A name is no keyword, even if it is not reserved."""
+        """Return SET TIME ZONE; LOCAL means DEFAULT.  A name must not be a keyword, even an
+        unreserved one.
+        """
         if isinstance(value, Token) and value.type == "IDENT":
             check_no_keyword(value)
         return self._variable_set_token(scope, "timezone", value)

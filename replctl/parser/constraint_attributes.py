@@ -1,5 +1,5 @@
-"""DEFERRABLE, INITIALLY DEFERRED, NOT VALID, NO INHERIT, NOT ENFORCED after constraints, and what
-contradicts them.
+"""Attributes after constraints (DEFERRABLE, INITIALLY DEFERRED, NOT VALID, NO INHERIT, NOT
+ENFORCED), and contradictions between them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KIND_NAMES = {
     "foreign": "FOREIGN KEY",
     "exclusion": "EXCLUDE",
 }
-#: What a table constraint may be marked, by its kind (processCASbits in gram.y).
+#: The possible attributes of each kind of table constraint (processCASbits in gram.y).
 _ALLOWED = {
     "check": {"not valid", "no inherit"},
     "not_null": set(),
@@ -40,8 +40,9 @@ _ATTRIBUTES = {
 
 
 class Attribute(NamedTuple):
-    """`name` is its words in lower case, `word` the first of them, `last` where the last one
-    begins."""
+    """An attribute: `name` are its words in lower case, `word` is the first one, `last` the offset
+    of the last one.
+    """
 
     word: Token
     name: str
@@ -55,11 +56,11 @@ class Attribute(NamedTuple):
 def with_table_attributes(
     constraint: ast.Constraint, attributes: Iterable[Attribute]
 ) -> ast.Constraint:
-    """Return a table constraint with all that follows it (ConstraintAttributeSpec in gram.y).
+    """Return a table constraint with the attributes after it (ConstraintAttributeSpec in gram.y).
 
     Raises:
-        SqlSyntaxError: attributes that contradict each other.
-        FeatureNotSupported: one that a constraint of this kind cannot have.
+        SqlSyntaxError: attributes contradict each other.
+        FeatureNotSupported: a constraint of this kind cannot have an attribute.
     """
     names: set[str] = set()
     for attribute in attributes:
@@ -93,7 +94,7 @@ def with_table_attributes(
 
 
 def with_attributes(items: Iterable[ast.Constraint | Attribute]) -> tuple[ast.Constraint, ...]:
-    """Column constraints, each with the attributes after it (transformConstraintAttrs in
+    """Return column constraints, each with the attributes after it (transformConstraintAttrs in
     parse_utilcmd.c).
     """
     constraints: list[ast.Constraint] = []

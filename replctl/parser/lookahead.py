@@ -1,4 +1,4 @@
-"""Questions that an LALR parser answers without taking another token."""
+"""Examine the state of an LALR parser without taking another token."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from replctl.parser import ast
 from replctl.parser.precedence import check
 
 _END = "$END"
-#: Rules whose children are the operands and operators of an expression that is not complete.
+#: Rules whose children are the operands and operators of an incomplete expression.
 _CHAINS = ("_chain", "_b_chain")
 
 
 def can_follow(parser_state: ParserState[int], kinds: Sequence[str]) -> bool:
-    """Return whether the parser would take tokens of these types from its present state on."""
+    """Return whether the parser would accept tokens of these types next."""
     conf, stack = parser_state.parse_conf, parser_state.state_stack
     states, kept = conf.parse_table.states, len(stack)
     pushed: list[int] = []
@@ -45,9 +45,9 @@ def can_follow(parser_state: ParserState[int], kinds: Sequence[str]) -> bool:
 
 
 def raise_earlier_error(parser_state: ParserState[int]) -> None:
-    """Raise the error of operators that precede the token at which the parser has stopped.
+    """Raise the error of operators before the token at which the parser has stopped.
 
-    Expressions are sorted out when they are complete (precedence.py), which these will never be.
+    Precedence is applied to complete expressions (precedence.py), and these will not be completed.
     """
     for value, following in pairwise([*parser_state.value_stack, None]):
         if isinstance(value, Tree) and value.data in _CHAINS:
@@ -55,10 +55,10 @@ def raise_earlier_error(parser_state: ParserState[int]) -> None:
 
 
 def finish_rules(parser_state: ParserState[int]) -> None:
-    """Complete rules at a token that cannot follow, since their builders may have found an error.
+    """Complete rules at a token that cannot follow, since their builders may find an earlier error.
 
-    Bison reduces by the most frequent rule of a state where it knows nothing better, and only then
-    looks at the token.
+    Bison reduces by the most frequent rule of a state as a default, and only then looks at the
+    token.
     """
     conf, stack, values = (
         parser_state.parse_conf,

@@ -1,4 +1,4 @@
-"""SQL text to statements: Lark's LALR parser over `grammar/`, and PostgreSQL's syntax errors."""
+"""Parse SQL text to statements with Lark's LALR parser and `grammar/`, and PostgreSQL's errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken, error_
 from replctl.parser.tables import full_parser, parser
 from replctl.types.identifier import MAX_BYTES, clipped_with_notice
 
-#: How rules of unsupported.lark begin, whose tree is something that replctl does not have.
+#: Prefix of rules in unsupported.lark for statements that replctl does not support.
 REFUSED = "no_"
 _SURELY_SHORT = MAX_BYTES // 4  # characters, each of which has up to four bytes
 
@@ -29,16 +29,16 @@ _SURELY_SHORT = MAX_BYTES // 4  # characters, each of which has up to four bytes
 def parse(
     text: str, on_notice: Callable[[Notice], None] | None = None
 ) -> tuple[ast.Statement, ...]:
-    """Return the statements of `text`, which semicolons separate; empty ones are left out.
+    """Return the statements of `text`, separated by semicolons; empty ones are skipped.
 
     Args:
-        on_notice: called with a notice for each name that is cut.
+        on_notice: called with a notice for each truncated name.
 
     Raises:
-        CharacterNotInRepertoire: the text has bytes that are no characters (22021).
+        CharacterNotInRepertoire: the text has bytes that are not valid characters (22021).
         SqlSyntaxError: the text is not SQL, with the position of the token that cannot follow
         (42601).
-        FeatureNotSupported: a command of PostgreSQL that replctl does not have (0A000).
+        FeatureNotSupported: it is a statement of PostgreSQL that replctl does not support (0A000).
     """
     check_characters(text)
     return _parse(text, "start", on_notice)  # type: ignore[no-any-return]
@@ -48,7 +48,7 @@ def parse_statement(text: str) -> ast.Statement:
     """Return the one statement of `text`.
 
     Raises:
-        SqlSyntaxError: as `parse`, or because there is not exactly one.
+        SqlSyntaxError: see `parse`; or there is not exactly one statement.
     """
     statements = parse(text)
     if len(statements) != 1:
@@ -57,10 +57,10 @@ def parse_statement(text: str) -> ast.Statement:
 
 
 def parse_expression(text: str) -> ast.RawExpr:
-    """Return the expression that `text` is.
+    """Return the expression in `text`.
 
     Raises:
-        SqlSyntaxError: as `parse`.
+        SqlSyntaxError: see `parse`.
     """
     return _parse(text, "expression")  # type: ignore[no-any-return]
 
@@ -91,15 +91,15 @@ def _run(
 
 
 def _cut(token: Token, on_notice: Callable[[Notice], None] | None) -> Token:
-    """Return a name of the length that can be stored."""
+    """Return a name truncated to the length that can be stored."""
     name = clipped_with_notice(str(token), on_notice)
     return token if name == token else Token.new_borrow_pos(token.type, name, token)
 
 
 def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> PostgresError:
-    """Return the error for `text`, in which replctl's grammar stops at `token`.
+    """Return the error for `text`, at whose `token` replctl's grammar stops.
 
-    The rest of PostgreSQL's grammar knows whether it is something that replctl has not, or no SQL.
+    The rest of PostgreSQL's grammar decides whether it is an unsupported statement or not SQL.
     """
     try:
         raise_earlier_error(state)

@@ -1,9 +1,9 @@
-"""Operators by precedence, as gram.y declares it: the LALR grammar only says how operands and
-operators follow.
+"""Build expressions by gram.y's operator precedence: the LALR grammar only defines the sequence of
+operands and operators.
 
-PostgreSQL's parser compares the operator that is complete with the one that comes next.  This also
-decides what a table of rules for each level could not say: `a IS NULL = b` is (a IS NULL) = b,
-`a = NOT b = c` is a = (NOT (b = c)), and `a < b < c` is an error at the second `<`.
+PostgreSQL's parser compares a complete operator with the next one.  This also decides cases that
+rules for each level cannot express: `a IS NULL = b` is (a IS NULL) = b, `a = NOT b = c` is a = (NOT
+(b = c)), and `a < b < c` is an error at the second `<`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from replctl.parser.syntax_error import MisplacedToken
 
 
 class Level(IntEnum):
-    """How strongly an operator binds, the weakest first.  Table 4.2 of the documentation."""
+    """The precedence of an operator, the weakest first (table 4.2 of the documentation)."""
 
     OR = 1
     AND = 2
@@ -38,7 +38,7 @@ class Level(IntEnum):
     CAST = 14
 
 
-#: Two of them in a row are an error (%nonassoc in gram.y).
+#: Levels at which two operators in a row are an error (%nonassoc in gram.y).
 _NOT_ASSOCIATIVE = {Level.IS, Level.COMPARISON, Level.PATTERN}
 _NOT_ASSOCIATIVE_TOKENS = {
     **dict.fromkeys(("IS", "ISNULL", "NOTNULL"), Level.IS),
@@ -57,7 +57,7 @@ class Prefix(NamedTuple):
 
 
 class Infix(NamedTuple):
-    """`token` is where it begins, for errors."""
+    """An infix operator; `token` is its first token, for errors."""
 
     token: Token
     level: Level
@@ -71,7 +71,7 @@ class Postfix(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """LIKE and similar operators: an infix operator that ESCAPE may follow."""
+    """LIKE or a similar operator: an infix operator with an optional ESCAPE."""
 
     token: Token
     build: Callable[[ast.RawExpr, ast.RawExpr, ast.RawExpr | None], ast.RawExpr]
@@ -82,7 +82,7 @@ class Escape(NamedTuple):
 
 
 class Junction(NamedTuple):
-    """AND or OR, which take as many operands as there are."""
+    """AND or OR, with any number of operands."""
 
     token: Token
     level: Level
@@ -92,11 +92,11 @@ Operator = Prefix | Infix | Postfix | Pattern | Escape | Junction
 
 
 def operation(items: Iterable[ast.RawExpr | Operator]) -> ast.RawExpr:
-    """Return the expression that operands and operators, in the order of the text, make.
+    """Return the expression of operands and operators in the order of the text.
 
     Raises:
-        MisplacedToken: an operator that is not associative follows one of its kind; an ESCAPE
-            without LIKE.
+        MisplacedToken: an operator that is not associative follows one of its kind; or ESCAPE has
+            no LIKE.
     """
     stack = _shifted(items)
     while stack.operators:
@@ -105,9 +105,9 @@ def operation(items: Iterable[ast.RawExpr | Operator]) -> ast.RawExpr:
 
 
 def check(items: Iterable[ast.RawExpr | Operator], following: object) -> None:
-    """Raise what `operation` would of an expression that begins so.
+    """Raise the error that `operation` would raise for the beginning of an expression.
 
-    `following` is the token or operator after it, if that begins one.
+    `following` is the next token or operator, if any.
     """
     stack = _shifted(items)
     token = following if isinstance(following, Token) else getattr(following, "token", None)
@@ -139,21 +139,21 @@ def _shifted(items: Iterable[ast.RawExpr | Operator]) -> _Stack:
 
 
 class _Escaped(NamedTuple):
-    """A pattern whose ESCAPE has been read: its pattern is kept until its escape is complete."""
+    """A pattern with an ESCAPE: the pattern is kept until the escape is complete."""
 
     operator: Pattern
     pattern: ast.RawExpr
 
 
 class _Stack:
-    """Operators that wait for an operand, and the operands before them."""
+    """Operators that wait for an operand, and the preceding operands."""
 
     def __init__(self) -> None:
         self.operands: list[ast.RawExpr] = []
         self.operators: list[Prefix | Infix | Pattern | Junction | _Escaped] = []
 
     def reduce(self, token: Token, level: Level) -> None:
-        """Complete what binds more strongly than the operator of `level` that comes at `token`."""
+        """Complete operators that bind more strongly than the one of `level` at `token`."""
         while self.operators:
             last = _level(self.operators[-1])
             if last < level or (last == level and level <= Level.AND):
@@ -163,8 +163,9 @@ class _Stack:
             self.reduce_one()
 
     def escape(self, token: Token) -> None:
-        """Attach ESCAPE to the innermost pattern, after completing all other operators before
-        it."""
+        """Attach ESCAPE to the innermost pattern, after completing the other operators before
+        it.
+        """
         while self.operators and not isinstance(self.operators[-1], Pattern):
             self.reduce_one()
         if not self.operators:
@@ -190,7 +191,9 @@ class _Stack:
                 self._join(operator, right)
 
     def _join(self, last: Junction, right: ast.RawExpr) -> None:
-        """`a AND b AND c` is one node; `a AND (b AND c)` are two (makeAndExpr in gram.y)."""
+        """Join operands: `a AND b AND c` is one node, `a AND (b AND c)` two (makeAndExpr in
+        gram.y).
+        """
         first, args = last, [right]
         while self.operators and _level(self.operators[-1]) == last.level:
             first = cast(Junction, self.operators.pop())

@@ -1,7 +1,6 @@
-"""Quoted tokens: strings in all their forms, quoted names, Unicode escapes.  Section 4.1.2.
+"""Quoted tokens: strings in all forms, quoted names, Unicode escapes (section 4.1.2).
 
-A function takes the text and the offset of a token, and gives its type, what it means, where it
-ends.
+A function takes the text and the offset of a token, and returns the token's type, value and end.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from replctl.parser.syntax_error import unterminated
 from replctl.types.character import invalid_bytes
 
 _SPACE = r"[ \t\n\r\f\v]"
-#: White space with a line break, and a quote: the string goes on.
+#: White space with a line break, and a quote, which continue a string.
 _CONTINUATION = re.compile(rf"[ \t\f\v]*(?:--[^\n\r]*)?[\n\r](?:{_SPACE}|--[^\n\r]*[\n\r])*'")
 _PLAIN_END = re.compile("'")
 _ESCAPED_END = re.compile(r"'|\\.", re.S)
@@ -24,11 +23,11 @@ _SIMPLE_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "
 _UESCAPE = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*UESCAPE\b", re.I | re.A)
 _SIMPLE_STRING = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*('((?:[^']|'')*)')")
 _UNTERMINATED = {"b": "bit string literal", "x": "hexadecimal string literal"}
-_BYTE = 0xDC00  # what surrogateescape adds to a byte that is no character of its own
+_BYTE = 0xDC00  # surrogateescape adds this to a byte that is not a valid character
 
 
 def quoted_string(text: str, start: int) -> tuple[str, str, int]:
-    """Return a string that begins at `start` with ' or with one of E, B, X and '."""
+    """Return type, value and end of a string at `start`, which begins with ', E', B' or X'."""
     prefix = "" if text[start] == "'" else text[start].lower()
     body, end = _string_body(
         text,
@@ -47,7 +46,7 @@ def quoted_string(text: str, start: int) -> tuple[str, str, int]:
 
 
 def quoted_name(text: str, start: int, quote: int) -> tuple[str, int]:
-    """Return the name between double quotes, the first of them at `quote`, and where it ends."""
+    """Return the name between double quotes, the first of them at `quote`, and its end."""
     parts, position = [], quote + 1
     while True:
         close = text.find('"', position)
@@ -68,7 +67,7 @@ def quoted_name(text: str, start: int, quote: int) -> tuple[str, int]:
 
 
 def unicode_quoted(text: str, start: int) -> tuple[str, str, int]:
-    """U&'..' or U&".." with an optional UESCAPE clause."""
+    """Return type, value and end of U&'..' or U&".." with an optional UESCAPE clause."""
     is_name = text[start + 2] == '"'
     if is_name:
         body, end = quoted_name(text, start, start + 2)
@@ -82,9 +81,9 @@ def unicode_quoted(text: str, start: int) -> tuple[str, str, int]:
 def _string_body(
     text: str, start: int, quote: int, *, with_escapes: bool, with_quotes: bool = True
 ) -> tuple[str, int]:
-    """Return the characters between quotes, doubled ones made single, and where the string ends.
+    """Return the characters between quotes, with single instead of doubled quotes, and the end.
 
-    Strings that only white space with a line break separates are one string.
+    Strings separated only by white space with a line break are one string.
     """
     pattern = _ESCAPED_END if with_escapes else _PLAIN_END
     parts, position = [], quote + 1
@@ -168,7 +167,7 @@ def _joined(high: int, low: int) -> str:
 
 
 def _join_bytes(value: str) -> str:
-    """Return bytes given one by one (\\303\\251) make the characters that they encode."""
+    """Combine single bytes (\\303\\251) to the characters that they encode."""
     if value.isascii():
         return value
     if "\udc00" in value:
@@ -181,10 +180,10 @@ def _join_bytes(value: str) -> str:
 
 
 def check_characters(text: str) -> None:
-    """Check that a text is made of characters; bytes that are none are surrogates in it.
+    """Check that a text consists of characters; invalid bytes are surrogates in it.
 
     Raises:
-        CharacterNotInRepertoire: it has the character 0, or bytes that are no UTF-8 (22021).
+        CharacterNotInRepertoire: it has the character 0, or bytes that are not UTF-8 (22021).
     """
     if "\0" in text:
         raise invalid_bytes(b"\0")
@@ -193,8 +192,9 @@ def check_characters(text: str) -> None:
 
 
 def _uescape(text: str, end: int) -> tuple[str, int]:
-    """Return the escape character of a UESCAPE clause after `end`, if there is one (base_yylex in
-    parser.c)."""
+    """Return the escape character of a UESCAPE clause after `end`, or a backslash; and the clause's
+    end (base_yylex in parser.c).
+    """
     clause = _UESCAPE.match(text, end)
     if clause is None:
         return "\\", end
@@ -216,8 +216,9 @@ def _uescape(text: str, end: int) -> tuple[str, int]:
 
 
 def _unescape_unicode(body: str, escape: str, offset: int) -> str:
-    """Return the value of a U& string or name: \\XXXX, \\+XXXXXX, \\\\ (str_udeescape in
-    parser.c)."""
+    """Return the value of a U& string or name with \\XXXX, \\+XXXXXX and \\\\ (str_udeescape in
+    parser.c).
+    """
     quoted = re.escape(escape)
     pattern = re.compile(rf"{quoted}(?:({quoted})|([0-9A-Fa-f]{{4}})|\+([0-9A-Fa-f]{{6}})|)")
     parts, position, high = [], 0, 0

@@ -1,7 +1,7 @@
-"""Text to tokens, as PostgreSQL's scan.l and base_yylex do it.
+"""Split text into tokens like PostgreSQL's scan.l and base_yylex.
 
-The lexer is Lark's: the grammar's string terminals are its keywords and punctuation.  Everything
-else (names, strings, numbers, operators) is recognised here.
+The lexer has Lark's interface: the grammar's string terminals are its keywords and punctuation.
+This module recognises all other tokens: names, strings, numbers, operators.
 
 Section 4.1 of PostgreSQL's documentation.
 """
@@ -24,8 +24,8 @@ from replctl.types.builtin import keywords
 from replctl.types.identifier import ascii_lower
 from replctl.types.integer import decimal_int
 
-#: Letters, _ and all that is not ASCII; then digits and $, too.  Said by what it is not, which
-#: compiles fast.
+#: Letters, _ and all characters beyond ASCII; then also digits and $.  A negated class compiles
+#: fast.
 _LETTER = r"[^\x00-@\[-^`{-\x7f]"
 _IDENT = rf"{_LETTER}[^\x00-#%-/:-@\[-^`{{-\x7f]*"
 _DIGITS = r"\d(?:_?\d)*"
@@ -64,11 +64,11 @@ _FIXED = {
     ".": "DOT",
     ":": "COLON",
 }
-#: Words that are another token before some words (base_yylex in parser.c).
+#: Words that are a different token before certain words (base_yylex in parser.c).
 _FOLLOWERS = {
     "format": ("FORMAT_LA", {"json"}),
     "not": ("NOT_LA", {"between", "in", "like", "ilike", "similar"}),
-    "similar": ("SIMILAR_LA", {"to"}),  # not PostgreSQL's: only SUBSTRING has SIMILAR without TO
+    "similar": ("SIMILAR_LA", {"to"}),  # only here: SIMILAR without TO occurs only in SUBSTRING
     "nulls": ("NULLS_LA", {"first", "last"}),
     "with": ("WITH_LA", {"time", "ordinality"}),
     "without": ("WITHOUT_LA", {"time"}),
@@ -76,7 +76,7 @@ _FOLLOWERS = {
 _MAY_BE_SKIPPED = (" ", "\n", "\t", "\r", "\f", "\v", "-", "/")
 _END = "$END"
 _INT4_MAX = 0x7FFFFFFF
-_MANY_DIGITS = 20  # more than any int8 has: not worth an int
+_MANY_DIGITS = 20  # more than any int8 has, so that no int is needed
 _RADIX = {
     "x": "hexadecimal",
     "X": "hexadecimal",
@@ -88,18 +88,18 @@ _RADIX = {
 
 
 class PostgresLexer(Lexer):
-    """The lexer that the grammar is parsed with; a token's value is what it means, not its text.
+    """The lexer of the grammar; a token's value is its meaning, not its text.
 
-    Names have their full length: who asks for a token may want to tell that it is cut.
+    Names have their full length, so that the caller can report their truncation.
 
-    Whether a word is a keyword depends on the parser's state: it is one where the grammar takes the
-    keyword and then what follows it, elsewhere it is a name or label, as its category allows.
+    The parser's state decides whether a word is a keyword: it is one if the grammar accepts the
+    keyword and the token after it.  Otherwise it is a name or label, as its category allows.
     """
 
     __future_interface__ = 2
 
     def __init__(self, terminals: LexerConf | Sequence[TerminalDef]) -> None:
-        """`terminals` are the grammar's, or Lark's settings that contain them."""
+        """Create a lexer for the grammar's terminals, or for Lark's settings that contain them."""
         if isinstance(terminals, LexerConf):
             terminals = list(terminals.terminals)
         literal = [t for t in terminals if isinstance(t.pattern, PatternStr)]
@@ -114,10 +114,10 @@ class PostgresLexer(Lexer):
         }
 
     def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:
-        """Yield the tokens of the text, without its end.
+        """Yield the tokens of the text, without an end token.
 
         Raises:
-            SqlSyntaxError: what begins a token does not end it, or is no token.
+            SqlSyntaxError: a token is not terminated, or is not valid.
         """
         text = lexer_state.text.text
         states, stack = parser_state.parse_conf.parse_table.states, parser_state.state_stack
@@ -141,8 +141,9 @@ class PostgresLexer(Lexer):
             position = end
 
     def _scan(self, text: str, start: int) -> tuple[str | tuple[str, ...], str, int]:
-        """Return the token at `start`: its type, or a word's possible types, what it means, where
-        it ends."""
+        """Return type, value and end of the token at `start`; a word may have several possible
+        types.
+        """
         punctuation = self._single.get(text[start])
         if punctuation is not None:
             return punctuation, text[start], start + 1
@@ -174,7 +175,7 @@ class PostgresLexer(Lexer):
             case "quoted_unicode":
                 return unicode_quoted(text, start)
             case _:
-                if value in "Nn":  # national character: the word NCHAR, then a string
+                if value in "Nn":  # national character: the word NCHAR, followed by a string
                     return self._words["nchar"], "nchar", end
                 return quoted_string(text, start)
 
@@ -193,16 +194,15 @@ class PostgresLexer(Lexer):
         return types, name, end
 
     def _choose(self, possible: Sequence[str], parser_state: Any, text: str, end: int) -> str:
-        """Return which of a word's types the parser can go on with: the first one that the next
-        token may follow.
+        """Return the first of a word's types with which the parser can accept the next token.
 
-        The tables of an LALR parser know only that a token may follow in some context, so that the
-        parser is run ahead, on its states alone.
+        The tables of an LALR parser only tell that a token may follow in some context.  So the
+        parser runs ahead, only on its states.
         """
         try:
             start = _skip(text, end)
             following = self._scan(text, start)[0] if start < len(text) else _END
-        except PostgresError:  # told when it is its turn
+        except PostgresError:  # reported when the token is reached
             following = ()
         if isinstance(following, str):
             following = (following,)
@@ -225,10 +225,10 @@ class PostgresLexer(Lexer):
 def _token_types(
     word: str, category: str, is_bare_label: bool, in_grammar: bool
 ) -> tuple[str, ...]:
-    """Return the types that a word may have, the keyword first (unreserved_keyword ... in gram.y).
+    """Return the possible types of a word, the keyword first (unreserved_keyword ... in gram.y).
 
-    A word that the grammar does not mention keeps its own type, too: what no rule takes is an
-    error.
+    A word that the grammar does not mention also keeps its own type, since an unexpected token is
+    an error.
     """
     keyword = (word.upper(),)
     label = ("BARE_WORD",) if is_bare_label else ()
@@ -245,7 +245,7 @@ def _token_types(
 
 
 def _skip(text: str, position: int) -> int:
-    """Return the offset of what follows white space and comments at `position`."""
+    """Return the offset after white space and comments at `position`."""
     while match := _SPACE.match(text, position):
         position = match.end()
         if match.lastgroup == "comment":
@@ -265,7 +265,7 @@ def _end_of_comment(text: str, start: int) -> int:
 def _trim_operator(value: str) -> str:
     """Return the longest operator at the start of a run of operator characters.
 
-    A comment ends it; a trailing + or - belongs to it only if it has one of ~ ! @ # % ^ & | ` ?.
+    A comment ends it; a trailing + or - belongs to it only after one of ~ ! @ # % ^ & | ` ?.
     """
     for opener in ("--", "/*"):
         value = value.split(opener, 1)[0]
@@ -298,7 +298,7 @@ def _other_number(text: str, start: int, end: int) -> tuple[str, str, int]:
     _check_junk("numeric literal", text, start, end)
     digits = text[start:end].replace("_", "")
     if digits[:2].lower() in ("0x", "0o", "0b"):
-        if text[end : end + 1].isdigit():  # not of this radix
+        if text[end : end + 1].isdigit():  # a digit outside of the radix
             junk = _WORD_END.match(text, end)
             raise SqlSyntaxError(
                 "trailing junk after numeric literal at or near "

@@ -1,4 +1,4 @@
-"""Syntax errors in PostgreSQL's words, and how a builder tells of one without knowing the text."""
+"""Syntax errors in PostgreSQL's words, and exceptions of builders, which do not know the text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from replctl.errors import SqlSyntaxError
 
 
 class MisplacedToken(Exception):
-    """The token fits the grammar, but what stands before it does not allow it."""
+    """The token fits the grammar, but the preceding tokens do not allow it."""
 
     def __init__(self, token: Token) -> None:
         super().__init__(token)
@@ -16,7 +16,7 @@ class MisplacedToken(Exception):
 
 
 class ErrorAtNextToken(Exception):
-    """PostgreSQL finds the error when it has read one more token, and points there (yyerror)."""
+    """PostgreSQL finds the error after reading one more token, and points there (yyerror)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class ErrorAtNextToken(Exception):
 
 
 def error_at_token(text: str, token: Token | None, message: str = "syntax error") -> SqlSyntaxError:
-    """`message` at a token of `text`, which is None at its end."""
+    """Return the error `message` at a token of `text`; None stands for the end of the text."""
     if token is None or token.type == "$END":
         return SqlSyntaxError(f"{message} at end of input", position=len(text))
     written = text[token.start_pos : token.end_pos]

@@ -1,8 +1,8 @@
-"""The LALR parsers of `grammar/`: Lark makes their tables, which takes seconds, and the user's
-cache keeps them.
+"""The LALR parsers of `grammar/`.  Lark takes seconds to build their tables, which are kept in the
+user's cache.
 
-What is kept is less than Lark's own cache holds, and is read ten times as fast: the table, with
-every row and entry once, and the rules, from which Lark makes the callbacks.
+The cached data are smaller than Lark's own, and load ten times as fast: the table, with equal rows
+and entries stored once, and the rules, from which Lark builds the callbacks.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ GRAMMAR_FILES = (
     "policy",
     "copy",
 )
-#: What the files above leave of PostgreSQL's SQL, for errors.
+#: The rest of PostgreSQL's SQL, for errors.
 UNSUPPORTED_FILE = "unsupported"
 START_RULES = ["start", "expression"]
 
@@ -90,18 +90,17 @@ class _Builder(
     PolicyBuilder,
     CopyBuilder,
 ):
-    """Rule by rule from Lark's children to nodes: a method is named as its rule or alias."""
+    """Converts Lark's children to nodes, with a method for each rule or alias."""
 
     def start(self, *statements: ast.Statement | None) -> tuple[ast.Statement, ...]:
         return tuple(statement for statement in statements if statement is not None)
 
 
 class _Callbacks:
-    """The builder's methods, given a rule's children one by one, as Lark's v_args(inline=True)
-    does.
+    """The builder's methods with a rule's children as separate arguments, like Lark's
+    v_args(inline=True).
 
-    A wrapper for each method of each class would cost more than all the rest of this module's
-    start.
+    Wrapping each method of each class would take longer than the rest of this module's start.
     """
 
     def __init__(self, builder: _Builder) -> None:
@@ -139,13 +138,13 @@ class Parser:
 
 @cache
 def parser() -> Parser:
-    """Return the parser of what replctl has; its results are nodes."""
+    """Return the parser of replctl's SQL; its results are nodes."""
     return _parser(GRAMMAR_FILES, _Callbacks(_Builder()))
 
 
 @cache
 def full_parser() -> Parser:
-    """Return the parser of what PostgreSQL has; its results are Lark's trees."""
+    """Return the parser of PostgreSQL's SQL; its results are Lark's trees."""
     return _parser((*GRAMMAR_FILES, UNSUPPORTED_FILE), None)
 
 
@@ -166,8 +165,8 @@ def _parser(files: tuple[str, ...], callbacks: _Callbacks | None) -> Parser:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Make many objects that all stay: looking for garbage among them costs more than making
-    them.
+    """Disable garbage collection while creating many lasting objects; it would take longer than the
+    creation.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -190,9 +189,9 @@ def _make(grammar: str) -> _Tables:
 
 
 def _plain(table: IntParseTable) -> IntParseTable:
-    """Return the table with names that are plain strings and equal entries that are one.
+    """Return the table with plain strings as names, and with equal entries shared.
 
-    A name from the grammar is a Token, which takes Python code to compare.
+    A name from the grammar is a Token, whose comparison is slow Python code.
     """
     entries: dict[Any, tuple[Any, Any]] = {}
     for row in table.states.values():
@@ -209,7 +208,7 @@ def _plain(table: IntParseTable) -> IntParseTable:
 
 
 class _Pickler(pickle.Pickler):
-    """Lark knows its actions by identity."""
+    """Pickles Lark's actions by name, because Lark compares them by identity."""
 
     def persistent_id(self, obj: Any) -> str | None:
         return "shift" if obj is Shift else "reduce" if obj is Reduce else None
@@ -222,15 +221,15 @@ class _Unpickler(pickle.Unpickler):
 
 def _load(path: Path) -> _Tables | None:
     try:
-        if not is_owner_s(path.parent.stat()):  # a pickle runs what is in it
+        if not is_owner_s(path.parent.stat()):  # loading a pickle runs code in it
             return None
         with path.open("rb") as file:
             if not is_owner_s(os.fstat(file.fileno())):
                 return None
             return _Tables(*_Unpickler(file).load())
-    except OSError:  # it is not there, or of another user
+    except OSError:  # it does not exist, or belongs to another user
         return None
-    except Exception:  # whatever a damaged pickle raises: it can be made again
+    except Exception:  # any error of a damaged pickle: the tables can be built again
         logger.warning(
             "the parser's tables in %s cannot be read and are made again", path, exc_info=True
         )
@@ -238,7 +237,7 @@ def _load(path: Path) -> _Tables | None:
 
 
 def _save(tables: _Tables, path: Path) -> None:
-    """Write the tables next to their place and move them there: no reader sees half of them."""
+    """Write the tables to a temporary file and rename it, so that no reader sees a part of them."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_private_directory(path.parent)
@@ -250,7 +249,7 @@ def _save(tables: _Tables, path: Path) -> None:
 
 
 def _grammar_folder() -> Path:
-    """`grammar/`: inside the package when installed, next to it in a checkout."""
+    """Return `grammar/`, which is in an installed package, or next to the package in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "grammar"
     return installed if installed.is_dir() else package.parent / "grammar"
