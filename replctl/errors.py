@@ -408,8 +408,8 @@ class LockNotAvailable(PostgresError, sqlstate="55P03"): ...
 
 
 class TransactionInProgress(LockNotAvailable):
-    """Raised if a statement needs a lock that other transactions hold until they end.  Then it can
-    be repeated.
+    """Raised if a statement needs a lock that other transactions hold.  The statement can be
+    repeated when they have ended.
 
     Attributes:
         xids: their numbers.

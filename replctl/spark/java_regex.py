@@ -35,8 +35,8 @@ def java_regex(pattern: str, *, ignore_case: bool, ascii_only: bool) -> str:
     """Return a pattern that matches the same texts in Java.
 
     Raises:
-        FeatureNotSupported: no pattern does, or the expression is invalid, which is an error when
-            it is evaluated.
+        FeatureNotSupported: Java has no such pattern.  Or the expression is invalid: PostgreSQL
+            then raises an error when it is evaluated.
     """
     try:
         expression = parsed(pattern, Options(ignore_case=ignore_case), ascii_only=ascii_only)

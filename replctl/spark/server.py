@@ -399,8 +399,8 @@ def _conf_of(found: dict[str, Any]) -> ServerConf:
 
 
 def serve() -> NoReturn:
-    """Run a server until it is stopped, idle or dead.  The argument is the cluster's directory, the
-    input a ServerConf as JSON.
+    """Run a server until it is stopped, idle or dead.  The command line has the cluster's
+    directory.  stdin has a ServerConf as JSON.
     """
     cluster, conf = Path(sys.argv[1]), _conf_of(json.load(sys.stdin))
     folder = _Folder(cluster)
