@@ -1,8 +1,8 @@
 """Fold constants in expressions (PostgreSQL's eval_const_expressions() in clauses.c).
 
 A part that fails here fails even if no row would reach it: `CASE WHEN b THEN 1/0 END` has no value
-    for any row.  A part that is dropped here cannot fail: a strict function of NULL is NULL,
-    whatever its other arguments are.
+for any row.  A part that is dropped here cannot fail: a strict function of NULL is NULL, whatever
+its other arguments are.
 """
 
 from __future__ import annotations

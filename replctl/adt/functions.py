@@ -122,7 +122,7 @@ def callee(function: Function, types: Sequence[str], collation: str | None) -> C
     """Return the Python function for values of these types; the caller handles NULL arguments.
 
     Raises:
-        FeatureNotSupported: there is none.
+        FeatureNotSupported: the function is not implemented.
     """
     source, argument_types = function.source, tuple(types)
     name = comparison.operator_of_function(source, argument_types)

@@ -1,7 +1,7 @@
 """Divide the match of a regular expression among its parts (PostgreSQL's regcomp.c).
 
 Only relevant parts have a node: capturing groups, back references, and parts that prefer another
-    length than their surroundings.  The rest is matched as a whole.
+length than their surroundings.  The rest is matched as a whole.
 """
 
 from __future__ import annotations

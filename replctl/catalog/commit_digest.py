@@ -88,7 +88,7 @@ def is_in_log(connection: Connection, position: LogPosition) -> bool:
     """Return whether a position belongs to this log.
 
     A position in the trimmed part is accepted: slots prevent trimming where a reader continues, and
-        a lost slot has its own error.
+    a lost slot has its own error.
     """
     if position.lsn > newest_position(connection).lsn:
         return False

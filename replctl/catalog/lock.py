@@ -2,7 +2,7 @@
 changed or relies on (lmgr).
 
 A writer of a row of a versioned table locks several objects: the row's own object, those that
-    contain it, those that it uses, and its name.  There are three of PostgreSQL's modes.
+contain it, those that it uses, and its name.  There are three of PostgreSQL's modes.
 """
 
 from __future__ import annotations

@@ -218,7 +218,6 @@ def trim(connection: Connection, horizon: Horizon) -> None:
     For each writer of a relation, its newest change stays, because a reconcile needs it.  The
     newest of all commits also stays: its digest proves the log to readers that continue from there.
     Dropped tables must be removed before.
-    Dropped tables have to be removed before.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     old = _ended(horizon)

@@ -55,8 +55,8 @@ class Environment(Protocol):
     """A database as seen by expressions.
 
     Types have internal names: the catalog name of a built-in one (`int4`), `@` and the OID of a
-        user-defined one.  If a schema is None, the search path decides.  A result of None for an
-        OID or a name means that there is no such object.
+    user-defined one.  If a schema is None, the search path decides.  A result of None for an OID or
+    a name means that there is no such object.
     """
 
     @property

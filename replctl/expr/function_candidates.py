@@ -127,7 +127,7 @@ def find_function(paths: CastPaths, call: Call) -> FoundFunction | NoFunction:
 def _cast_target(paths: CastPaths, call: Call) -> str | None:
     """Return the type of a call like `text(v)` if it is a cast between binary-compatible types or
     through text.  A cast function has the name of its type, and is found as a function.
-    a function."""
+    """
     if not call.may_cast or len(call.types) != 1 or call.names:
         return None
     type_ = paths.environment.find_type(*split_name(paths.environment, call.name))

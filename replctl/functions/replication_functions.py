@@ -205,7 +205,7 @@ def check_slot_permissions(context: FunctionContext) -> None:
     """Check that the role may use slots (CheckSlotPermissions).
 
     Raises:
-        InsufficientPrivilege: it may not (42501).
+        InsufficientPrivilege: the role may not use slots (42501).
     """
     role = find_role(context.catalog, context.role_name)
     if role is None or not (role.is_superuser or role.can_replicate):

@@ -30,7 +30,7 @@ class CopyFormat:
     """The format of rows in a file.
 
     Attributes:
-        default: the text that represents a column's default; None: there is none.
+        default: the text that represents a column's default; None: no text does.
         force_quote, force_not_null, force_null: the affected columns.
         encoding: PostgreSQL's name of the file's encoding.
         skips_errors: ON_ERROR ignore.

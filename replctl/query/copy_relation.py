@@ -25,7 +25,7 @@ def copied_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation | S
     """Return the relation that a statement names.
 
     Raises:
-        InvalidSchemaName, UndefinedTable: there is none.
+        InvalidSchemaName, UndefinedTable: the schema or the relation does not exist.
         WrongObjectType: it has no rows.
     """
     if name.schema is not None and analyzer.environment.schema_oid(name.schema) is None:

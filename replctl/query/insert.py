@@ -416,7 +416,7 @@ def _check_given(column: Column, statement: ast.Insert) -> None:
     """Check that a statement may set a column.
 
     Raises:
-        GeneratedAlways: it may not (428C9).
+        GeneratedAlways: values of the column are generated (428C9).
     """
     message = f'cannot insert a non-DEFAULT value into column "{column.name}"'
     if column.generated:

@@ -195,8 +195,9 @@ class LakeDialect:
         return to_sql(self._prepared(expr), column, lambda sublink: self._sublink(sublink, write))
 
     def _prepared(self, expr: nodes.Expr) -> nodes.Expr:
-        """Return an expression that finds tableoid among the columns of a scan, and what it asks of
-        the session as constants."""
+        """Return an expression with tableoid as a column of a scan, and with the session's values
+        as constants.
+        """
 
         def replaced(node: nodes.Node) -> nodes.Node | None:
             if isinstance(node, nodes.Var) and node.attnum == _TABLEOID_ATTNUM:

@@ -30,7 +30,7 @@ def check_defaults(privileges: Privileges, columns: Iterable[Column]) -> None:
     privilege suffices.
 
     Raises:
-        InsufficientPrivilege: it may not.
+        InsufficientPrivilege: the privilege is missing.
     """
     for column in columns:
         if column.default is None or column.identity:
@@ -68,7 +68,7 @@ def check_values(privileges: Privileges, values: Iterable[tuple[Column, nodes.Ex
     """Check that a role may use the sequences in new values of columns.
 
     Raises:
-        InsufficientPrivilege: it may not.
+        InsufficientPrivilege: the privilege is missing.
     """
     for column, expr in values:
         if column.identity and expr == column.default:

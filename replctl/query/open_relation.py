@@ -22,7 +22,7 @@ def open_relation(
         or_sequence: allow sequences, which the caller handles.
 
     Raises:
-        UndefinedTable: there is none.
+        UndefinedTable: the relation does not exist.
         WrongObjectType: it has no rows.
     """
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"

@@ -29,7 +29,7 @@ def check_query(environment: CatalogEnvironment, query: Query, reader: int | Non
         reader: OID of the role; None for the current one.
 
     Raises:
-        InsufficientPrivilege: it may not.
+        InsufficientPrivilege: the privilege is missing.
     """
     privileges = environment.privileges
     if reader is not None:
@@ -42,7 +42,7 @@ def check_conditions(environment: CatalogEnvironment, conditions: Iterable[nodes
     """Check that the current role may read the relations in the conditions of policies.
 
     Raises:
-        InsufficientPrivilege: it may not.
+        InsufficientPrivilege: the privilege is missing.
     """
     privileges = environment.privileges
     _Check(environment, privileges).conditions(conditions, privileges)
@@ -162,7 +162,7 @@ def check_change(
         read: the columns whose values are read; None if there are none.
 
     Raises:
-        InsufficientPrivilege: it may not.
+        InsufficientPrivilege: the privilege is missing.
     """
     privileges.check_relation(relation, letter, written)
     if read is not None:

@@ -242,7 +242,7 @@ def check_readable(setting: Setting, *, reads_all: bool) -> None:
     """Check that a role may see the value of a setting.
 
     Raises:
-        InsufficientPrivilege: it may not (42501).
+        InsufficientPrivilege: the role may not see it (42501).
     """
     if not is_readable(setting, reads_all=reads_all):
         raise InsufficientPrivilege(

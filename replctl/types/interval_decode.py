@@ -308,7 +308,7 @@ class _Decoder:
             self._unit = ""
         elif word == "ago" and is_last:
             self._is_ago = True
-            self._unit = word  # is no unit: a number needs one of its own
+            self._unit = word  # not a unit: the next number needs another one
         elif value in ("infinity", "-infinity") and is_last:
             self._infinity = str(value)
             self._unit = word
