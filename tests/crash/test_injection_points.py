@@ -318,7 +318,7 @@ def test_a_type_is_changed_as_a_whole_or_not_at_all(command: Command) -> None:
     assert command.answers("test_pub") == before
 
 
-@pytest.mark.parametrize("point", [*_points("columns"), *_points("write")])
+@pytest.mark.parametrize("point", [*_points("columns"), "write.before-log"])
 def test_a_dropped_column_goes_with_the_next_write(command: Command, point: str) -> None:
     before = command.answers("test_pub")
     make = "ALTER TABLE keyed ADD gone text;\nUPDATE keyed SET gone = 'secret';\n"
