@@ -46,7 +46,7 @@ class AclItem:
     options: str = ""  # privileges with grant option
 
     def shown(self, names: Mapping[int, str]) -> str:
-        """`alice=r*w/postgres`"""
+        """Return the text of an item, such as `alice=r*w/postgres`."""
         letters = "".join(
             letter + ("*" if letter in self.options else "")
             for letter in _LETTERS

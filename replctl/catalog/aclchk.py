@@ -278,7 +278,7 @@ def privileges_of(catalog: Catalog, role_oid: int) -> Privileges:
 
 
 def denied(word: str, name: str) -> InsufficientPrivilege:
-    """`permission denied for table t`"""
+    """Return the error `permission denied for table t`, ..."""
     return InsufficientPrivilege(f"permission denied for {word} {name}")
 
 

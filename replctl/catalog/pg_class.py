@@ -560,12 +560,12 @@ def _load_partition_keys(catalog: Catalog, oids: list[int]) -> dict[int, Partiti
 
 
 def encode_attnums(attnums: Iterable[int]) -> str:
-    """(1, 3) -> `1 3`: the text of an int2vector."""
+    """Return the text of an int2vector: (1, 3) -> `1 3`."""
     return " ".join(map(str, attnums))
 
 
 def decode_attnums(text: str) -> tuple[int, ...]:
-    """`1 3` -> (1, 3)."""
+    """Parse an int2vector: `1 3` -> (1, 3)."""
     return tuple(map(int, text.split()))
 
 

@@ -40,7 +40,7 @@ def constant(raw: ast.Constant) -> nodes.Const:
 
 
 def _integer(value: str) -> int | None:
-    """`-0x1F` -> -31; None for a number with a point or an exponent."""
+    """Parse an integer: `-0x1F` -> -31; None for a number with a point or an exponent."""
     sign, digits = (-1, value[1:]) if value.startswith("-") else (1, value)
     base = _BASES.get(digits[:2].lower(), 10)
     plain = digits.replace("_", "")

@@ -171,7 +171,7 @@ class QueryAnalyzer:
         return tuple(result)
 
     def _recursive_query(self, cte: ast.CommonTableExpr, parent: Analyzer | None) -> Query:
-        """`base UNION [ALL] step`, where the step sees the columns of the base."""
+        """Return the query `base UNION [ALL] step`, whose step sees the columns of the base."""
         statement = cte.query
         assert isinstance(statement, ast.SelectStmt)
         if statement.set_op != "union" or statement.left is None:

@@ -8,7 +8,7 @@ _NAMELESS = "?column?"
 
 
 def column_name(raw: ast.RawExpr) -> str:
-    """`a.b`, `max(x)`, `x::text`, `1 + 1` are b, max, x, `?column?`"""
+    """Return the name: b, max, x and `?column?` for `a.b`, `max(x)`, `x::text` and `1 + 1`."""
     return figured_name(raw) or _NAMELESS
 
 

@@ -254,7 +254,7 @@ class FieldReader:
 
 
 def _unescaped(text: str) -> str:
-    r"""`a\tb` with a tab; bytes by their numbers (`\303\244`) have to make characters."""
+    r"""Replace escapes such as `a\tb`; escaped bytes (`\303\244`) must form valid characters."""
     result = _ESCAPE.sub(_character, text)
     if "\0" not in result and not any("\udc80" <= char <= "\udcff" for char in result):
         return result

@@ -148,7 +148,7 @@ def _lines(
 
 
 def _text_field(delimiter: str) -> Callable[[str], str]:
-    """`a<tab>b` becomes `a\\tb` (CopyAttributeOutText)."""
+    """Return a function that escapes values: `a<tab>b` becomes `a\\tb` (CopyAttributeOutText)."""
     special = re.compile(f"[\\\\\b\f\n\r\t\v{re.escape(delimiter)}]")
 
     def escaped(found: re.Match[str]) -> str:
@@ -158,7 +158,8 @@ def _text_field(delimiter: str) -> Callable[[str], str]:
 
 
 def _csv_field(format_: CopyFormat, is_only: bool) -> Callable[[str, bool], str]:
-    """`a "b", c` becomes `"a ""b"", c"` (CopyAttributeOutCSV).
+    """Return a function that quotes values: `a "b", c` becomes `"a ""b"", c"`
+    (CopyAttributeOutCSV).
 
     Args:
         is_only: the row has no other field, so that `\\.` must be distinguished from the end of the

@@ -182,7 +182,7 @@ class _QueryPrinter:
     # -- queries
 
     def query(self, query: Query, names: Sequence[str] | None, *, names_matter: bool) -> None:
-        """A query and its clauses.
+        """Append a query and its clauses.
 
         Args:
             names: the names of its columns.

@@ -253,7 +253,7 @@ def _inline_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
-    """`regexp_split_to_table(...)` becomes `unnest(regexp_split_to_array(...))`"""
+    """Rewrite a call: `regexp_split_to_table(...)` becomes `unnest(regexp_split_to_array(...))`."""
     split = {2765: 2767, 2766: 2768}.get(call.function_oid)
     if split is None:
         return call

@@ -167,7 +167,7 @@ def _opened(session: Session, call: SlotCall) -> tuple[ReplicationSlot, OutputPl
 
 
 def _options(array: str | None) -> list[tuple[str, str]]:
-    """`{include-xids,0}` -> [(`include-xids`, `0`)]"""
+    """Return the pairs of an array: `{include-xids,0}` -> [(`include-xids`, `0`)]"""
     if array is None:
         raise NullValueNotAllowed("options array must not be null")
     items = text.parse("_text", array)

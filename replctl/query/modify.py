@@ -184,8 +184,8 @@ def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
 
 
 def _is_never_true(condition: nodes.Expr) -> bool:
-    """Return whether a condition is false or NULL for every row: `false`, `a = 1 AND 1 > 2`, `a =
-    NULL`.
+    """Return whether a condition is false or NULL for every row, such as `false`, `a = 1 AND 1 > 2`
+    or `a = NULL`.
     """
     known = simplified(condition)
     parts = known.args if isinstance(known, nodes.BoolExpr) and known.op == "and" else (known,)

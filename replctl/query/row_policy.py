@@ -30,7 +30,7 @@ class RowCheck:
 
 
 def condition_query(relation: Relation, condition: nodes.Expr) -> Query:
-    """`SELECT condition FROM relation`"""
+    """Return the query `SELECT condition FROM relation`."""
     return Query((Output("", condition),), (FromTable(POLICY_VARNO, relation),))
 
 

@@ -89,7 +89,7 @@ class Dialect(Protocol):
 
 
 def column(var: nodes.Var) -> str:
-    """`r1.c2`"""
+    """Return the SQL name of a column, such as `r1.c2`."""
     return f"c{var.attnum}" if var.varno == 0 else f"r{var.varno}.c{var.attnum}"
 
 

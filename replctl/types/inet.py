@@ -24,7 +24,9 @@ class _NoAddress(Exception):
 
 
 def network_in(text: str, is_cidr: bool) -> str:
-    """(`192.168.100.128/25`, True), (`10.1`, True), (`::ffff:1.2.3.4/128`, False)
+    """Return the canonical text.
+
+    (`192.168.100.128/25`, True), (`10.1`, True), (`::ffff:1.2.3.4/128`, False)
     -> `192.168.100.128/25`, `10.1.0.0/16`, `::ffff:1.2.3.4`.
 
     Raises:

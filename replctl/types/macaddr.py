@@ -45,7 +45,9 @@ def macaddr_in(text: str) -> str:
 
 
 def macaddr8_in(text: str) -> str:
-    """`08002b:0102030405`, `08002b010203` -> `08:00:2b:01:02:03:04:05`, `08:00:2b:ff:fe:01:02:03`.
+    """Parse an address, and extend a macaddr.
+
+    `08002b:0102030405`, `08002b010203` -> `08:00:2b:01:02:03:04:05`, `08:00:2b:ff:fe:01:02:03`.
 
     Raises:
         InvalidTextRepresentation: `text` does not have six or eight pairs of digits, with nothing

@@ -12,7 +12,9 @@ _ACCEPTED = re.compile(r"(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}")
 
 
 def uuid_in(text: str) -> str:
-    """`{A0EEBC999C0B4EF8BB6D6BB9BD380A11}` -> `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
+    """Return the canonical text.
+
+    `{A0EEBC999C0B4EF8BB6D6BB9BD380A11}` -> `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
 
     Raises:
         InvalidTextRepresentation: `text` is not a uuid.
