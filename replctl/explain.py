@@ -46,8 +46,8 @@ class RunPlan:
     Attributes:
         to_lsn: the table's position afterwards.
         inserts, updates, deletes: the numbers sent, after the row filters.
-        path: how they are written: copy, reconcile, append, replaceWhere, MERGE, TRUNCATE, skip or
-            nothing; several of them after commas.
+        path: the way of writing them: copy, reconcile, append, replaceWhere, MERGE, TRUNCATE, skip
+            or nothing; or several of them, separated by commas.
         is_estimated: the result may differ.
     """
 
@@ -65,7 +65,7 @@ class TablePlan:
 
     Attributes:
         published: schema and name of the published table.
-        state: that of pg_subscription_rel.
+        state: the state in pg_subscription_rel.
         transactions: number of transactions that changed the published table, None for a copy.
         rows_read: number of rows that they change, before row filters; None if unknown.
         bytes_read: size of the change feeds, or of the copied table.

@@ -215,7 +215,7 @@ def sync(
 
     Args:
         names: subscriptions to run, () for all.
-        on_applied: as for Launcher.
+        on_applied: see Launcher.
 
     Raises:
         UndefinedObject: there is no subscription of that name.
@@ -278,7 +278,7 @@ def enabled_subscriptions(session: Session, names: Sequence[str] = ()) -> list[S
     the primary runs them.
 
     Args:
-        names: those to choose from, () for all.
+        names: the subscriptions to choose from; () for all.
 
     Raises:
         UndefinedObject: there is no subscription of that name.

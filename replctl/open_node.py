@@ -88,10 +88,10 @@ def check_password(owner: Privileges, subscription: Subscription) -> None:
     """Check that a connection string has a password if its owner needs one.
 
     Args:
-        owner: of the subscription.
+        owner: the privileges of the subscription's owner.
 
     Raises:
-        PasswordRequired: the connection string has no password, and the owner is no superuser.
+        PasswordRequired: the connection string has no password, and the owner is not a superuser.
     """
     if owner.is_superuser or not subscription.password_required:
         return

@@ -16,8 +16,8 @@ def open_private(path: Path | str, flags: int, mode: str, encoding: str | None =
     """Open a file, create it if `flags` say so, and set its mode to 0600.
 
     Args:
-        flags: of os.open.
-        mode, encoding: of the file object.
+        flags: the flags for os.open.
+        mode, encoding: the mode and the encoding of the file object.
     """
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     make_private(descriptor)

@@ -21,8 +21,8 @@ class Result:
 
     Attributes:
         tag: the command tag: `INSERT 0 1`, `CREATE TABLE`.
-        columns: of a query; None for a command that returns no rows.
-        rows: values in the text form of their types, None for NULL.
+        columns: the columns of a query; None for a command that returns no rows.
+        rows: values in the text form of their types; None for NULL.
     """
 
     tag: str

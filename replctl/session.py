@@ -98,7 +98,7 @@ class Session:
         on_copy_out: called with the lines of COPY TO STDOUT.
         on_progress: called with the current work, the amount done, and the total.
         engine: returns Spark, and opens it if necessary.
-        transaction_start: what now() is.
+        transaction_start: the value of now().
         statement_start: the value of statement_timestamp(): the arrival of the statements.
         block: the open transaction block.
         sequences: the values taken from sequences.
@@ -109,7 +109,7 @@ class Session:
         routine: the SQL function whose query is running.
         function_depth: the depth of nested functions.
         finish_batches: finishes partly written batches of subscriptions, or raises an error.
-        login: how it was opened.
+        login: the login that opened it.
         key: its name in the cluster.
     """
 
@@ -165,7 +165,7 @@ class Session:
             asked: settings that the client requests.
 
         Raises:
-            PostgresError: as `log_in`, or a requested setting is invalid.
+            PostgresError: see `log_in`; or a requested setting is invalid.
         """
         login = log_in(cluster, database_name, role_name, password=password, is_worker=is_worker)
         try:

@@ -134,8 +134,7 @@ def begin_with(session: Session, asked: Mapping[str, str]) -> None:
     """Set the settings that a client requests for a new session; RESET restores them.
 
     Raises:
-        PostgresError: as `change_setting`, except that settings that cannot be changed later are
-            allowed.
+        PostgresError: see `change_setting`; but settings that cannot be changed later are allowed.
     """
     for name, value in asked.items():
         if name.lower() in ROLE_SETTINGS:

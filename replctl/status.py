@@ -50,10 +50,10 @@ class TableStatus:
 
     Attributes:
         published: schema and name of the published table.
-        state: that of pg_subscription_rel.
+        state: the state in pg_subscription_rel.
         retention: the effect of the published table's retention on changes not applied yet.
         is_changed: its row filter or column list has changed since it was copied.
-        verified: when `replctl verify` last found it equal to the published rows.
+        verified: the last time when `replctl verify` found it equal to the published rows.
     """
 
     schema: str
@@ -100,7 +100,7 @@ def subscription_status(session: Session, names: Sequence[str] = ()) -> list[Sub
     """Return the status of the subscriptions of all databases of the cluster.
 
     Args:
-        names: those to choose from, () for all.
+        names: the subscriptions to choose from; () for all.
 
     Raises:
         UndefinedObject: there is no subscription of that name.

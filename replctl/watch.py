@@ -27,8 +27,8 @@ class _Standing:
 
     Attributes:
         failures: the number of failed attempts in a row.
-        due: when it is retried after a failure.
-        idle_since: when it last ran without work; None if it had work.
+        due: the time of the next attempt after a failure.
+        idle_since: the time when it last ran without work; None if it had work.
         seen: the ends of the logs at that time.
     """
 
@@ -48,7 +48,7 @@ class Watch:
         names: subscriptions to run, () for all existing ones in each round.
         interval: seconds between two rounds.  The first retry comes after twice that, at least
             after two seconds.
-        is_stopping, on_applied: as for Launcher.
+        is_stopping, on_applied: see Launcher.
     """
 
     def __init__(

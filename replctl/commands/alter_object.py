@@ -185,7 +185,7 @@ def _rename_column(ddl: Ddl, relation: Relation, old: str, new: str, *, parents:
     """Rename a column of a relation and its descendants.
 
     Args:
-        parents: how many of its parents rename their column, too.
+        parents: the number of its parents that also rename their column.
     """
     column = relation.column(old)
     if column is None:

@@ -39,7 +39,7 @@ def missing_statements(
     An existing type is assumed to be the published one.
 
     Args:
-        definitions: of published tables.
+        definitions: the definitions of published tables.
         target: returns schema and name of a table here for those of the published one.
         table_options: storage parameters of new tables, as in WITH (...); "" for none.
     """

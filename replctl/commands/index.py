@@ -74,11 +74,11 @@ class IndexDraft:
     """The definition of an index that will be added to a table, with columns by name.
 
     Attributes:
-        kind: p(rimary key) or u(nique) for the index of a constraint, '' for one of its own.
+        kind: p(rimary key) or u(nique) for the index of a constraint, '' for an independent one.
         predicate: its condition over the table's columns.
         is_enforced: existing rows must satisfy it.
         is_deferrable: it belongs to a DEFERRABLE constraint.
-        access_method, exprs, details, options: as in Index; an expression has '' among the columns.
+        access_method, exprs, details, options: see Index; an expression has '' among the columns.
     """
 
     name: str | None

@@ -123,8 +123,9 @@ def _granted_memberships(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
 
 
 def describe_dependency(ddl: Ddl, item: RoleDependency) -> str:
-    """`table t`, `column a of table t`, `default privileges on new relations belonging to role
-    a` (getObjectDescription)."""
+    """Return `table t`, `column a of table t`, ...: the object in a message
+    (getObjectDescription).
+    """
     catalog = ddl.catalog
     table = schema_table.metadata.tables[item.class_name]
     match item.class_name:

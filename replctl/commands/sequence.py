@@ -51,9 +51,9 @@ class SequenceDraft:
     """The definition of a column's new sequence.
 
     Attributes:
-        type: its data type, that of the column.
+        type: its data type, which is that of the column.
         ownership: a(uto) for serial, i(nternal) for identity.
-        options: of GENERATED AS IDENTITY.
+        options: the options of GENERATED AS IDENTITY.
     """
 
     type: str

@@ -136,7 +136,7 @@ def make_table(ddl: Ddl, statement: ast.CreateTable, columns: Sequence[Column]) 
     and IF NOT EXISTS was given.
 
     Raises:
-        PostgresError: as CREATE TABLE.
+        PostgresError: see CREATE TABLE.
     """
     place = table_place(ddl, statement)
     if place is None:

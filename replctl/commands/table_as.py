@@ -21,7 +21,7 @@ def create_table_as(session: Session, statement: ast.CreateTableAs) -> str:
     Raises:
         SqlSyntaxError: there are more names than columns (42601).
         FeatureNotSupported: it has a tablespace.
-        PostgresError: as CREATE TABLE and the query.
+        PostgresError: see CREATE TABLE; or the query fails.
     """
     check_tablespace(statement.tablespace)
     if not carry_out(session, lambda ddl: _make(ddl, statement)) or not statement.with_data:

@@ -158,7 +158,7 @@ def create_materialized_view(session: Session, statement: ast.CreateTableAs) -> 
     Return the command tag.
 
     Raises:
-        PostgresError: as CREATE TABLE AS.
+        PostgresError: see CREATE TABLE AS.
     """
     check_tablespace(statement.tablespace)
     if statement.persistence == "unlogged":

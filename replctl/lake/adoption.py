@@ -35,7 +35,7 @@ class NewestVersion:
     """A Delta table at its newest version.
 
     Attributes:
-        commit: of that version.
+        commit: the commit of that version.
         columns: its columns in PostgreSQL's terms, in the table's order.
         outside: the path of a file outside the table's directory, and the log file that names it;
             None if there is none.

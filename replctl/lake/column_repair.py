@@ -33,7 +33,7 @@ class ColumnFault:
 
     Attributes:
         found: its type in Delta's notation; None: it was dropped.
-        readable: that type as a column of PostgreSQL; None if it is unreadable.
+        readable: the type as a column of PostgreSQL; None if it is unreadable.
     """
 
     relation: Relation
@@ -129,8 +129,8 @@ class _Places:
 
     Attributes:
         listed: all of them.
-        filtering, listing: those whose row filter, or whose column list, uses the column.
-        using: those with either of them.
+        filtering, listing: the ones whose row filter, or whose column list, uses the column.
+        using: the ones in `filtering` or `listing`.
 
     Args:
         name: the name of the column.

@@ -28,14 +28,14 @@ class CommitMark:
         nonce: the nonce of the intent to write the relation.
         number: 1 for the first commit that is made with the nonce, 2 for the second, ...
         xid: the transaction.
-        timeline: of the cluster.
+        timeline: the cluster's timeline.
         silent: the commit is not decoded, and is not undone.
         whole: it is the only commit of its transaction.
-        truncates: it empties the table; the commit log has an entry of its own for that.
+        truncates: it empties the table; the commit log has a separate entry for that.
         changes_keys: images of its updates must be paired by row id.
         undoes: the versions that it undoes.
         removes: the names, in storage, of columns that it removes from the table.
-        origin: where the changes come from, when they are replicated.
+        origin: the origin of replicated changes.
         origin_at: LSN and timestamp at that origin, if they are known.
     """
 

@@ -285,7 +285,7 @@ class _LoggedFiles:
 
     Attributes:
         named: all of them.
-        needed: those that some version from `version` on needs.
+        needed: the files that some version from `version` on needs.
         needed_elsewhere: the last path component of needed files that are not known to be below the
             table.
     """
@@ -331,7 +331,7 @@ def _files_of(
     """Return the files that a table consists of at a version, as the log describes them.
 
     Args:
-        names: of the files of its log.
+        names: the names of the files of its log.
         seen: gets every file that is named on the way.
     """
     met: list[dict[str, Any]] = [] if seen is None else seen

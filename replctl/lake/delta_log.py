@@ -80,8 +80,8 @@ class DeltaCommit:
         operation: Delta's name for it: WRITE, UPDATE, MERGE, TRUNCATE, OPTIMIZE, CREATE TABLE ...
         digest: SHA-256 of the version's file.
         user_metadata: the writer's note.
-        changes_data: whether it adds or removes rows, as far as known.
-        changes_schema: whether it has a metaData action.
+        changes_data: it adds or removes rows, as far as known.
+        changes_schema: it has a metaData action.
         metrics: the writer's metrics, by Delta's names.
         file_rows: rows in the files that it adds and removes, or in the deletion vectors that it
             changes; None if the writer did not count them.
@@ -90,7 +90,7 @@ class DeltaCommit:
         has_feed: the commit says that Delta can read its change feed.  Otherwise the versions
             before and after are compared (change_feed.with_feeds).
         metadata: its metaData action; None, if it has none.
-        parameters: those of the operation, by Delta's names.
+        parameters: the operation's parameters, by Delta's names.
         file_state: number, size and time of the version's file; they change if it is replaced.
         mark: replctl's mark of its own commit (commit_log.commits_since); None for other writers.
     """
@@ -528,7 +528,7 @@ def read_checkpoint(
 
     Args:
         columns: only these, by their paths: `add.path`.
-        paths: of files in Parquet, only those with one of these `add.path`; None for all.
+        paths: in Parquet files, read only files with one of these `add.path`; None for all.
     """
     found = checkpoints(log_names(location))
     newest = max(found, default=None) if version is None else version

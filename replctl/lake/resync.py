@@ -59,7 +59,7 @@ def begin_again(
 
     Args:
         member: its current state, without a partly written copy or batch.
-        method: how its copy treats existing rows.
+        method: the effect of its copy on existing rows.
         deletion: the rule for rows to delete.
     """
     new = replace(

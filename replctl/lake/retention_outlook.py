@@ -29,7 +29,7 @@ class Outlook:
 
     Attributes:
         is_lost: some are gone already.
-        until: when the first of them may be removed, in seconds since 1970; None: unknown.
+        until: the time when the first of them may be removed, in seconds since 1970; None: unknown.
         setting: the table's property that decides.
         retention: its value in seconds.
     """
@@ -92,7 +92,7 @@ def _taken_since(read: Iterable[tuple[int, list[dict[str, Any]]]], time: float) 
 
     Args:
         read: the versions, with their actions.
-        time: of the first of them.
+        time: the time of the first version.
     """
     added: set[str] = set()
     for _version, actions in read:

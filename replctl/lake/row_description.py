@@ -25,7 +25,7 @@ class RowReader:
         supplied: names of the columns whose values its statement supplies.
         named: the table that the statement names, if the row may belong to a descendant.  The row
             is then shown as a row of that table.
-        form: how values are shown.
+        form: the output format of values.
     """
 
     privileges: Privileges
@@ -38,7 +38,7 @@ class RowReader:
         none may (ExecBuildSlotValueDescription).
 
         Args:
-            values: of the row, by attnum of `relation`.
+            values: the values of the row, by attnum of `relation`.
         """
         described = self.named or relation
         if is_row_security_active(self.privileges, described):

@@ -66,7 +66,7 @@ def has_own_rows(
     theirs.
 
     Args:
-        member, root, family: as in `row_ownership`.
+        member, root, family: see `row_ownership`.
     """
     feeds = _other_feeds(catalog, subscription, member, root, family)
     if subscription.oid in _overlapping(feeds, root, family):

@@ -87,7 +87,7 @@ class TableFolder:
         """Return the rows of a Parquet file of a log with a value in some of the columns.
 
         Args:
-            added: of rows with an `add`, only those with one of these paths; None for all.
+            added: return rows with an `add` only if it has one of these paths; None for all.
         """
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile

@@ -37,7 +37,7 @@ class TableMetadata:
         version: the first of these versions, whose commit or checkpoint has the metaData action.
         has_feed: writers keep a change data feed.
         columns: name, type, physical name and nullability of each column.
-        layout: how files store the columns: partition columns and column mapping.
+        layout: the storage of columns in files: partition columns and column mapping.
         action: the metaData action.
     """
 

@@ -137,7 +137,7 @@ def numbered_as(
 
     Args:
         version: the Delta version to read; None for the newest.
-        changed_in: as in `table_source`.
+        changed_in: see `table_source`.
     """
     source = table_source(leaf, version, changed_in)
     by_name = {column.name: source.column(column.attnum) for column in leaf.columns}

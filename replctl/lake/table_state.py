@@ -32,7 +32,7 @@ class TableState:
     """The protocol and the metadata of a table's newest version.
 
     Attributes:
-        version: that version.
+        version: the number of that version.
         file_state: the state by which a replaced file is recognised (delta_log.file_state_of).
         protocol, metadata: the actions; empty if the log no longer has them.
     """

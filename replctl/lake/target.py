@@ -89,7 +89,7 @@ def replication_target(
 
     Args:
         relation: the subscriber's table of the same name.  A key that is not sent is ignored.
-        family: as in `local_target`.
+        family: see `local_target`.
         versions: the versions at which to read tables (None: before the first one).
         enums: the enums of its columns, by type; needed if values are received.
 

@@ -64,7 +64,7 @@ class TargetWrite:
         """Lock all tables that may be written, and enter commits of others to them.
 
         Args:
-            is_replaced: as for TargetCheck.enter.
+            is_replaced: see TargetCheck.enter.
         """
         leaves = leaves_of_families(families)
         relids = sorted(leaves)

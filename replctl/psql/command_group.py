@@ -61,7 +61,7 @@ def opened_cluster(
     """Open a cluster while the `with` block runs.
 
     Args:
-        home: as for `existing_home`.
+        home: see `existing_home`.
         is_made: create it if it is missing.
         is_checked: require that it is at its own home.
 

@@ -51,7 +51,7 @@ class PrintOptions:
     Args:
         columns: the width for wrapped and expanded "auto"; 0 for no limit (psql uses the terminal's
             width).
-        record_separator: when it is a zero byte, it also ends the last record.
+        record_separator: a zero byte also ends the last record.
     """
 
     format: Format = "aligned"

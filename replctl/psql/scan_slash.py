@@ -64,8 +64,8 @@ class SlashScanner:
 
     Attributes:
         command: the name, which ends at white space or another backslash.
-        quote: how the argument read last was quoted: the last of `'`, `"`, a backtick and `:` (a
-            variable) in it; None if it was not.
+        quote: the kind of quote of the last argument: the last of `'`, `"`, a backtick and `:` (a
+            variable) in it; None if it was not quoted.
     """
 
     def __init__(self, input_: Input, interpolation: Interpolation) -> None:

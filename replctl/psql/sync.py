@@ -66,7 +66,7 @@ def watch_subscriptions(
     finished first.
 
     Args:
-        names: as for `sync_subscriptions`.
+        names: see `sync_subscriptions`.
         interval: seconds between two rounds.
         report: prints the results of rounds.
         metrics_at: address and port for Prometheus.

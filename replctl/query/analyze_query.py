@@ -303,8 +303,9 @@ class QueryAnalyzer:
         return check_grouping(query, analyzer.scope) if query.is_aggregated else query
 
     def _hoist_set(self, query: Query) -> Query:
-        """Return a set-returning call in the SELECT list as one in FROM: `SELECT generate_series(1,
-        3)`."""
+        """Return a set-returning call in the SELECT list, such as `SELECT generate_series(1, 3)`,
+        as one in FROM.
+        """
         calls = {
             node: None
             for output in query.outputs

@@ -72,7 +72,7 @@ def delete(session: Session, statement: ast.Delete) -> Result:
     """Remove rows of a table, and of its children.
 
     Raises:
-        PostgresError: as `update`.
+        PostgresError: see `update`.
     """
     return _modify(session, statement, "DELETE")
 

@@ -146,7 +146,7 @@ def changes_between(
         may_join: the net effect of several transactions suffices (ChangeBatch.is_joined).
 
     Raises:
-        PostgresError: as Publisher.changes.
+        PostgresError: see Publisher.changes.
     """
     subscriber = run.subscriber
     return run.publisher.decoding.changes(

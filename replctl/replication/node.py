@@ -182,7 +182,7 @@ class TableRetention:
     Attributes:
         schema, name: the names of the published table.
         is_lost: some changes are gone.
-        until: when the first of them may be removed, in microseconds since 1970.
+        until: the time when the first of them may be removed, in microseconds since 1970.
         setting: the property of the table that decides.
         retention: its value, in seconds.
     """

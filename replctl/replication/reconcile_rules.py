@@ -35,8 +35,9 @@ class Scope:
     """The rows of a table that pass any row filter that was applied.
 
     Attributes:
-        filters: in the numbering of the subscriber's table; () if every row passes.
-        problem: why the rows cannot be decided by their values; None if they can.
+        filters: conditions with the column numbers of the subscriber's table; () if every row
+            passes.
+        problem: the reason why values do not decide the rows; None if they do.
     """
 
     filters: tuple[nodes.Expr, ...] = ()
@@ -69,8 +70,8 @@ class UnpublishedRows:
     """The number of rows of a table that the publisher does not send.
 
     Attributes:
-        in_scope: those that pass a row filter; None if unknown.
-        total: all of them.
+        in_scope: the number of rows that pass a row filter; None if unknown.
+        total: the number of all rows.
     """
 
     in_scope: int | None
@@ -111,7 +112,7 @@ def owned_conditions(
     If the statement must specify it but does not, the rows of the scope count, if it is known.
 
     Args:
-        said: as in `deletion_of`.
+        said: see `deletion_of`.
     """
     match deletion_of(ownership, said):
         case Deletion.ALL:

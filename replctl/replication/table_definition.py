@@ -13,8 +13,8 @@ class ColumnDefinition:
     """A published column.
 
     Attributes:
-        type: as CREATE TABLE has it, with its schema: `numeric(10,2)`, `public.mood`.
-        collation: None for that of the type.
+        type: the type in CREATE TABLE, with its schema: `numeric(10,2)`, `public.mood`.
+        collation: None for the type's default.
     """
 
     name: str
@@ -34,10 +34,10 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TypeDefinition:
-    """An enum or a domain that published columns have.
+    """An enum or a domain of published columns.
 
     Attributes:
-        statements: that make it, each without its semicolon.
+        statements: the statements that create it, without semicolons.
     """
 
     schema: str
@@ -50,11 +50,11 @@ class TableDefinition:
     """A published table, as far as a subscriber needs it.
 
     Attributes:
-        columns: those that are published, in their order.
+        columns: the published columns, in their order.
         primary_key: its name and columns; None if a column of it is not published.
         identity: the name and the columns of another index that is the replica identity.
         is_identified_by_row: the replica identity is FULL.
-        types: that a user made, each after those that it needs.
+        types: the user-defined types, each after those that it needs.
     """
 
     schema: str
@@ -67,10 +67,10 @@ class TableDefinition:
     types: tuple[TypeDefinition, ...] = ()
 
     def statements(self, schema: str, name: str, table_options: str) -> Iterator[str]:
-        """Yield the statements that make a table like this one, each without its semicolon.
+        """Yield the statements that create a table like this one, each without its semicolon.
 
         Args:
-            schema, name: of the new table.
+            schema, name: the names of the new table.
             table_options: storage parameters, as in WITH (...); "" for none.
         """
         table = quote_qualified_identifier(schema, name)

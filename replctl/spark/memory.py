@@ -38,7 +38,7 @@ def cached_logs(heap_size: str) -> int:
     a temporary table (log_folder.py).
 
     Args:
-        heap_size: as in spark.driver.memory: 2g.  Java refuses an invalid size.
+        heap_size: a size in the form of spark.driver.memory: 2g.  Java refuses an invalid one.
     """
     found = _SIZE.fullmatch(heap_size.strip().lower())
     size = int(found["number"]) << _SHIFTS[found["unit"]] if found else 0

@@ -83,7 +83,7 @@ def replace_leaf(
     """Replace all rows of one leaf by an outcome's new rows, in one commit.
 
     Args:
-        number, leaf: as in `write_leaf`.
+        number, leaf: see `write_leaf`.
     """
     location, columns = leaf.source.location, leaf.source.columns
     assert location is not None

@@ -132,7 +132,7 @@ def matching_values(column: TypedColumn, values: Sequence[Any]) -> list[Hashable
     `matching_form`.
 
     Args:
-        values: in their wire form (data_type.wire).
+        values: the values in their wire form (data_type.wire).
     """
     return [_matching_value(column.type, column.typmod, value) for value in values]
 

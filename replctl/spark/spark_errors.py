@@ -149,8 +149,8 @@ def translating() -> Iterator[None]:
 
 
 def translated(error: Exception) -> PostgresError:
-    """Return the error that the user sees for an exception of Spark.  The caller raises it `from
-    error`.
+    """Return the error that the user sees for an exception of Spark.  The caller must use `raise
+    ... from error`.
     """
     if isinstance(error, PostgresError):
         return error

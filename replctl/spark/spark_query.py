@@ -78,8 +78,8 @@ def query(select: str, **steps: Query | str) -> Query:
 
     Args:
         select: the result, over the steps.
-        steps: in order; each reads those before it. The steps of a query that is a step here stay
-            inside it, and may read those of this query.
+        steps: the steps in order; each reads those before it.  The steps of a query that is a step
+            here stay inside it, and may read those of this query.
 
     Raises:
         ValueError: the name of a step is not in lower case.

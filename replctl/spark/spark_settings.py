@@ -116,7 +116,7 @@ def unwanted(found: Mapping[str, str | None], chosen: Collection[str]) -> list[s
 
     Args:
         found: the settings that the session has.
-        chosen: those that the user has chosen for replctl.
+        chosen: the settings that the user has chosen for replctl.
     """
     return [
         name
@@ -162,7 +162,7 @@ def check_forced_settings(found: Mapping[str, str | None], chosen: Collection[st
 
     Args:
         found: the settings that the session has.
-        chosen: as in `unwanted`.
+        chosen: see `unwanted`.
 
     Raises:
         ObjectNotInPrerequisiteState: one of FORCED_SETTINGS has another value, or none; or one is

@@ -50,7 +50,7 @@ def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
 
     Args:
         type_name: the catalog name; an array has the modifiers of its elements.
-        modifiers: as written; an interval's first one is a field mask; none give -1.
+        modifiers: the written modifiers; an interval's first one is a field mask; none give -1.
 
     Raises:
         SqlSyntaxError: the type takes no modifiers.
