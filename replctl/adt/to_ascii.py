@@ -18,7 +18,7 @@ _LOOKS = {
 
 
 def _to_ascii(text: str, encoding: str) -> str:
-    """Convert a text whose UTF-8 bytes are taken as those of another encoding."""
+    """Convert a text to ASCII; its UTF-8 bytes are taken as those of another encoding."""
     looks = _LOOKS.get(encoding)
     if looks is None:
         raise FeatureNotSupported(f"encoding conversion from {encoding} to ASCII not supported")

@@ -180,7 +180,7 @@ storage_table = Table(
     Column("was_empty", Boolean, nullable=True),
     boolean("has_foreign"),
     integer("taken_over", nullable=True),
-    # Next, commits with unknown marks of this cluster count as another writer's
+    # At the next read, commits with unknown marks of this cluster count as another writer's
     boolean("accepts_marks"),
     boolean("is_read_only"),  # it belongs to the original of this copied cluster
     text("table_id", nullable=True),  # metaData.id of the newest version in the log
