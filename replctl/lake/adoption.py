@@ -15,8 +15,8 @@ from replctl.catalog.storage import note_foreign_commit, note_metadata
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedTable
 from replctl.lake.adopt import DeltaColumn, delta_column
+from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_log import (
-    DeltaCommit,
     checkpoint_action,
     checkpoint_metadata,
     checkpoints,

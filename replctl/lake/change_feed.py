@@ -14,8 +14,9 @@ from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.column_changes import has_renamings
 from replctl.lake.compared_files import ComparedFiles, compared_files
+from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_files import has_feed_files, needs_deletion_vectors
-from replctl.lake.delta_log import DeltaCommit, latest_version, metadata_of
+from replctl.lake.delta_log import latest_version, metadata_of
 from replctl.lake.delta_protocol import reads_deletion_vectors
 from replctl.lake.table_metadata import TableMetadata, metadata_at
 from replctl.lake.table_paths import TablePaths

@@ -55,9 +55,9 @@ from replctl.errors import (
 from replctl.lake.change_feed import with_feeds
 from replctl.lake.column_changes import follow_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
+from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_files import has_files_elsewhere, is_empty_at
 from replctl.lake.delta_log import (
-    DeltaCommit,
     columns_of,
     commits_after,
     latest_version,

@@ -24,7 +24,8 @@ from replctl.catalog.storage import note_storage
 from replctl.catalog.transaction import Catalog, next_xid
 from replctl.errors import UndefinedFile
 from replctl.lake import commit_log
-from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
+from replctl.lake.delta_commit import DeltaCommit
+from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.undo import floor_of
 from replctl.lake.version_chain import Chain, relation_chain
 from replctl.record import dataclass

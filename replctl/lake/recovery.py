@@ -19,7 +19,7 @@ from replctl.catalog.transaction import (
 )
 from replctl.errors import PostgresError, QueryCanceled
 from replctl.lake import commit_log
-from replctl.lake.delta_log import DeltaCommit
+from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.leftovers import take_over, tell_of_files
 from replctl.lake.undo import commits_since, tell_of_undo, undo_commits, written_tables
 from replctl.session import Session

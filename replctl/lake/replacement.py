@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_files import files_at
-from replctl.lake.delta_log import DeltaCommit, read_actions
+from replctl.lake.delta_log import read_actions
 
 #: Operations that replace all rows, whatever their parameters.
 _REPLACING = ("RESTORE", "CLONE")

@@ -27,7 +27,8 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.column_fault import check_columns
 from replctl.lake.commit_mark import CommitMark
-from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
+from replctl.lake.delta_commit import DeltaCommit
+from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.delta_rules import check_can_be_undone, check_uniform
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers

@@ -21,7 +21,8 @@ from replctl.catalog.pg_subscription import (
 )
 from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.delta_log import DeltaCommit, written_step
+from replctl.lake.delta_commit import DeltaCommit
+from replctl.lake.delta_log import written_step
 from replctl.lake.replacement import replacement
 from replctl.replication.refresh_hint import offer_reconcile
 

@@ -19,7 +19,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.commit_mark import CommitMark
-from replctl.lake.delta_log import DeltaCommit
+from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.retry import repeated
 from replctl.lake.table_read import written_source
 from replctl.replication.replica_identity import target_key

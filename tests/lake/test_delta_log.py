@@ -13,7 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
 
 from replctl.errors import UndefinedFile
-from replctl.lake.delta_log import DeltaCommit, commits_after, read_commit
+from replctl.lake.delta_commit import DeltaCommit
+from replctl.lake.delta_log import commits_after, read_commit
 
 
 def test_storage_that_is_not_there_is_no_empty_log(lake: Lake) -> None:
