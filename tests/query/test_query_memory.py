@@ -20,7 +20,7 @@ LARGE = {
     "a value": "SELECT length(repeat('x', 1000000000))",
     "values in a value": "SELECT length(repeat('x', 9000000) || repeat('y', 9000000))",
     "an array": "SELECT array_length(array_fill(1, ARRAY[100000000]), 1)",
-    "a set": "SELECT count(*) FROM generate_series(1, 100000000)",
+    "a set": "SELECT count(*) FROM generate_series(1, (SELECT 100000000))",
     "rows of a set": "SELECT * FROM generate_series(1, 1000000)",
     "an aggregate": "SELECT length(string_agg(repeat('x', 100000), ',')) FROM pg_proc",
     "a replacement": "SELECT length(replace(repeat('x', 100000), 'x', repeat('y', 100000)))",
