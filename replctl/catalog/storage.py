@@ -48,8 +48,8 @@ class StorageColumn:
     Attributes:
         name: the newest name.
         physical_name: its name in files, if others have renamed it (column mapping).
-        renamed_version: the last version in which others renamed, dropped or restored it.
-        is_dropped: others have dropped it.
+        renamed_version: the last version that renamed, dropped or restored it.
+        is_dropped: the table no longer has it.
     """
 
     name: str
@@ -90,6 +90,8 @@ class Storage:
             microseconds since 1970.
         last_renaming: the last version that renamed or dropped columns, including columns that no
             longer belong to the relation; -1 if there is none.
+        unused: names of the columns that replctl has created in the Delta table and the relation
+            no longer has.
     """
 
     location: str
@@ -104,6 +106,7 @@ class Storage:
     is_read_only: bool = False
     has_row_ids: bool = True
     last_renaming: int = -1
+    unused: tuple[str, ...] = ()
 
     @property
     def has_own_row_ids(self) -> bool:
@@ -143,12 +146,22 @@ def load_storage(
     columns: dict[int, dict[int, StorageColumn]] = defaultdict(dict)
     former: dict[int, list[FormerColumn]] = defaultdict(list)
     renamed: dict[int, int] = defaultdict(lambda: -1)
+    used = {
+        (int(row.attrelid), int(row.attfilenode or row.attnum))
+        for row in attributes
+        if not row.attisdropped
+    }
+    unused: dict[int, list[str]] = defaultdict(list)
     for row in catalog.connection.execute(
         select(column).where(column.c.relid.in_(oids)).order_by(column.c.attnum)
     ):
         relid, number = int(row.relid), int(row.attnum)
         stored = storage_column_of(row)
         renamed[relid] = max(renamed[relid], row.renamed_version or -1)
+        is_own = number > 0 or row.owner is not None  # columns of others are below 0, too
+        is_there = stored.since_version is not None and not stored.is_dropped
+        if is_own and is_there and (relid, number) not in used:
+            unused[relid].append(stored.name)
         if (relid, number) in numbers:
             columns[relid][numbers[relid, number]] = stored
         elif (relid, number) not in current and 0 < number < FIRST_STORAGE_NUMBER:
@@ -171,6 +184,7 @@ def load_storage(
             bool(row.is_read_only),
             bool(row.has_row_ids),
             renamed[int(row.relid)],
+            tuple(sorted(unused[int(row.relid)])),
         )
         for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
     }
@@ -223,24 +237,6 @@ def storage_columns(connection: Connection, relid: int) -> list[StorageColumn]:
     table = state_schema.storage_column
     query = select(table).where(table.c.relid == relid).order_by(table.c.attnum)
     return list(map(storage_column_of, connection.execute(query)))
-
-
-def unused_columns(connection: Connection, relid: int, used: Collection[int]) -> list[str]:
-    """Return the names of columns in a relation's Delta table that replctl created and the relation
-    no longer uses.
-
-    Args:
-        used: the numbers of the columns that the relation uses.
-    """
-    table = state_schema.storage_column
-    query = select(table.c.name).where(
-        table.c.relid == relid,
-        table.c.attnum.not_in(list(used)),
-        or_(table.c.attnum > 0, table.c.owner.is_not(None)),  # others' columns are below 0, too
-        table.c.since_version.is_not(None),
-        ~table.c.is_dropped,
-    )
-    return sorted(connection.execute(query).scalars())
 
 
 def note_removal(connection: Connection, relid: int, names: Collection[str], version: int) -> None:

@@ -57,11 +57,11 @@ def commit(session: Session) -> None:
             oids = relation_oids(catalog, "r") if block.changes_definitions else block.locked
             relations = load_relations(catalog, oids).values()
             broken = commit_log.enter_readable(catalog, session.cluster, relations, top, ends=True)
-            intents = intents_of(catalog.connection, top)
-            for intent in intents:
-                if intent.relid in broken:
-                    raise broken[intent.relid]
-            written = list(load_relations(catalog, [intent.relid for intent in intents]).values())
+            intended = [intent.relid for intent in intents_of(catalog.connection, top)]
+            for relid in intended:
+                if relid in broken:
+                    raise broken[relid]
+            written = [relation for relation in relations if relation.oid in intended]
             delete_intents(catalog.connection, top)
             commit_with_origin(
                 catalog.connection,

@@ -230,7 +230,7 @@ def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     columns = storage.columns
-    if version is not None and version < _last_renaming(storage):
+    if version is not None and version < storage.last_renaming:
         names = _names_in(storage, metadata_at(storage.location, version))
     else:
         names = {n: None if column.is_dropped else column.name for n, column in columns.items()}
@@ -247,7 +247,7 @@ def names_around(
     the version before it, and at the last renaming.  Versions after the last renaming are left
     out, so that the result is empty if no name has changed since.
     """
-    last = _last_renaming(storage)
+    last = storage.last_renaming
     found: dict[int, dict[int, str | None]] = {}
     for version in versions:
         if version <= last:
@@ -279,13 +279,7 @@ def names_in_log(
 
 def has_renamings(storage: Storage) -> bool:
     """Return whether a column was renamed, dropped or restored in the Delta table."""
-    return _last_renaming(storage) >= 0
-
-
-def _last_renaming(storage: Storage) -> int:
-    """Return the last version that changed names; -1 if none did."""
-    known = (column.renamed_version or -1 for column in storage.columns.values())
-    return max(storage.last_renaming, *known, -1)
+    return storage.last_renaming >= 0
 
 
 def _names_in(storage: Storage, metadata: TableMetadata) -> dict[int, str | None]:

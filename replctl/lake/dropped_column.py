@@ -8,14 +8,14 @@ harmless.  Earlier versions are decoded by comparing rows before and after, unde
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_subscription import unfinished_copies
-from replctl.catalog.storage import Storage, unused_columns
-from replctl.catalog.transaction import Catalog
+from replctl.catalog.storage import Storage
 from replctl.errors import SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import columns_of
@@ -56,10 +56,10 @@ def remove_dropped_columns(session: Session, relations: Collection[Relation]) ->
     """
     if session.block is not None:
         return
+    found = [relation for relation in relations if _dropped(relation.storage)]
+    if not found:
+        return
     with session.read() as catalog:
-        found = [relation for relation in relations if _dropped(catalog, relation)]
-        if not found:
-            return
         begun = {relid for copy in unfinished_copies(catalog) for relid in copy.targets}
         begun |= {relid for batch in list_apply_batches(catalog) for relid in batch.targets}
     for relation in found:
@@ -71,23 +71,22 @@ def remove_dropped_columns(session: Session, relations: Collection[Relation]) ->
             continue  # others write the table now: the next write does it
 
 
-def _dropped(catalog: Catalog, relation: Relation) -> list[str]:
-    """Return the names of the columns to remove from a relation's Delta table."""
-    storage = relation.storage
-    if storage is None or not storage.is_made or storage.is_adopted or storage.is_read_only:
+def _dropped(storage: Storage | None) -> list[str]:
+    """Return the names of the columns to remove from a Delta table."""
+    if storage is None or not storage.unused or not storage.is_made:
         return []
-    used = [storage.columns[c.attnum].number for c in relation.columns]
-    names = unused_columns(catalog.connection, relation.oid, used)
-    if not names or not _may_be_rewritten(storage):
+    if storage.is_adopted or storage.is_read_only:
         return []
     state = table_state(storage.location)
-    present = {f["name"] for f in columns_of(state.metadata, storage.location, state.version)}
-    return [name for name in names if name in present]
+    fields = columns_of(state.metadata, storage.location, state.version)
+    if not _may_be_rewritten(state, fields):
+        return []
+    present = {field["name"] for field in fields}
+    return [name for name in storage.unused if name in present]
 
 
-def _may_be_rewritten(storage: Storage) -> bool:
+def _may_be_rewritten(state: TableState, fields: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a table has only rules that it keeps when it is written again."""
-    state = table_state(storage.location)
     properties = state.properties
     features = {
         *state.protocol.get("writerFeatures", ()),
@@ -100,16 +99,15 @@ def _may_be_rewritten(storage: Storage) -> bool:
         and properties.get(MAPPING_MODE, "none") == "none"
         and not state.metadata.get("partitionColumns")
         and not any(name.startswith("delta.constraints.") for name in properties)
-        and not _has_rules_of_columns(state, storage.location)
+        and not any(map(_has_rule, fields))
     )
 
 
-def _has_rules_of_columns(state: TableState, location: str) -> bool:
-    fields = columns_of(state.metadata, location, state.version)
-    return any(
-        not field.get("nullable", True)
-        or any(note.startswith(("delta.", "CURRENT_DEFAULT")) for note in field.get("metadata", ()))
-        for field in fields
+def _has_rule(field: Mapping[str, Any]) -> bool:
+    """Return whether a column has a rule of another program: NOT NULL, a default, an expression."""
+    notes = field.get("metadata", ())
+    return not field.get("nullable", True) or any(
+        note.startswith(("delta.", "CURRENT_DEFAULT")) for note in notes
     )
 
 
@@ -118,8 +116,7 @@ def _remove(session: Session, relation: Relation) -> None:
         current = writer.relations.get(relation.oid)
         if current is None or current.storage is None:
             return
-        with session.read() as catalog:
-            names = _dropped(catalog, current)
+        names = _dropped(current.storage)
         if not names:
             return
         engine = session.engine()
