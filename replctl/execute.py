@@ -250,6 +250,12 @@ def _run(session: Session, statement: ast.Statement) -> Result:
             return Result(_command(session, statement))
 
 
+def _run_within(session: Session, statement: ast.Statement) -> Result:
+    """Carry out a statement that is a part of another one, within the block."""
+    _check_block(session, statement)
+    return _run_when_free(session, statement)
+
+
 def _function_runner(session: Session) -> StatementRunner:
     """Return the function that executes the statements in the bodies of SQL functions.  They run
     within the session's block.
@@ -257,14 +263,10 @@ def _function_runner(session: Session) -> StatementRunner:
     from replctl.query.select import select
     from replctl.query.sql_function import Finish, StatementRunner
 
-    def run(statement: ast.Statement) -> Result:
-        _check_block(session, statement)
-        return _run_when_free(session, statement)
-
     def select_last(statement: ast.SelectStmt, finish: Finish) -> Result:
         return select(session, statement, _function_runner(session), finish)
 
-    return StatementRunner(run, select_last, _command_name)
+    return StatementRunner(partial(_run_within, session), select_last, _command_name)
 
 
 def _change_rows(
@@ -310,11 +312,15 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
         case ast.CreateSubscription():
             from replctl.commands import subscription
 
-            return subscription.create_subscription(session, statement)
+            return subscription.create_subscription(
+                session, statement, partial(_run_within, session)
+            )
         case ast.AlterSubscription():
             from replctl.commands import subscription
 
-            return subscription.alter_subscription(session, statement)
+            return subscription.alter_subscription(
+                session, statement, partial(_run_within, session)
+            )
         case ast.DropSubscription():
             from replctl.commands import subscription
 

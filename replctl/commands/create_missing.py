@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from replctl.catalog.pg_class import find_relation_oid
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_type import find_type
 from replctl.catalog.transaction import Catalog
-from replctl.commands.alter_table import alter_table
-from replctl.commands.comment import comment
-from replctl.commands.create_schema import create_schema
-from replctl.commands.create_table import create_table
-from replctl.commands.domain import alter_domain, create_domain
-from replctl.commands.index import create_index
 from replctl.commands.subscription_options import SubscriptionOptions
-from replctl.commands.type import create_enum
 from replctl.errors import PostgresError
 from replctl.lake import block
 from replctl.parser import ast
@@ -25,6 +19,9 @@ from replctl.parser.parse import parse_statement
 from replctl.replication.node import Publisher
 from replctl.replication.table_definition import TableDefinition, schema_statement
 from replctl.session import Session
+
+#: Carries out a statement within the open block.
+RunStatement: TypeAlias = Callable[[ast.Statement], object]
 
 
 def missing_statements(
@@ -82,6 +79,7 @@ def creating_tables(
     publisher: Publisher,
     subscription: Subscription,
     options: SubscriptionOptions,
+    run: RunStatement,
 ) -> Iterator[None]:
     """Make what a subscription's tables lack, if its options ask for that, and then what the
     context does: together, or not at all.
@@ -103,7 +101,7 @@ def creating_tables(
         block.begin(session, is_implicit=True)
     try:
         for text in statements:
-            _carry_out(session, text)
+            _carry_out(text, run)
         yield
         if is_alone:
             block.commit(session)
@@ -113,27 +111,9 @@ def creating_tables(
         raise
 
 
-def _carry_out(session: Session, text: str) -> None:
+def _carry_out(text: str, run: RunStatement) -> None:
     try:
-        match statement := parse_statement(text):
-            case ast.CreateSchema():
-                create_schema(session, statement)
-            case ast.CreateEnum():
-                create_enum(session, statement)
-            case ast.CreateDomain():
-                create_domain(session, statement)
-            case ast.AlterDomain():
-                alter_domain(session, statement)
-            case ast.CreateTable():
-                create_table(session, statement)
-            case ast.CreateIndex():
-                create_index(session, statement)
-            case ast.AlterTable():
-                alter_table(session, statement)
-            case ast.Comment():
-                comment(session, statement)
-            case _:
-                raise AssertionError(text)
+        run(parse_statement(text))
     except PostgresError as error:
         error.position = -1  # it counts in a text that the user has not written
         error.context = error.context or f'SQL statement "{text}"'

@@ -7,6 +7,7 @@ and its changes are made in a separate transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from replctl.catalog.aclchk import Privileges
@@ -27,7 +28,7 @@ from replctl.catalog.pg_subscription import (
 )
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.transaction import Catalog
-from replctl.commands.create_missing import creating_tables
+from replctl.commands.create_missing import RunStatement, creating_tables
 from replctl.commands.define import get_string, options_by_name
 from replctl.commands.subscription_map import (
     change_map,
@@ -64,7 +65,6 @@ from replctl.errors import (
     InvalidObjectDefinition,
     InvalidParameterValue,
     ObjectNotInPrerequisiteState,
-    PostgresError,
     ProtocolViolation,
     SqlSyntaxError,
     UndefinedObject,
@@ -92,7 +92,9 @@ _SET_OPTIONS = (
 )  # fmt: skip
 
 
-def create_subscription(session: Session, statement: ast.CreateSubscription) -> str:
+def create_subscription(
+    session: Session, statement: ast.CreateSubscription, run: RunStatement
+) -> str:
     """Create a subscription to publications: record their tables and, unless disabled, create the
     slot.
 
@@ -137,12 +139,13 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
             " the subscription, and refresh the subscription.",
         )
         return "CREATE SUBSCRIPTION"
-    with open_publisher(session, subscription) as publisher:
+    with open_publisher(session, subscription) as publisher, ExitStack() as if_it_fails:
         warn_of_missing(session, publisher, statement.publications)
         if options.copy_data:
             warn_of_origins(session, publisher, subscription, ())
-        with creating_tables(session, publisher, subscription, options):
-            _insert_with_tables(session, publisher, subscription, options)
+        with creating_tables(session, publisher, subscription, options, run):
+            _insert_with_tables(session, publisher, subscription, options, if_it_fails)
+        if_it_fails.pop_all()
     return "CREATE SUBSCRIPTION"
 
 
@@ -151,8 +154,13 @@ def _insert_with_tables(
     publisher: Publisher,
     subscription: Subscription,
     options: SubscriptionOptions,
+    if_it_fails: ExitStack,
 ) -> None:
-    """Add a subscription with all tables of its publications, and make its slot."""
+    """Add a subscription with all tables of its publications, and create its slot.
+
+    Args:
+        if_it_fails: gets the callback that drops the slot.
+    """
     slot_name = subscription.slot_name
     published = publisher.tables.relations(subscription.publications)
     tables = published_by_target(session, subscription, published)
@@ -164,16 +172,14 @@ def _insert_with_tables(
     if options.create_slot:
         assert slot_name is not None
         create_slot(publisher, subscription, slot_name)
+        if_it_fails.callback(publisher.slots.drop, slot_name)
         session.notice(f'created replication slot "{slot_name}" on publisher')
-    try:
-        _insert(session, subscription, members)
-    except PostgresError:
-        if options.create_slot and slot_name is not None:
-            publisher.slots.drop(slot_name)
-        raise
+    _insert(session, subscription, members)
 
 
-def alter_subscription(session: Session, statement: ast.AlterSubscription) -> str:
+def alter_subscription(
+    session: Session, statement: ast.AlterSubscription, run: RunStatement
+) -> str:
     """Change a subscription.
 
     Raises:
@@ -204,11 +210,11 @@ def alter_subscription(session: Session, statement: ast.AlterSubscription) -> st
             if not is_enabled:
                 stop_workers(session, subscription)
         case "refresh":
-            _refresh_publication(session, subscription, statement)
+            _refresh_publication(session, subscription, statement, run)
         case "refresh_tables":
             refresh_tables(session, subscription, statement)
         case "set_publication" | "add_publication" | "drop_publication":
-            _change_publications(session, subscription, statement)
+            _change_publications(session, subscription, statement, run)
         case "skip":
             _skip(session, subscription, statement)
     return "ALTER SUBSCRIPTION"
@@ -295,7 +301,10 @@ def _set_failover(session: Session, subscription: Subscription, failover: bool) 
 
 
 def _refresh_publication(
-    session: Session, subscription: Subscription, statement: ast.AlterSubscription
+    session: Session,
+    subscription: Subscription,
+    statement: ast.AlterSubscription,
+    run: RunStatement,
 ) -> None:
     if not subscription.enabled:
         raise ObjectNotInPrerequisiteState(
@@ -317,11 +326,14 @@ def _refresh_publication(
         )
     prevent_in_block(session.block, "ALTER SUBSCRIPTION ... REFRESH")
     with open_publisher(session, subscription) as publisher:
-        _refresh(session, publisher, subscription, options)
+        _refresh(session, publisher, subscription, options, run)
 
 
 def _change_publications(
-    session: Session, subscription: Subscription, statement: ast.AlterSubscription
+    session: Session,
+    subscription: Subscription,
+    statement: ast.AlterSubscription,
+    run: RunStatement,
 ) -> None:
     """Run SET, ADD and DROP PUBLICATION, with a refresh unless disabled."""
     options = parse_options(statement.options, ("copy_data", "refresh", "delete", *_TABLE_OPTIONS))
@@ -350,7 +362,7 @@ def _change_publications(
     with open_publisher(session, subscription) as publisher:
         if verb != "DROP":
             warn_of_missing(session, publisher, statement.publications)
-        _refresh(session, publisher, changed, options)
+        _refresh(session, publisher, changed, options, run)
 
 
 def _merged(subscription: Subscription, statement: ast.AlterSubscription) -> tuple[str, ...]:
@@ -385,12 +397,13 @@ def _refresh(
     publisher: Publisher,
     subscription: Subscription,
     options: SubscriptionOptions,
+    run: RunStatement,
 ) -> None:
     """Make the subscription's tables those of its publications (AlterSubscription_refresh).
 
     Tables that are created stay, even if the rest fails.
     """
-    with creating_tables(session, publisher, subscription, options):
+    with creating_tables(session, publisher, subscription, options, run):
         pass
     published = publisher.tables.relations(subscription.publications)
     tables = published_by_target(session, subscription, published)

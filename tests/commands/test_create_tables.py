@@ -166,3 +166,13 @@ def test_the_hint_of_table_options(branch: Database) -> None:
     assert error.hint == "Add create_tables = true to the options."
     branch.run(_SUBSCRIBE.format("table_options = 'deletion_vectors = off', create_tables = true"))
     assert len(branch.rows(_COLUMNS)) == 2
+
+
+def test_a_commit_that_fails_leaves_no_slot(
+    branch: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "block.before-commit:error")
+    error = _error(branch, _SUBSCRIBE.format("create_tables = true"))
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    assert error.sqlstate == "XX000"
+    assert branch.rows(_LEFT) == [("0", "0", "0", "0", "0")]
