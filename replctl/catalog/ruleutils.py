@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import (
+    Column,
     Constraint,
     Index,
     PartitionBound,
@@ -249,6 +250,12 @@ def partition_bound(
                 for end in (bound.lower, bound.upper)
             ]
             return f"FOR VALUES FROM ({ends[0]}) TO ({ends[1]})"
+
+
+def own_collation(environment: CatalogEnvironment, column: Column) -> str | None:
+    """Return the collation that a column is declared with; None for that of its type."""
+    usual = environment.type(column.declared_type).collation or "default"
+    return None if column.collation == usual else column.collation
 
 
 def column_names(relation: Relation, attnums: Sequence[int]) -> str:

@@ -23,6 +23,7 @@ from replctl.catalog.ruleutils import (
     constraint_definition,
     get_expr,
     index_columns,
+    own_collation,
     partition_bound,
     partition_key,
     partition_key_types,
@@ -179,9 +180,9 @@ def _column(source: Source, table: Relation, column: Column) -> str:
         text += _identity(source, table, column)
     if column.not_null:
         text += " NOT NULL"
-    usual = source.environment.type(column.declared_type).collation
-    if column.collation is not None and column.collation != (usual or "default"):
-        text += f" COLLATE pg_catalog.{quote_identifier(column.collation)}"
+    collation = own_collation(source.environment, column)
+    if collation is not None:
+        text += f" COLLATE pg_catalog.{quote_identifier(collation)}"
     return text
 
 

@@ -8,6 +8,7 @@ from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column, Index, Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_type import type_oid, type_schema_oid
+from replctl.catalog.ruleutils import own_collation
 from replctl.catalog.type_definition import domain_statements, enum_statement
 from replctl.replication.published_relation import TableToCopy
 from replctl.replication.table_definition import (
@@ -61,12 +62,10 @@ def _key(index: Index, names: dict[int, str]) -> tuple[str, tuple[str, ...]] | N
 def _column(
     environment: CatalogEnvironment, relation: Relation, column: Column
 ) -> ColumnDefinition:
-    usual = environment.type(column.declared_type).collation
-    is_usual = column.collation is None or column.collation == (usual or "default")
     return ColumnDefinition(
         column.name,
         environment.format_type(column.declared_type, column.declared_typmod),
-        None if is_usual else column.collation,
+        own_collation(environment, column),
         column.not_null,
         get_comment(environment.catalog, "pg_class", relation.oid, column.attnum),
     )

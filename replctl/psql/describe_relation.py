@@ -97,9 +97,8 @@ def _column_row(
         target.environment.format_type(column.declared_type, column.declared_typmod),
     ]
     if relation.kind in WITH_COLUMN_DETAILS:
-        is_own_collation = column.collation is not None and column.collation != type_.collation
         row += [
-            column.collation if is_own_collation else "",
+            ruleutils.own_collation(target.environment, column) or "",
             "not null" if column.not_null else "",
             _default(target, relation, column),
         ]
