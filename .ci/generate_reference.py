@@ -23,7 +23,7 @@ import typer
 _ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
-from test_hint_list import HINTS, PLACES, POSTGRESQL  # noqa: E402
+from test_hint_list import HINTS, POSTGRESQL, literal, nodes_with_hints  # noqa: E402
 
 from replctl import errors  # noqa: E402
 from replctl.catalog import schema_table  # noqa: E402
@@ -245,32 +245,17 @@ def views() -> list[str]:
     return [*lines, 'All others are refused: `catalog "pg_locks" is not supported`.']
 
 
-def _literal(node: ast.expr) -> str | None:
-    """Return a text, with `...` for what is filled in; None if it is computed."""
-    match node:
-        case ast.Constant(str() as value):
-            return value
-        case ast.JoinedStr(values):
-            return "".join(
-                str(part.value) if isinstance(part, ast.Constant) else "..." for part in values
-            )
-    return None
-
-
 def _hinted() -> Iterator[tuple[str, str, str]]:
     """Yield SQLSTATE, message and HINT of the errors whose HINT is replctl's own."""
-    for place in PLACES:
-        path = _ROOT / "replctl" / place
-        for module in [path] if path.is_file() else sorted(path.rglob("*.py")):
-            for node in ast.walk(ast.parse(module.read_text("utf-8"))):
-                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-                    continue
-                error = getattr(errors, node.func.id, None)
-                hints = [item.value for item in node.keywords if item.arg == "hint"]
-                if not (isinstance(error, type) and issubclass(error, errors.PostgresError)):
-                    continue
-                if node.args and hints and (message := _literal(node.args[0])) is not None:
-                    yield error.sqlstate, message, _literal(hints[0]) or ""
+    for _module, node in nodes_with_hints():
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            continue
+        error = getattr(errors, node.func.id, None)
+        hints = [item.value for item in node.keywords if item.arg == "hint"]
+        if not (isinstance(error, type) and issubclass(error, errors.PostgresError)):
+            continue
+        if node.args and hints and (message := literal(node.args[0], "...")) is not None:
+            yield error.sqlstate, message, literal(hints[0], "...") or ""
 
 
 def hints() -> list[str]:

@@ -20,7 +20,8 @@ PLACES = (
     "lake", "replication", "spark", "launcher.py", "apply_worker.py", "verify.py", "open_node.py",
     "catalog/wal_availability.py", "commands/table_location.py", "commands/constraint.py",
     "commands/delta_property.py", "commands/subscription_options.py",
-    "commands/subscription_table.py", "commands/alter_table.py", "catalog/identity.py",
+    "commands/subscription_table.py", "commands/subscription_map.py", "catalog/table_map.py",
+    "commands/alter_table.py", "catalog/identity.py",
     "catalog/identify.py", "catalog/catalog_file.py", "catalog/open_cluster.py",
     "catalog/home_directory.py", "catalog/pg_control.py", "catalog/promotion.py",
     "catalog/cluster.py", "catalog/standby.py",
@@ -50,6 +51,10 @@ HINTS: dict[str, str] = {
     "Add a primary key to the table.": "commands/test_refused.py::"
     "test_a_volatile_update_without_a_key_is_sent_as_a_whole",
     # -- subscriptions
+    "Give each of them a target of its own in table_map.": "commands/test_table_map_option.py::"
+    "test_the_hint_of_two_tables_with_one_target",
+    "Use DROP/CREATE SUBSCRIPTION.": "commands/test_table_map_option.py::"
+    "test_the_hint_of_a_synchronized_table",
     "Add create_tables = true to the options.": "commands/test_create_tables.py::"
     "test_the_hint_of_table_options",
     "refresh_hint(subscription, schema, table)": _DISABLED,
@@ -226,32 +231,44 @@ HINTS: dict[str, str] = {
 }
 
 
-def _text(node: ast.expr) -> str:
-    """Return a text as HINTS has it."""
+def literal(node: ast.expr, filled: str = "{}") -> str | None:
+    """Return a text of the code; None if it is computed.
+
+    Args:
+        filled: stands for what an f-string fills in.
+    """
     match node:
         case ast.Constant(str() as value):
             return value
         case ast.JoinedStr(values):
             return "".join(
-                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values
+                str(part.value) if isinstance(part, ast.Constant) else filled for part in values
             )
-    return ast.unparse(node)
+    return None
 
 
-def _found() -> Iterator[tuple[str, str]]:
-    """The HINTs of the code, each with where it is."""
+def nodes_with_hints() -> Iterator[tuple[Path, ast.AST]]:
+    """Yield the syntax nodes of the modules in PLACES."""
     for place in PLACES:
         path = _CODE / place
         for module in [path] if path.is_file() else sorted(path.rglob("*.py")):
             for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-                values: list[ast.expr] = []
-                if isinstance(node, ast.Call):
-                    values = [k.value for k in node.keywords if k.arg == "hint"]
-                elif isinstance(node, ast.Assign):
-                    targets = [t for t in node.targets if isinstance(t, ast.Attribute)]
-                    values = [node.value for target in targets if target.attr == "hint"]
-                for value in values:
-                    yield _text(value), f"{module.relative_to(_CODE)}:{value.lineno}"
+                yield module, node
+
+
+def _found() -> Iterator[tuple[str, str]]:
+    """The HINTs of the code, each with where it is."""
+    for module, node in nodes_with_hints():
+        values: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            values = [k.value for k in node.keywords if k.arg == "hint"]
+        elif isinstance(node, ast.Assign):
+            targets = [t for t in node.targets if isinstance(t, ast.Attribute)]
+            values = [node.value for target in targets if target.attr == "hint"]
+        for value in values:
+            shown = literal(value)
+            text = ast.unparse(value) if shown is None else shown
+            yield text, f"{module.relative_to(_CODE)}:{value.lineno}"
 
 
 def test_every_hint_is_in_the_list() -> None:

@@ -1,5 +1,5 @@
-"""resync and resync_max_delete, options of a subscription that are replctl's own; no Spark is
-started."""
+"""resync and resync_max_delete, options of a subscription that are replctl's own, and dumps of such
+options; no Spark is started."""
 
 from __future__ import annotations
 
@@ -78,13 +78,23 @@ def test_a_dump_has_them_for_replctl_alone(session: Session) -> None:
     assert script.index("AS is_replctl \\gset") < script.index("\\if :is_replctl")
 
 
-def test_a_dump_is_taken(psql: Psql) -> None:
-    psql("-c", _CREATE.format("a", ", resync = auto"))
+@pytest.mark.parametrize(
+    ("option", "shown"),
+    [
+        ("resync = auto", "    resync = auto"),
+        (
+            "table_map = 'orders = gold.\"it''s\"'",
+            '    table_map:\n        public.orders = gold."it\'s"\n',
+        ),
+    ],
+)
+def test_a_dump_is_taken(psql: Psql, option: str, shown: str) -> None:
+    psql("-c", _CREATE.format("a", f", {option}"))
     script = psql("dump", "--schema-only").stdout
     psql("-c", "create database again")
     assert psql("-d", "again", "-v", "ON_ERROR_STOP=1", script=script).exit_code == 0
-    shown = psql("-d", "again", "-c", "\\dRs+").stdout
-    assert 'Options of subscription "a" that are replctl\'s own:\n    resync = auto' in shown
+    described = psql("-d", "again", "-c", "\\dRs+").stdout
+    assert f'Options of subscription "a" that are replctl\'s own:\n{shown}' in described
 
 
 def test_they_are_shown_where_they_are_not_the_default(session: Session) -> None:

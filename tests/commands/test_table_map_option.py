@@ -216,18 +216,6 @@ def test_a_dump_has_the_map_for_replctl_alone(session: Session) -> None:
     ) in script
 
 
-def test_a_dump_is_taken(psql: Psql) -> None:
-    psql("-c", _UNCONNECTED.format("a", ", table_map = 'orders = gold.\"it''s\"'"))
-    script = psql("dump", "--schema-only").stdout
-    psql("-c", "create database again")
-    assert psql("-d", "again", "-v", "ON_ERROR_STOP=1", script=script).exit_code == 0
-    shown = psql("-d", "again", "-c", "\\dRs+").stdout
-    assert (
-        'Options of subscription "a" that are replctl\'s own:\n    table_map:\n'
-        '        public.orders = gold."it\'s"\n'
-    ) in shown
-
-
 def test_dRs_lists_the_pairs(session: Session) -> None:
     _run(session, _UNCONNECTED.format("a", ", resync = auto, table_map = 'x = gold.y, z = gold.w'"))
     with session.read() as catalog:
@@ -278,3 +266,23 @@ CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p
         assert table["error"]["message"] == 'table "gold.North" is not synchronized yet'
     unknown = psql("verify", "s", "nothing")
     assert 'DETAIL:  Its tables are "public.items", "gold.North".' in unknown.stderr
+
+
+def test_the_hint_of_two_tables_with_one_target(pair: tuple[Session, Session]) -> None:
+    _publisher, subscriber = pair
+    create = f"{_CREATE} WITH (table_map = '{{}}')"
+    answer = _answer(subscriber, create.format("orders = public.items"))
+    assert answer[-1] == "HINT: Give each of them a target of its own in table_map."
+    _run(subscriber, create.format("orders = public.items, items = gold.north"))
+    assert _members(subscriber) == {"public.items": "i", "gold.north": "i"}
+
+
+def test_the_hint_of_a_synchronized_table(pair: tuple[Session, Session]) -> None:
+    _publisher, subscriber = pair
+    create = f"{_CREATE} WITH (copy_data = false, table_map = '{{}}')"
+    _run(subscriber, create.format("orders = gold.north"))
+    answer = _answer(subscriber, "ALTER SUBSCRIPTION s SET (table_map = 'orders = gold.south')")
+    assert answer[-1] == "HINT: Use DROP/CREATE SUBSCRIPTION."
+    _run(subscriber, "DROP SUBSCRIPTION s")
+    _run(subscriber, create.format("orders = gold.south"))
+    assert _members(subscriber) == {"gold.south": "r", "public.items": "r"}
