@@ -25,6 +25,7 @@ TABLE_PROPERTIES = {
     "delta.isolationLevel": "Serializable",
 }
 
+_ROW_ORDER = "_metadata.row_commit_version, _metadata.row_id"
 _PLACE = "`replctl place`"  # no column of a table has that name
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APPLICATION = "spark.databricks.delta.write.txnAppId"
@@ -95,7 +96,7 @@ def rewrite_rows(
         values: Spark SQL by column.
         numbers: names that `values` may use for numbers assigned to the rows in order.
     """
-    order, rows = "_metadata.row_commit_version, _metadata.row_id", table_name(location)
+    order, rows = _ROW_ORDER, table_name(location)
     names = [*map(quote_name, values), *numbers]
     if numbers:
         place, order = f"CAST(row_number() OVER (ORDER BY {order}) AS BIGINT) - 1", _PLACE
@@ -113,8 +114,7 @@ def drop_columns(engine: Engine, location: str, names: Sequence[str], note: Comm
     with engine.running():
         has_others = len(engine.session.table(rows).columns) > len(names)
     kept = f"* EXCEPT ({', '.join(map(quote_name, names))})" if has_others else to_storage(())
-    order = "_metadata.row_commit_version, _metadata.row_id"
-    query = f"SELECT {kept} FROM {rows} ORDER BY {order}"
+    query = f"SELECT {kept} FROM {rows} ORDER BY {_ROW_ORDER}"
     _write(engine, location, engine.sql(query), note, "overwrite", {"overwriteSchema": "true"})
 
 
