@@ -81,11 +81,14 @@ def creating_tables(
     options: SubscriptionOptions,
     run: RunStatement,
 ) -> Iterator[None]:
-    """Make what a subscription's tables lack, if its options ask for that, and then what the
-    context does: together, or not at all.
+    """Create a subscription's missing tables if `create_tables` is set; roll that back if the
+    context fails.
+
+    Args:
+        run: carries out a statement.
 
     Raises:
-        PostgresError: the session's role may not make something, or it cannot be made.
+        PostgresError: the session's role may not create an object, or the object is not valid.
     """
     if not options.create_tables:
         yield

@@ -159,7 +159,7 @@ def _insert_with_tables(
     """Add a subscription with all tables of its publications, and create its slot.
 
     Args:
-        if_it_fails: gets the callback that drops the slot.
+        if_it_fails: receives a callback that drops the slot.
     """
     slot_name = subscription.slot_name
     published = publisher.tables.relations(subscription.publications)
