@@ -116,7 +116,6 @@ HINTS: dict[str, str] = {
     "A new table needs a directory of its own: choose one that is empty or does not"
     " exist.": _LOCATION,
     "_HINT": _LOCATION,
-    "Leave the column definitions out to adopt it.": _LOCATION,
     "Write USING delta before LOCATION.": _LOCATION,
     "Use CREATE TABLE ... (PRIMARY KEY (...) NOT ENFORCED) USING delta"
     " LOCATION.": f"{_HINTS}_keys_and_properties",

@@ -92,6 +92,8 @@ class Storage:
             longer belong to the relation; -1 if there is none.
         unused: names of the columns that replctl has created in the Delta table and the relation
             no longer has.
+        others: names of the columns that other programs have created in the Delta table and the
+            relation does not have.
     """
 
     location: str
@@ -107,6 +109,12 @@ class Storage:
     has_row_ids: bool = True
     last_renaming: int = -1
     unused: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The names of its owner's columns that the relation does not have."""
+        return tuple(sorted((*self.others, *self.unused))) if self.is_adopted else self.others
 
     @property
     def has_own_row_ids(self) -> bool:
@@ -152,6 +160,7 @@ def load_storage(
         if not row.attisdropped
     }
     unused: dict[int, list[str]] = defaultdict(list)
+    others: dict[int, list[str]] = defaultdict(list)
     for row in catalog.connection.execute(
         select(column).where(column.c.relid.in_(oids)).order_by(column.c.attnum)
     ):
@@ -160,8 +169,8 @@ def load_storage(
         renamed[relid] = max(renamed[relid], row.renamed_version or -1)
         is_own = number > 0 or row.owner is not None  # columns of others are below 0, too
         is_there = stored.since_version is not None and not stored.is_dropped
-        if is_own and is_there and (relid, number) not in used:
-            unused[relid].append(stored.name)
+        if is_there and (relid, number) not in used:
+            (unused if is_own else others)[relid].append(stored.name)
         if (relid, number) in numbers:
             columns[relid][numbers[relid, number]] = stored
         elif (relid, number) not in current and 0 < number < FIRST_STORAGE_NUMBER:
@@ -185,6 +194,7 @@ def load_storage(
             bool(row.has_row_ids),
             renamed[int(row.relid)],
             tuple(sorted(unused[int(row.relid)])),
+            tuple(sorted(others[int(row.relid)])),
         )
         for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
     }

@@ -4,17 +4,18 @@ location.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.heap import insert_relation
-from replctl.catalog.pg_class import Column
+from replctl.catalog.pg_class import Relation
 from replctl.catalog.storage import (
     FOREIGN_FILES,
     PARTITION_TIMEZONE,
     insert_storage,
     insert_storage_column,
 )
+from replctl.commands.adopted_columns import AdoptedColumns, all_columns, listed_columns
+from replctl.commands.alter_column import set_not_null
 from replctl.commands.column import check_column_count
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
@@ -26,9 +27,8 @@ from replctl.commands.table import (
     new_relation,
     table_place,
 )
-from replctl.errors import DuplicateColumn, DuplicateObject, FeatureNotSupported, UndefinedTable
-from replctl.lake.adopt import DeltaColumn, collation_of
-from replctl.lake.adoption import enter_adopted, newest_version
+from replctl.errors import FeatureNotSupported, UndefinedTable
+from replctl.lake.adoption import NewestVersion, enter_adopted, newest_version
 from replctl.lake.commit_log import has_foreign_files, leads_out
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_location_role
@@ -48,22 +48,24 @@ _TRUST = (
 
 
 def create_table_at(session: Session, statement: ast.CreateTable) -> str:
-    """Adopt the Delta table at a location, or, with column definitions, create one there.
+    """Adopt the Delta table at a location.  If there is none, create one with the columns of the
+    statement.
 
     Adoption only reads the table.  Its newest version is entered in the commit log, so that
-    replication starts there.
+    replication starts there.  A column list chooses columns of it.
 
     Raises:
         InsufficientPrivilege: the role may not read files of the server, or may not write them for
             a new table (42501).
         UndefinedTable: there is no Delta table, and the statement has no column definitions.
-        DuplicateObject: there is a Delta table, and the statement has column definitions.  Or
-            another relation already uses the location.
+        DuplicateObject: another relation already uses the location.
+        UndefinedColumn, DatatypeMismatch: the table does not have a column of the list, or not with
+            that type (42703, 42804).
         ObjectNotInPrerequisiteState: the directory of a new table is not empty (55000).
         InvalidObjectDefinition: the location is inside the directory of another table or a cluster
             (42P17).
-        FeatureNotSupported: a column of it has a type without a counterpart, or partition values
-            have no time zone.
+        FeatureNotSupported: a column of the list has a type without a counterpart, or partition
+            values have no time zone.
         InsufficientPrivilege: it has files outside its directory, without foreign_files (42501).
     """
     assert statement.location is not None
@@ -73,11 +75,6 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         check_location_role(session.privileges(catalog), writes=False)
     exists = latest_version(location) is not None
     has_columns = any(isinstance(e, ast.ColumnDef) for e in statement.elements)
-    if exists and has_columns:
-        raise DuplicateObject(
-            f'there is a Delta table at "{location}" already',
-            hint="Leave the column definitions out to adopt it.",
-        )
     if not exists and not has_columns:
         raise UndefinedTable(f'there is no Delta table at "{location}"')
     if not exists:
@@ -112,54 +109,44 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     check_relation_name(ddl, place, statement.relation.name)
     relation = new_relation(ddl, place, statement.relation.name, "r")
     relation = replace(relation, options=table_options(statement.options, is_adopted=exists))
-    constraints = [e for e in statement.elements if isinstance(e, ast.Constraint)]
     found = newest_version(location) if exists else None
-    if found is not None:
-        columns = _columns(found.columns)
-        names: Sequence[str] = [column.name for column in columns]
-        relation = replace(relation, columns=columns)
+    adopted = None if found is None else _adopted(ddl, relation, statement, found, location)
+    if adopted is not None:
+        relation, own = replace(relation, columns=adopted.columns), list(adopted.constraints)
     else:
         relation, own = define_columns(ddl, relation, statement)
-        constraints = [*own, *constraints]
-        names = [column.name for column in relation.columns]
+    constraints = [*own, *(e for e in statement.elements if isinstance(e, ast.Constraint))]
+    names = [column.name for column in relation.columns]
     check_column_count(len(names))
     drafts = sorted_constraints(relation.name, constraints, names, is_adopted=exists)
     insert_relation(ddl.catalog, relation)
     insert_storage(ddl.catalog, relation.oid, location, is_adopted=exists, has_location=True)
-    if found is not None:
-        ddl.made.discard(relation.oid)  # its rows must satisfy the constraints
-        for attnum, known in enumerate(found.columns, start=1):
-            insert_storage_column(
-                ddl.catalog, relation.oid, attnum, known.name, 0, known.physical_name
-            )
-        if found.outside is not None and not has_foreign_files(relation):
-            raise leads_out(relation, *found.outside, hint=_TRUST)
-        check_partition_zones(ddl.relation(relation.oid))
-        enter_adopted(ddl.catalog, relation, found)
+    if found is not None and adopted is not None:
+        _enter(ddl, relation, found, adopted)
     else:
         for column in relation.columns:
             give_storage_column(ddl.catalog, relation.oid, column)
     add_checks(ddl, ddl.relation(relation.oid), drafts.checks, merges=False)
     add_indexes_and_references(ddl, relation.oid, drafts)
+    for name in () if adopted is None else adopted.not_null:
+        set_not_null(ddl, ddl.relation(relation.oid), name, recurses=False)
     return _TAG
 
 
-def _columns(found: Sequence[DeltaColumn]) -> tuple[Column, ...]:
-    """Return a Delta table's columns as a relation's."""
-    names: set[str] = set()
-    columns = []
-    for attnum, column in enumerate(found, start=1):
-        if column.name in names:
-            raise DuplicateColumn(f'column "{column.name}" specified more than once')
-        names.add(column.name)
-        columns.append(
-            Column(
-                attnum,
-                column.name,
-                column.type,
-                column.typmod,
-                collation_of(column.type),
-                column.not_null,
-            )
-        )
-    return tuple(columns)
+def _adopted(
+    ddl: Ddl, relation: Relation, statement: ast.CreateTable, found: NewestVersion, location: str
+) -> AdoptedColumns:
+    if any(isinstance(element, ast.ColumnDef) for element in statement.elements):
+        return listed_columns(ddl, relation, statement, found.fields, location)
+    return all_columns(ddl, found.fields, location)
+
+
+def _enter(ddl: Ddl, relation: Relation, found: NewestVersion, adopted: AdoptedColumns) -> None:
+    """Record an adopted table's columns and its newest version."""
+    ddl.made.discard(relation.oid)  # its rows must satisfy the constraints
+    for attnum, known in enumerate(adopted.stored, start=1):
+        insert_storage_column(ddl.catalog, relation.oid, attnum, known.name, 0, known.physical_name)
+    if found.outside is not None and not has_foreign_files(relation):
+        raise leads_out(relation, *found.outside, hint=_TRUST)
+    check_partition_zones(ddl.relation(relation.oid))
+    enter_adopted(ddl.catalog, relation, found, adopted.left_out)

@@ -7,10 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
-from replctl.catalog.pg_class import Constraint, Relation
-from replctl.catalog.ruleutils import constraint_definition, get_expr
-from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES, PARTITION_TIMEZONE
+from replctl.catalog.pg_class import Column, Constraint, Relation
+from replctl.catalog.ruleutils import constraint_definition, get_expr, own_collation
+from replctl.catalog.storage import (
+    DELETION_VECTORS,
+    FOREIGN_FILES,
+    PARTITION_TIMEZONE,
+    storage_columns,
+)
 from replctl.dump.source import Source, full_name, with_options
+from replctl.lake.adopt import collation_of, readable_column
+from replctl.lake.commit_log import UNREADABLE
+from replctl.lake.delta_log import stored_columns
+from replctl.lake.table_metadata import physical_name
 from replctl.types.quote import quote_identifier, quote_string
 
 #: Lets psql and replctl find out which server they talk to.
@@ -109,25 +118,58 @@ def renamings(names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return steps
 
 
+def _columns_there(table: Relation) -> list[tuple[str, Column]]:
+    """Return the columns that an adopted table has, each with its name in the Delta table."""
+    assert table.storage is not None
+    stored = table.storage.columns
+    found = [(stored[column.attnum], column) for column in table.columns]
+    return [(known.name, column) for known, column in found if not known.is_dropped]
+
+
+def _column_list(source: Source, table: Relation) -> Iterator[str]:
+    """Yield the column list with which a table is adopted again; nothing if an adoption without a
+    list makes the same columns.
+    """
+    there = _columns_there(table)
+    own = [(name, c.type, c.typmod, c.collation) for name, c in there]
+    if own == _found_columns(source, table):
+        return
+    for name, column in there:
+        type_ = source.environment.format_type(column.declared_type, column.declared_typmod)
+        collation = own_collation(source.environment, column)
+        tail = "" if collation is None else f" COLLATE pg_catalog.{quote_identifier(collation)}"
+        yield f"{quote_identifier(name)} {type_}{tail}"
+
+
+def _found_columns(
+    source: Source, table: Relation
+) -> list[tuple[str, str, int, str | None]] | None:
+    """Return the name, type, typmod and collation of the columns that an adoption without a list
+    makes, without columns that are not entered yet; None if the log cannot be read.
+    """
+    assert table.storage is not None
+    known = {c.identity for c in storage_columns(source.catalog.connection, table.oid)}
+    try:
+        fields = stored_columns(table.storage.location)
+    except UNREADABLE:
+        return None
+    readable = [readable_column(f) for f in fields if (physical_name(f) or f["name"]) in known]
+    return [(c.name, c.type, c.typmod, collation_of(c.type)) for c in readable if c is not None]
+
+
 def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> str:
     assert table.storage is not None
     location = quote_string(table.storage.location)
     name = full_name(table)
     foreign = {k: v for k, v in table.options.items() if k in _ADOPTED}
-    keys = ", ".join(_believed_keys(table))
-    own = f"CREATE TABLE {name}{f' ({keys})' if keys else ''} USING delta LOCATION {location}"
-    own += f"{with_options(foreign)};\n"
-    live = {column.attnum: column for column in table.columns}
-    stored = sorted(table.storage.columns.items())
-    there = {attnum: column.name for attnum, column in stored if not column.is_dropped}
-    for attnum, old in there.items():
-        if attnum not in live:
-            own += f"ALTER TABLE ONLY {name} DROP COLUMN {quote_identifier(old)};\n"
-    kept = [(old, live[attnum].name) for attnum, old in there.items() if attnum in live]
-    for old, new in renamings(kept):
+    elements = ", ".join((*_column_list(source, table), *_believed_keys(table)))
+    own = f"CREATE TABLE {name}{f' ({elements})' if elements else ''}"
+    own += f" USING delta LOCATION {location}{with_options(foreign)};\n"
+    there = _columns_there(table)
+    for old, new in renamings([(old, column.name) for old, column in there]):
         shown = f"{quote_identifier(old)} TO {quote_identifier(new)}"
         own += f"ALTER TABLE ONLY {name} RENAME COLUMN {shown};\n"
-    for column in (live[attnum] for attnum in there if attnum in live):
+    for _old, column in there:
         action = f"ALTER TABLE ONLY {name} ALTER COLUMN {quote_identifier(column.name)}"
         if column.default is not None:
             expr = get_expr(source.environment, table, column.default)

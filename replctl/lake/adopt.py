@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from replctl.errors import FeatureNotSupported
 from replctl.lake.delta_log import protocol_at, table_properties
 from replctl.lake.table_metadata import physical_name
 from replctl.record import dataclass
@@ -26,6 +25,8 @@ _SIMPLE = {
     "timestamp": "timestamptz",
     "timestamp_ntz": "timestamp",
 }
+#: Metadata of a field: the collations of its texts, by path.  Other texts are compared by bytes.
+_COLLATIONS = "__COLLATIONS"
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
 
 
@@ -65,24 +66,19 @@ def collation_of(type_name: str) -> str | None:
     )
 
 
-def delta_column(location: str, field: Mapping[str, Any]) -> DeltaColumn:
-    """Return a column of a Delta schema as a column of PostgreSQL.
-
-    Raises:
-        FeatureNotSupported: its type, which the message names, has no counterpart there.
-    """
-    column = readable_column(field)
-    if column is None:
-        raise FeatureNotSupported(
-            f'column "{field["name"]}" of the Delta table "{location}" has the type'
-            f" {shown_type(field['type'])}, which has no counterpart in PostgreSQL"
-        )
-    return column
+def shown_type(field: Mapping[str, Any]) -> str:
+    """Return the type of a column of a Delta schema for messages."""
+    declared = field["type"]
+    name = declared if isinstance(declared, str) else str(declared.get("type", "?"))
+    collations = sorted(set(_collations(field)))
+    return f"{name} collate {collations[0]}" if collations else name
 
 
-def shown_type(declared: Any) -> str:
-    """Return a type of a Delta schema for messages."""
-    return declared if isinstance(declared, str) else str(declared.get("type", "?"))
+def _collations(field: Mapping[str, Any]) -> list[str]:
+    """Return the collations of a column's texts.  Spark, not PostgreSQL, compares by them."""
+    details = field.get("metadata")
+    found = details.get(_COLLATIONS) if isinstance(details, dict) else None
+    return [str(name) for name in found.values()] if isinstance(found, dict) else []
 
 
 def readable_column(field: Mapping[str, Any]) -> DeltaColumn | None:
@@ -90,7 +86,7 @@ def readable_column(field: Mapping[str, Any]) -> DeltaColumn | None:
     counterpart there.
     """
     found = _type(field["type"])
-    if found is None:
+    if found is None or _collations(field):
         return None
     not_null = not field.get("nullable", True)
     return DeltaColumn(field["name"], found[0], found[1], not_null, stored_physical_name(field))

@@ -6,15 +6,15 @@ been cleaned up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_wal import NONE, enter
-from replctl.catalog.storage import note_foreign_commit, note_metadata
+from replctl.catalog.storage import note_foreign_commit, note_metadata, reserve_storage_name
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedTable
-from replctl.lake.adopt import DeltaColumn, delta_column
+from replctl.lake.adopt import stored_physical_name
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_log import (
     checkpoint_action,
@@ -36,14 +36,14 @@ class NewestVersion:
 
     Attributes:
         commit: the commit of that version.
-        columns: its columns in PostgreSQL's terms, in the table's order.
+        fields: its columns as the schema has them, in the table's order.
         outside: the path of a file outside the table's directory, and the log file that names it;
             None if there is none.
         table_id: metaData.id.
     """
 
     commit: DeltaCommit
-    columns: tuple[DeltaColumn, ...]
+    fields: tuple[Mapping[str, Any], ...]
     outside: tuple[str, str] | None
     table_id: str
 
@@ -55,8 +55,7 @@ def newest_version(location: str) -> NewestVersion:
         UndefinedTable: there is no Delta table.
         ObjectNotInPrerequisiteState: one of these commits
             is missing in the log (55000).
-        FeatureNotSupported: it requires an unknown protocol, or a column's type has no counterpart
-            in PostgreSQL.
+        FeatureNotSupported: it requires an unknown protocol.
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     newest = latest_version(location)
@@ -82,20 +81,27 @@ def newest_version(location: str) -> NewestVersion:
     if outside is None and start >= 0:
         path = outside_checkpoint(location, start)
         outside = None if path is None else (path, "Its newest checkpoint")
-    columns = tuple(_columns(metadata, location, newest))
-    return NewestVersion(commits[-1], columns, outside, str(metadata["id"]))
+    fields = tuple(columns_of(metadata, location, newest))
+    return NewestVersion(commits[-1], fields, outside, str(metadata["id"]))
 
 
-def _columns(metadata: dict[str, Any], location: str, version: int) -> Iterator[DeltaColumn]:
-    for field in columns_of(metadata, location, version):
-        yield delta_column(location, field)
-
-
-def enter_adopted(catalog: Catalog, relation: Relation, found: NewestVersion) -> None:
+def enter_adopted(
+    catalog: Catalog,
+    relation: Relation,
+    found: NewestVersion,
+    left_out: Sequence[Mapping[str, Any]],
+) -> None:
     """Enter the current version of an adopted table.  Replication starts there and reads no older
     version.
+
+    Args:
+        left_out: its columns that the relation does not have.  They are reserved, so that a later
+            version does not seem to add them.
     """
     commit = found.commit
+    for field in left_out:
+        known = (str(field["name"]), commit.version, stored_physical_name(field))
+        reserve_storage_name(catalog.connection, relation.oid, *known)
     note_foreign_commit(catalog.connection, relation.oid)
     note_metadata(catalog.connection, relation.oid, found.table_id, has_row_ids=False)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)

@@ -65,7 +65,7 @@ def column_fault(
                 return ColumnFault(relation, column, version)
             readable = readable_column(field)
             if storage.is_adopted and not _can_be_read(readable, column):
-                return ColumnFault(relation, column, version, shown_type(field["type"]), readable)
+                return ColumnFault(relation, column, version, shown_type(field), readable)
     return None
 
 
@@ -215,7 +215,7 @@ def _unfit_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresEr
         # The log does not show how replctl stores some types
         is_unknown = readable is None and not storage.is_adopted
         if not (is_unknown or _can_be_read(readable, column)):
-            shown = shown_type(field["type"])
+            shown = shown_type(field)
             faults.append(ColumnFault(relation, column, state.version, shown, readable))
     return _errors(catalog, faults)
 

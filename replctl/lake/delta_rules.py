@@ -9,7 +9,8 @@ reads them from the table's newest metadata, and checks them before the write.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from replctl.types.quote import quote_literal
 _CHECK = "delta.constraints."
 _INVARIANT = "delta.invariants"
 _GENERATION = "delta.generationExpression"
+_DEFAULT = "CURRENT_DEFAULT"
 _IDENTITY = "delta.identity.start"
 _TAKES_VALUES = "delta.identity.allowExplicitInsert"
 _APPEND_ONLY = "delta.appendOnly"
@@ -43,6 +45,7 @@ class DeltaRules:
     Attributes:
         columns: all of them.
         not_null: columns that must not be NULL.
+        defaults: the default expressions of columns, in Spark's SQL.
         checks: the CHECK constraints by name, and the invariants by column, in Spark's SQL.
         generated: the expressions of generated columns, in Spark's SQL.
         identity: identity columns: Delta always assigns the values (a), or also accepts values at
@@ -54,12 +57,19 @@ class DeltaRules:
 
     columns: tuple[str, ...] = ()
     not_null: frozenset[str] = frozenset()
+    defaults: tuple[tuple[str, str], ...] = ()
     checks: tuple[tuple[str, str], ...] = ()
     generated: tuple[tuple[str, str], ...] = ()
     identity: tuple[tuple[str, str], ...] = ()
     text_partitions: tuple[str, ...] = ()
     is_append_only: bool = False
     formats: tuple[str, ...] = ()
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The columns that must not be NULL, and that Delta does not fill by itself."""
+        filled = (*self.defaults, *self.generated, *self.identity)
+        return self.not_null - {name for name, _rule in filled}
 
 
 def rules_of(state: TableState, location: str) -> DeltaRules:
@@ -88,6 +98,7 @@ def rules_of(state: TableState, location: str) -> DeltaRules:
     return DeltaRules(
         tuple(types),
         frozenset(field["name"] for field in fields if not field.get("nullable", True)),
+        tuple((n, str(note[_DEFAULT])) for n, note in notes.items() if _DEFAULT in note),
         tuple(checks),
         tuple((n, str(note[_GENERATION])) for n, note in notes.items() if _GENERATION in note),
         tuple(identity.items()),
@@ -95,6 +106,12 @@ def rules_of(state: TableState, location: str) -> DeltaRules:
         state.is_on(_APPEND_ONLY),
         _formats(state),
     )
+
+
+def names_any(text: str, columns: Collection[str]) -> bool:
+    """Return whether an expression in Spark's SQL may use one of some columns."""
+    words = "|".join(re.escape(name) for name in columns)
+    return bool(words) and re.search(rf"(?<!\w)({words})(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _notes(field: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,9 +240,17 @@ def check_can_be_undone(relation: Relation) -> None:
     """Check that the changes of a table by a transaction block can be rolled back.
 
     Raises:
-        ObjectNotInPrerequisiteState: the table does not allow deleting rows (55000).
+        ObjectNotInPrerequisiteState: the table does not allow deleting rows, or the relation
+            leaves columns out (55000).
         The errors of `delta_rules`.
     """
+    if relation.storage is not None and relation.storage.left_out:
+        raise ObjectNotInPrerequisiteState(
+            f'cannot write table "{relation.name}" in a transaction block',
+            detail=f'It leaves out column "{relation.storage.left_out[0]}" of its Delta table,'
+            " whose values ROLLBACK could not restore.",
+            table=relation.name,
+        )
     if delta_rules(relation).is_append_only:
         raise ObjectNotInPrerequisiteState(
             f'cannot write table "{relation.name}" in a transaction block',

@@ -22,6 +22,7 @@ from replctl.errors import (
 from replctl.lake.commit_log import commits_since
 from replctl.lake.conflict_message import doubly_published, violation
 from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.left_out import left_out_error
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_state import table_state
 from replctl.lake.target import (
@@ -295,6 +296,9 @@ class ReplicatedTable:
             is_reconciled: a conflict of the key is between two published rows.
         """
         self._check_identity(outcome, first)
+        error = left_out_error(outcome, self.family)
+        if error is not None:
+            raise ReplicationConflict(first, error, self.relation.qualified_name)
         problem = spark.jobs.first_problem(self.session.engine(), outcome, keys)
         if problem is not None:
             action = Action(problem.action)

@@ -62,6 +62,7 @@ def table_source(
         tuple(columns),
         version,
         has_row_tracking=storage is not None and storage.has_own_row_ids,
+        left_out=() if storage is None else storage.left_out,
     )
 
 
@@ -124,7 +125,8 @@ def written_source(
         and stored.since_version <= version
         and not (stored.is_dropped and (stored.renamed_version or 0) <= version)
     )
-    return TableSource(storage.location, columns, None, storage.has_own_row_ids)
+    own_row_ids = storage.has_own_row_ids
+    return TableSource(storage.location, columns, None, own_row_ids, storage.left_out)
 
 
 def numbered_as(
@@ -146,7 +148,7 @@ def numbered_as(
         for column in root.columns
         if (found := by_name.get(column.name)) is not None
     )
-    return TableSource(source.location, columns, source.version, source.has_row_tracking)
+    return replace(source, columns=columns)
 
 
 def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int | None]:

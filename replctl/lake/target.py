@@ -19,7 +19,7 @@ from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.expr.user_type import about_value, domain_check, without_user_types
-from replctl.lake.delta_rules import DeltaRules, delta_rules
+from replctl.lake.delta_rules import DeltaRules, delta_rules, names_any
 from replctl.lake.partition_tree import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
 from replctl.replication.node import RemoteRelation
@@ -305,7 +305,7 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
         )
     known = {column.attnum for column in root.columns if column.not_null} | set(leaf.not_null)
     not_null = {attnums[name] for name in rules.not_null - identity if name in attnums} - known
-    checks = list(rules.checks)
+    checks = _own_checks(own, rules)
     if root.oid != own.oid:
         checks += [(name, f"{quote_name(name)} <=> ({text})") for name, text in rules.generated]
     found = [(name, StoredExpr(text, columns)) for name, text in checks]
@@ -319,6 +319,24 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
         not_null=leaf.not_null + tuple(sorted(not_null)),
         checks=leaf.checks + tuple(found),
     )
+
+
+def _own_checks(relation: Relation, rules: DeltaRules) -> list[tuple[str, str]]:
+    """Return the CHECK constraints of a Delta table that use columns of the relation only.  Delta
+    itself checks the others.
+
+    Raises:
+        FeatureNotSupported: a column of the relation is computed from columns that it leaves out.
+    """
+    left_out = () if relation.storage is None else relation.storage.left_out
+    names = set(_stored_names(relation).values())
+    for name, text in rules.generated:
+        if name in names and names_any(text, left_out):
+            raise FeatureNotSupported(
+                f'writing table "{relation.name}" is not supported: column "{name}" of its Delta'
+                " table is computed from columns that it leaves out"
+            )
+    return [(name, text) for name, text in rules.checks if not names_any(text, left_out)]
 
 
 def _stored_names(relation: Relation) -> dict[int, str]:

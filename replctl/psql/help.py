@@ -342,7 +342,8 @@ CREATE TABLE [ IF NOT EXISTS ] table_name
     PARTITION OF parent_table [ ( ... ) ] { FOR VALUES partition_bound_spec | DEFAULT }
     [ PARTITION BY ... ]
 
-CREATE TABLE [ IF NOT EXISTS ] table_name [ ( table_constraint [, ... ] ) ]
+CREATE TABLE [ IF NOT EXISTS ] table_name
+    [ ( { column_name data_type [ column_constraint [ ... ] ] | table_constraint } [, ... ] ) ]
     USING delta LOCATION 'path or URI'
     [ WITH ( foreign_files = on, partition_timezone = 'zone' ) ]""",
     ),

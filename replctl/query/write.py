@@ -19,6 +19,7 @@ from replctl.lake.conflict_message import not_carried_out, orphan, still_referen
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.dropped_column import remove_dropped_columns
 from replctl.lake.file_access import check_writable
+from replctl.lake.left_out import left_out_error
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_write import TableWriter, writing
@@ -120,6 +121,9 @@ class WrittenTable:
         Raises:
             IntegrityError: a row is invalid.
         """
+        lost = left_out_error(outcome, self.family)
+        if lost is not None:
+            raise lost
         problem = spark.jobs.first_problem(self._session.engine(), outcome, keys)
         if problem is not None:
             with self._reader() as reader:

@@ -51,10 +51,12 @@ class WritePath(StrEnum):
 def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
     """Return the way in which an outcome is written into a leaf partition."""
     is_by_key = outcome.matching == "key" and not outcome.moves_keys
-    # Replacing rows would make Delta assign new values to them
-    has_identity = any(column.is_identity for column in outcome.target.columns)
-    has_literals = all(map(has_own_form, outcome.target.key_columns))
-    can_replace = is_by_key and has_literals and not has_identity
+    # Replacing rows would make Delta assign new values to them, and lose values left out
+    target = outcome.target
+    has_identity = any(column.is_identity for column in target.columns)
+    leaves_out = any(leaf.source.left_out for leaf in target.leaves)
+    has_literals = all(map(has_own_form, target.key_columns))
+    can_replace = is_by_key and has_literals and not has_identity and not leaves_out
     return _chosen_path(change, outcome.rows.is_small, can_replace)
 
 

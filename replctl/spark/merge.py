@@ -66,6 +66,9 @@ def write_leaf(
         delta_table.execute(engine, merge(outcome, number, location, columns), note)
         return
     comes = f"new_leaf = {number} AND op IN ('I', 'U')"
+    if leaf.source.left_out:
+        delta_table.execute(engine, _insertion(outcome, leaf, comes), note)
+        return
     frame = engine.sql(
         f"SELECT {to_storage(_written(outcome, columns), 'w')} FROM {rows.view} WHERE {comes}"
     )
@@ -88,9 +91,31 @@ def replace_leaf(
     location, columns = leaf.source.location, leaf.source.columns
     assert location is not None
     rows = outcome.rows
+    if leaf.source.left_out:
+        comes = f"new_leaf = {number}"
+        delta_table.execute(engine, _insertion(outcome, leaf, comes, "OVERWRITE"), note)
+        return
     stored = to_storage(_written(outcome, columns), "w")
     frame = engine.sql(f"SELECT {stored} FROM {rows.view} WHERE new_leaf = {number}")
     delta_table.overwrite(engine, location, _few_files(engine, frame, rows), note)
+
+
+def _insertion(outcome: Outcome, leaf: Leaf, comes: str, word: str = "INTO") -> str:
+    """Return an INSERT of an outcome's rows.  Unlike a data frame's, it gives the columns that the
+    relation leaves out their defaults.
+
+    Args:
+        comes: the condition of the rows.
+        word: INTO, or OVERWRITE to replace all rows.
+    """
+    assert leaf.source.location is not None
+    rows, written = outcome.rows, _written(outcome, leaf.source.columns)
+    hint = "/*+ COALESCE(1) */ " if rows.is_small else ""
+    names = ", ".join(map(_name, written))
+    return (
+        f"INSERT {word} {table_name(leaf.source.location)} ({names})"
+        f" SELECT {hint}{to_storage(written, 'w')} FROM {rows.view} WHERE {comes}"
+    )
 
 
 def _written(outcome: Outcome, columns: tuple[TableColumn, ...]) -> tuple[TableColumn, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.spark import replicated_change
 from replctl.spark.change_data_feed import inverse_sql, without_own_sql
 from replctl.spark.merge import leaf_changes, write_leaf
@@ -33,16 +35,14 @@ def revert(
             is a single version, and only rows that still exist are reverted.
         own: the versions to undo.
         foreign: the others' versions.
+
+    Raises:
+        ObjectNotInPrerequisiteState: rows of a table with columns that are left out would have to
+            be inserted again (55000).
     """
     stored = tuple(column for column in source.columns if column.storage_name is not None)
-    columns = tuple(
-        TargetColumn(
-            column.attnum, f"c{column.attnum}", column.type, column.typmod, not_null=False, sent=i
-        )
-        for i, column in enumerate(stored, start=1)
-    )
-    table = TableSource(source.location, stored, None, source.has_row_tracking)
-    leaf = Leaf(0, "", table)
+    table = replace(source, columns=stored, version=None)
+    leaf, columns = Leaf(0, "", table), _target_columns(table)
     target = Target("", columns, tuple(key), (leaf,))
     if key:
         inverse = without_own_sql(table, key, own, foreign)
@@ -55,5 +55,22 @@ def revert(
         summary = replicated_change.summary(engine, target, changes)
         with replicated_change.outcome(engine, target, changes, summary) as outcome:
             (change,) = leaf_changes(outcome)
+            if change.inserted and source.left_out:
+                raise _values_lost(source)
             if not change.is_nothing:
                 write_leaf(engine, outcome, 0, leaf, change, note)
+
+
+def _target_columns(table: TableSource) -> tuple[TargetColumn, ...]:
+    return tuple(
+        TargetColumn(c.attnum, f"c{c.attnum}", c.type, c.typmod, not_null=False, sent=i)
+        for i, c in enumerate(table.columns, start=1)
+    )
+
+
+def _values_lost(source: TableSource) -> ObjectNotInPrerequisiteState:
+    return ObjectNotInPrerequisiteState(
+        f'the deletion of rows of the Delta table "{source.location}" cannot be undone',
+        detail=f'The values of its column "{source.left_out[0]}", which the relation leaves out,'
+        " would be lost.",
+    )

@@ -69,12 +69,15 @@ class TableSource:
     Attributes:
         location: path or URI of the Delta table; None if there are no rows yet.
         version: the version to read; None: the newest.
+        left_out: names of columns of its owner that the relation does not have.  Writes keep their
+            values.
     """
 
     location: str | None
     columns: tuple[TableColumn, ...]
     version: int | None = None
     has_row_tracking: bool = True
+    left_out: tuple[str, ...] = ()
 
     def column(self, attnum: int) -> TableColumn:
         """Return the column with that attnum."""

@@ -1,0 +1,161 @@
+"""Choose the columns of a Delta table to adopt: those of the statement's column list, or all whose
+type PostgreSQL has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from replctl.catalog.pg_class import Column, Relation
+from replctl.commands.ddl import Ddl
+from replctl.commands.table import define_columns
+from replctl.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    FeatureNotSupported,
+    UndefinedColumn,
+)
+from replctl.lake.adopt import DeltaColumn, collation_of, readable_column, shown_type
+from replctl.parser import ast
+from replctl.record import dataclass
+
+#: A column of a Delta schema.
+_Field = Mapping[str, Any]
+#: Types that hold the texts of a Delta table.
+_TEXTS = frozenset(("text", "varchar", "_text", "_varchar"))
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedColumns:
+    """The columns of an adopted table.
+
+    Attributes:
+        columns: the relation's.
+        stored: the columns of the Delta table, in the same order.
+        left_out: the other columns of the Delta table.
+        constraints: the constraints of the column list.
+        not_null: the columns that the list, not the Delta table, declares NOT NULL.
+    """
+
+    columns: tuple[Column, ...]
+    stored: tuple[DeltaColumn, ...]
+    left_out: tuple[_Field, ...]
+    constraints: tuple[ast.Constraint, ...] = ()
+    not_null: tuple[str, ...] = ()
+
+
+def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedColumns:
+    """Return all columns whose type PostgreSQL has.  A notice names each of the others.
+
+    Raises:
+        DuplicateColumn: a name occurs twice.
+        FeatureNotSupported: there are columns, but all have other types.
+    """
+    names: set[str] = set()
+    columns: list[Column] = []
+    stored: list[DeltaColumn] = []
+    left_out = []
+    for field in fields:
+        found = readable_column(field)
+        if found is None:
+            left_out.append(field)
+            continue
+        if found.name in names:
+            raise DuplicateColumn(f'column "{found.name}" specified more than once')
+        names.add(found.name)
+        stored.append(found)
+        collation = collation_of(found.type)
+        columns.append(
+            Column(len(stored), found.name, found.type, found.typmod, collation, found.not_null)
+        )
+    if left_out and not stored:
+        raise _unreadable(left_out[0], location)
+    for field in left_out:
+        ddl.notice(
+            f'column "{field["name"]}" of the Delta table "{location}" is left out',
+            detail=f"PostgreSQL has no type for its type {shown_type(field)}.",
+        )
+    return AdoptedColumns(tuple(columns), tuple(stored), tuple(left_out))
+
+
+def listed_columns(
+    ddl: Ddl,
+    relation: Relation,
+    statement: ast.CreateTable,
+    fields: Sequence[_Field],
+    location: str,
+) -> AdoptedColumns:
+    """Return the columns that a column list names, in its order.
+
+    Raises:
+        UndefinedColumn: the Delta table lacks a column.
+        DatatypeMismatch: a column has another type in the Delta table.
+        FeatureNotSupported: PostgreSQL has no type for a column, or the list computes one.
+        PostgresError: a definition is wrong.
+    """
+    found = _readable_columns(statement, fields, location)
+    defined, constraints = define_columns(ddl, relation, statement)
+    columns, stored, not_null = [], [], []
+    for column in defined.columns:
+        known = found[column.name]
+        _check_definition(ddl, column, known, location)
+        if column.not_null and not known.not_null:
+            not_null.append(column.name)
+        stored.append(known)
+        columns.append(replace(column, not_null=known.not_null))
+    names = {column.name for column in columns}
+    return AdoptedColumns(
+        tuple(columns),
+        tuple(stored),
+        tuple(field for field in fields if field["name"] not in names),
+        tuple(constraints),
+        tuple(not_null),
+    )
+
+
+def _readable_columns(
+    statement: ast.CreateTable, fields: Sequence[_Field], location: str
+) -> dict[str, DeltaColumn]:
+    """Return the columns of a Delta table that a list names, by name."""
+    known = {field["name"]: field for field in fields}
+    found = {}
+    for element in statement.elements:
+        if not isinstance(element, ast.ColumnDef):
+            continue
+        field = known.get(element.name)
+        if field is None:
+            raise UndefinedColumn(
+                f'column "{element.name}" of the Delta table "{location}" does not exist'
+            )
+        readable = readable_column(field)
+        if readable is None:
+            raise _unreadable(field, location)
+        found[element.name] = readable
+    return found
+
+
+def _check_definition(ddl: Ddl, column: Column, known: DeltaColumn, location: str) -> None:
+    """Check that the values of a column of a Delta table have the type that a list declares."""
+    if column.generated:
+        raise FeatureNotSupported(
+            f'column "{column.name}" of the Delta table "{location}" cannot be a generated column,'
+            " because its values are there already"
+        )
+    is_same = column.type == known.type or {column.type, known.type} <= _TEXTS
+    is_array = column.type.startswith("_") == known.type.startswith("_")
+    if not is_same or not is_array or column.typmod != known.typmod or column.domain:
+        shown = ddl.environment.format_type
+        raise DatatypeMismatch(
+            f'column "{column.name}" of the Delta table "{location}" has type'
+            f" {shown(known.type, known.typmod)}, not"
+            f" {shown(column.declared_type, column.declared_typmod)}"
+        )
+
+
+def _unreadable(field: _Field, location: str) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f'column "{field["name"]}" of the Delta table "{location}" has the type'
+        f" {shown_type(field)}, which has no counterpart in PostgreSQL"
+    )

@@ -1,0 +1,65 @@
+"""Columns of a Delta table that its relation leaves out: writes keep their values, or are refused.
+
+Rows are changed in place by MERGE.  Delta gives new rows the columns' defaults, or NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from replctl import spark
+from replctl.catalog.pg_class import Relation
+from replctl.errors import FeatureNotSupported, NotNullViolation, PostgresError
+from replctl.lake.delta_rules import delta_rules
+
+if TYPE_CHECKING:
+    from replctl.spark import Outcome
+
+#: Outcomes whose changed rows are deleted and inserted again.
+_WRITTEN_AGAIN = ("sent columns", "each row")
+
+
+def left_out_error(outcome: Outcome, family: Mapping[int, Relation]) -> PostgresError | None:
+    """Return the error of an outcome that would lose values of columns that are left out, or whose
+    new rows have none in a column that needs one; None if it can be written.
+
+    Args:
+        family: the tables that hold the target's rows, by OID.
+
+    Raises:
+        The errors of `delta_rules`.
+    """
+    changes = spark.jobs.leaf_changes(outcome)
+    for number, (leaf, change) in enumerate(zip(outcome.target.leaves, changes, strict=True)):
+        left_out = leaf.source.left_out
+        if not left_out:
+            continue
+        relation = family[leaf.relid]
+        is_again = outcome.matching in _WRITTEN_AGAIN and (change.deleted or change.updated)
+        moves = any(
+            group.op == "U" and group.old_leaf == number and group.new_leaf != number
+            for group in outcome.groups
+        )
+        if is_again or moves:
+            return _values_lost(relation, left_out[0], moves=moves)
+        missing = sorted(delta_rules(relation).required.intersection(left_out))
+        if change.inserted and missing:
+            return NotNullViolation(
+                f'null value in column "{missing[0]}" of relation "{relation.name}" violates'
+                " not-null constraint",
+                detail=f'Table "{relation.qualified_name}" leaves this column of its Delta table'
+                " out, and the Delta table has no default for it.",
+                table=relation.name,
+            )
+    return None
+
+
+def _values_lost(relation: Relation, column: str, *, moves: bool) -> PostgresError:
+    what = "moving rows out of" if moves else "changing rows without a key in"
+    return FeatureNotSupported(
+        f'{what} table "{relation.name}" is not supported, because it leaves columns of its Delta'
+        " table out",
+        detail=f'The values of column "{column}" would be lost.',
+        table=relation.name,
+    )
