@@ -11,9 +11,8 @@ from replctl.catalog import pg_class, pg_inherits, pg_publication, ruleutils, sc
 from replctl.catalog.pg_class import COMPRESSION, STORAGE, Column, Constraint, Index, Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_policy import policies_of
-from replctl.lake.commit_log import UNREADABLE
-from replctl.lake.delta_rules import DeltaRules, delta_rules
 from replctl.psql.describe_catalog import described_catalog
+from replctl.psql.describe_delta import DescribedRules, delta_lines, described_rules
 from replctl.psql.describe_index import described_index
 from replctl.psql.describe_replication import membership_details
 from replctl.psql.describe_sequence import described_sequence
@@ -72,14 +71,15 @@ def _described(target: Described, relation: Relation, verbose: bool) -> Table:
     if relation.kind in "iI":
         return described_index(target, relation, title, verbose)
     columns = column_titles(target, relation.kind, verbose)
+    rules = described_rules(relation)
     rows = [
-        _column_row(target, relation, column, len(columns), verbose) for column in relation.columns
+        _column_row(target, rules, column, len(columns), verbose) for column in relation.columns
     ]
     return Table(
         columns,
         rows,
         title=title,
-        footers=_footers(target, relation, verbose),
+        footers=_footers(target, rules, verbose),
     )
 
 
@@ -89,8 +89,9 @@ def _kind(relation: Relation) -> str:
 
 
 def _column_row(
-    target: Described, relation: Relation, column: Column, width: int, verbose: bool
+    target: Described, rules: DescribedRules, column: Column, width: int, verbose: bool
 ) -> list[str | None]:
+    relation = rules.relation
     type_ = target.environment.type(column.declared_type)
     row: list[str | None] = [
         column.name,
@@ -99,8 +100,8 @@ def _column_row(
     if relation.kind in WITH_COLUMN_DETAILS:
         row += [
             ruleutils.own_collation(target.environment, column) or "",
-            "not null" if column.not_null else "",
-            _default(target, relation, column),
+            "not null" if rules.is_not_null(column) else "",
+            _default(target, rules, column),
         ]
     if verbose:
         row.append(STORAGE[column.storage or type_.storage])
@@ -114,24 +115,20 @@ def _column_row(
     return row
 
 
-def _default(target: Described, relation: Relation, column: Column) -> str:
-    if relation.storage is not None and column.attnum in relation.storage.columns:
-        rules, name = _delta_rules(relation), relation.storage.columns[column.attnum].name
-        if (text := dict(rules.generated).get(name)) is not None:
-            return f"generated always as ({text}) stored"
-        if (kind := dict(rules.identity).get(name)) is not None:
-            return f"generated {'always' if kind == 'a' else 'by default'} as identity"
+def _default(target: Described, rules: DescribedRules, column: Column) -> str:
+    if (value := rules.value(column)) is not None:
+        return value
     if column.identity:
         word = "always" if column.identity == "a" else "by default"
         return f"generated {word} as identity"
     if column.default is None:
-        return ""
-    text = ruleutils.get_expr(target.environment, relation, column.default, is_pretty=True)
+        return rules.default(column)
+    text = ruleutils.get_expr(target.environment, rules.relation, column.default, is_pretty=True)
     return f"generated always as ({text}) stored" if column.generated == "s" else text
 
 
-def _footers(target: Described, relation: Relation, verbose: bool) -> list[str]:
-    lines: list[str] = []
+def _footers(target: Described, rules: DescribedRules, verbose: bool) -> list[str]:
+    relation, lines = rules.relation, list[str]()
     if relation.is_partition and relation.partition_bound is not None:
         lines += _partition_of(target, relation, verbose)
     if relation.is_partitioned:
@@ -142,6 +139,7 @@ def _footers(target: Described, relation: Relation, verbose: bool) -> list[str]:
         return lines
     lines += _section("Indexes:", [_index_line(target, relation, i) for i in _by_rank(relation)])
     lines += _section("Check constraints:", _checks(target, relation))
+    lines += _section("Check constraints of the Delta table:", rules.checks)
     lines += _section("Foreign-key constraints:", _foreign_keys(target, relation))
     lines += _section("Referenced by:", _references(target, relation))
     lines += _policies(target, relation)
@@ -156,7 +154,8 @@ def _footers(target: Described, relation: Relation, verbose: bool) -> list[str]:
     method = access_method(target.settings, relation.kind)
     if verbose and method is not None:
         lines.append(f"Access method: {method}")
-    return lines + (_options_line(relation) if verbose else [])
+    lines += _options_line(relation) if verbose else []
+    return lines + delta_lines(rules, verbose)
 
 
 def _view_definition(target: Described, view: Relation) -> list[str]:
@@ -226,17 +225,7 @@ def _checks(target: Described, relation: Relation) -> list[str]:
         text = ruleutils.get_expr(target.environment, relation, constraint.check, is_pretty=True)
         tail = " NO INHERIT" if constraint.no_inherit else ""
         lines.append(f'"{constraint.name}" CHECK ({text}){tail}')
-    return lines + [f'"{name}" CHECK ({text})' for name, text in _delta_rules(relation).checks]
-
-
-def _delta_rules(relation: Relation) -> DeltaRules:
-    """Return the rules that another program gave to a relation's Delta table; none if its log
-    cannot be read, so that the relation is described anyway.
-    """
-    try:
-        return delta_rules(relation)
-    except UNREADABLE:
-        return DeltaRules()
+    return lines
 
 
 def _foreign_keys(target: Described, relation: Relation) -> list[str]:

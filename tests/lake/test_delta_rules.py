@@ -57,6 +57,10 @@ def _change(folder: Path, metadata: Any) -> None:
         (_metadata(_field("a")), DeltaRules(("a",))),
         (_metadata(_field("a", nullable=False)), DeltaRules(("a",), frozenset(["a"]))),
         (
+            _metadata(_field("a", CURRENT_DEFAULT="1 + 1")),
+            DeltaRules(("a",), defaults=(("a", "1 + 1"),)),
+        ),
+        (
             _metadata(_field("a"), constraints_b="a > 1", constraints_a="a < 9"),
             DeltaRules(("a",), checks=(("a", "a < 9"), ("b", "a > 1"))),
         ),
@@ -246,8 +250,6 @@ def test_rules_are_described(psql: Psql, tmp_path: Path) -> None:
         "--------+---------+-----------+----------+------------------------------------\n"
         " a      | bigint  |           |          | generated always as identity\n"
         " g      | integer |           |          | generated always as (a * 2) stored\n"
-        "Check constraints:\n"
+        "Check constraints of the Delta table:\n"
         '    "positive" CHECK (a > 0)\n\n'
     )
-    (folder / "_delta_log" / f"{0:020d}.json").write_text("no JSON")
-    assert psql("-c", "\\d t").exit_code == 0
