@@ -33,10 +33,11 @@ from replctl.replication.node import Publisher
 from replctl.session import Session
 from replctl.session_setting import put_role
 from replctl.spark import SharedFeeds
+from replctl.types.guc import SINGLE_WRITER
 
 _DEFAULT_USER = "postgres"
 #: Settings that a subscription takes from the session that runs it.
-_HANDED_ON = {"replctl.max_batch_changes"}
+_HANDED_ON = {"replctl.max_batch_changes", SINGLE_WRITER}
 _MAX_PORT = 65535
 
 

@@ -6,6 +6,7 @@ from fix_lake import lake
 from fix_postgres import postgres_server
 from fix_psql import fresh_home, psql
 from fix_replication import publisher, shared_cluster, subscriber
+from fix_s3 import s3, s3_server
 from fix_spark import connect_server, engine, spark_session
 from hypothesis import HealthCheck, settings
 
@@ -30,6 +31,8 @@ __all__ = [
     "postgres_server",
     "psql",
     "publisher",
+    "s3",
+    "s3_server",
     "session",
     "shared_cluster",
     "spark_session",

@@ -44,6 +44,7 @@ _ANEW = f"{_FOLLOWED}test_subscriptions_that_are_made_again"
 _DISABLED = f"{_FOLLOWED}test_one_statement_is_enough_where_the_error_disables_the_subscription"
 _RECONCILE = f"{_FOLLOWED}test_hints_of_a_reconcile"
 _RULES = "subscription/test_delta_rules_of_targets.py::test_"
+_CONNECTOR = "spark/test_errors.py::test_a_server_without_the_connector_for_s3"
 _TARGET = "subscription/test_replaced_target.py::test_the_hint_makes_the_rows_equal_again"
 
 #: A HINT, with {} for what is filled in, or the expression that makes it; and what tries it.
@@ -126,6 +127,13 @@ HINTS: dict[str, str] = {
     "test_part_written.py::test_what_cannot_be_undone_is_undone_later",
     "If rows may change, its owner can use Spark: ALTER TABLE {} SET TBLPROPERTIES ({} ="
     " 'false').": f"{_RULES}append_only_tables_take_new_rows",
+    "If no other program writes the table, use SET {} = on, or, for all sessions, ALTER DATABASE {}"
+    " SET {} = on. Else start Spark with Delta's store in DynamoDB: --conf"
+    " spark.delta.logStore.{}.impl={}.": "object_storage/test_s3_tables.py::"
+    "test_writes_need_somebody_who_vouches",
+    'Run "{}", then "{}": its next start has the connector.': _CONNECTOR,
+    "Start the server with --packages org.apache.hadoop:hadoop-aws:3.5.0, and with"
+    " spark.hadoop.fs.s3.impl={}.": _CONNECTOR,
     "If the format is not needed, its owner can use Spark: ALTER TABLE {} UNSET TBLPROPERTIES"
     " ({}).": f"{_RULES}other_formats_are_refused_before_the_commit",
     "If that was UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {} SET ({} ="

@@ -12,8 +12,8 @@ from replctl.commands.define import get_boolean
 from replctl.errors import InvalidParameterValue, SqlSyntaxError, WrongObjectType
 from replctl.lake.adopt import delta_settings
 from replctl.lake.delta_log import latest_version
-from replctl.lake.delta_rules import check_uniform
 from replctl.lake.file_access import check_writable
+from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.table_metadata import CHANGE_FEED
 from replctl.lake.undo import storage_of
 from replctl.parser import ast
@@ -95,7 +95,7 @@ def _set(session: Session, relation: Relation, properties: dict[str, str]) -> in
     """Commit properties of a Delta table, with all actions that change with them, such as the
     protocol. Return the newest version afterwards.
     """
-    check_uniform(relation, lambda name: session.engine().has_class(name))
+    check_spark_can_write(session, relation)
     location = storage_of(relation).location
     before = delta_settings(location)
     spark.jobs.set_properties(session.engine(), location, properties)

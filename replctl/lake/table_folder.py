@@ -5,16 +5,19 @@ removal.  pyarrow's file systems access remote storage.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from replctl.catalog.home_directory import CATALOG
 from replctl.lake.delta_names import LOG_FOLDER
+from replctl.object_store import canonical_location, file_system, is_s3
 from replctl.record import dataclass
 
 #: Entries that identify the directory of a table or of a cluster.
@@ -67,8 +70,9 @@ class TableFolder:
             return bytes(stream.read())
 
     def state(self, path: str) -> tuple[int, int, int]:
-        """Return the state by which a replaced file is recognised: its inode number (0 if there is
-        none), its size in bytes, and its time in nanoseconds since 1970.
+        """Return the state by which a replaced file is recognised: its inode number (on S3 a number
+        of its ETag, else 0 if there is none), its size in bytes, and its time in nanoseconds since
+        1970.
         """
         if self.is_local:
             found = os.stat(f"{self.location}/{path}")
@@ -76,6 +80,8 @@ class TableFolder:
         from pyarrow import fs
 
         system, place = self._remote(path)
+        if is_s3(self.location):  # its times have seconds: two writers may share one
+            return _object_state(system, place)
         info = system.get_file_info(place)
         if info.type == fs.FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -173,7 +179,10 @@ class TableFolder:
         from pyarrow import fs
 
         system, place = self._remote("")
-        return not system.get_file_info(fs.FileSelector(place, allow_not_found=True))
+        found = system.get_file_info(fs.FileSelector(place, allow_not_found=True))
+        if all(info.type == fs.FileType.Directory for info in found):
+            return not found or next(self.all_files(), None) is None  # marks of empty folders
+        return False
 
     def is_link(self) -> bool:
         """Return whether the folder itself is a symbolic link."""
@@ -183,9 +192,10 @@ class TableFolder:
         """Return the canonical spelling of the location."""
         if self.is_local:
             return os.path.realpath(self.location)
+        if is_s3(self.location):
+            return canonical_location(self.location)
         parts = urlsplit(self.location)
-        scheme = "s3" if parts.scheme in ("s3a", "s3n") else parts.scheme
-        return f"{scheme}://{parts.netloc}{parts.path}"
+        return f"{parts.scheme}://{parts.netloc}{parts.path}"
 
     def parents(self) -> Iterator[TableFolder]:
         """Yield the parent folders, the nearest first."""
@@ -193,10 +203,9 @@ class TableFolder:
             for parent in PurePosixPath(os.path.realpath(self.location)).parents:
                 yield TableFolder(str(parent), is_local=True)
             return
-        parts = urlsplit(self.location)
-        for parent in PurePosixPath(parts.path).parents:
-            path = str(parent).rstrip("/")
-            yield TableFolder(f"{parts.scheme}://{parts.netloc}{path}", is_local=False)
+        scheme, _, place = self.location.partition("://")
+        for parent in list(PurePosixPath(place).parents)[:-1]:  # the last one is "."
+            yield TableFolder(f"{scheme}://{parent}", is_local=False)
 
     def has(self, path: str) -> bool:
         """Return whether a file of that name exists."""
@@ -268,15 +277,17 @@ class TableFolder:
         return not os.path.lexists(self.location)
 
     def _remote(self, path: str) -> tuple[Any, str]:
-        from pyarrow import ArrowInvalid, fs
+        return file_system(f"{self.location}/{path}".rstrip("/"))
 
-        try:
-            system, place = fs.FileSystem.from_uri(f"{self.location}/{path}".rstrip("/"))
-        except ArrowInvalid as error:
-            scheme = urlsplit(self.location).scheme
-            message = f'no file system for "{scheme}:" is known'
-            raise OSError(errno.EPROTONOSUPPORT, message) from error
-        return system, place
+
+def _object_state(system: Any, place: str) -> tuple[int, int, int]:
+    """Return the state of an object, with one request."""
+    with system.open_input_file(place) as file:
+        known = {name.lower(): value.decode() for name, value in file.metadata().items()}
+        size = file.size()
+    tag = hashlib.sha256(known["etag"].encode()).digest()
+    changed = datetime.fromisoformat(known["last-modified"])
+    return int.from_bytes(tag[:6], "big"), size, int(changed.timestamp()) * 1_000_000_000
 
 
 def _rows(table: Any, added: Collection[str] | None) -> list[dict[str, Any]]:

@@ -29,12 +29,13 @@ from replctl.lake.column_fault import check_columns
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_log import latest_version, stored_names
-from replctl.lake.delta_rules import check_can_be_undone, check_uniform
+from replctl.lake.delta_rules import check_can_be_undone
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.location import check_is_empty
 from replctl.lake.recovery import recover, undo_or_leave
 from replctl.lake.retry import repeated
+from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import table_source
 from replctl.lake.undo import (
@@ -346,7 +347,7 @@ def check_rules(session: Session, relids: Collection[int]) -> None:
                 if session.block is not None:
                     check_can_be_undone(relation)
     for relation in relations:
-        check_uniform(relation, lambda name: session.engine().has_class(name))
+        check_spark_can_write(session, relation)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -14,12 +14,13 @@ from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.transaction import Catalog
 from replctl.errors import SerializationFailure
 from replctl.lake.delta_log import latest_version
-from replctl.lake.delta_rules import append_only_error, check_uniform
+from replctl.lake.delta_rules import append_only_error
 from replctl.lake.dropped_column import remove_dropped_columns
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.recovery import recover
 from replctl.lake.replicated_table import TableOutcome
+from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.table_write import TableWriter, undo_relation
 from replctl.lake.target_relations import Families, TargetRelations, leaves_of_families
@@ -78,7 +79,7 @@ class TargetWrite:
                 current = load_relations(catalog, relids)
                 check_writable(catalog, current.values())
             for relation in current.values():
-                check_uniform(relation, lambda name: self._session.engine().has_class(name))
+                check_spark_can_write(self._session, relation)
                 if is_replaced and (error := append_only_error(relation, "D")) is not None:
                     raise error
             versions = {

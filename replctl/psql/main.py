@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -176,12 +177,14 @@ class _Connector:
         self._clusters: dict[str, Cluster] = {}
         self._spark: SparkConf | None = None
         self._parameters: Mapping[str, str] = {}
+        self._downloads = ExitStack()
 
     def __call__(
         self, database: str, role: str, directory: str | None, parameters: Mapping[str, str]
     ) -> Session:
         """Open a session; a name alone keeps the parameters of the last connection string."""
         from replctl.catalog.open_cluster import open_cluster
+        from replctl.object_store import choose_properties
         from replctl.session import Session
 
         self._parameters = parameters or self._parameters
@@ -196,6 +199,7 @@ class _Connector:
             self._clusters[key] = self._clusters[str(cluster.path)] = cluster
             report_new(cluster, path, self._messages)
         cluster = self._clusters[key]
+        choose_properties(lambda: self._properties(cluster))
         return Session.connect(
             cluster,
             database,
@@ -211,10 +215,21 @@ class _Connector:
             self._spark = self._choose_spark(cluster)
         if is_open(self._spark) or self._variables.is_on("QUIET"):
             return open_engine(self._spark)
-        from replctl.psql.progress import starting_spark
+        from replctl.psql.progress import starting_spark, telling_downloads
 
+        self._downloads.enter_context(telling_downloads())  # a table on S3 needs more, later
         with starting_spark():
             return open_engine(self._spark)
+
+    def _properties(self, cluster: Cluster) -> dict[str, str]:
+        """Return Spark's properties: the command line's, else those of the cluster's server."""
+        from replctl.spark import find_server
+
+        options = self._options
+        if options.remote or options.master or options.spark_properties:
+            return dict(options.spark_properties)
+        server = find_server(cluster.path)
+        return {} if server is None else dict(server.conf.properties)
 
     def _choose_spark(self, cluster: Cluster) -> SparkConf:
         """Return the Spark of the command line, else the cluster's own server if it runs, else
@@ -243,6 +258,7 @@ class _Connector:
 
     def close(self) -> None:
         """Close the clusters."""
+        self._downloads.close()
         for cluster in set(self._clusters.values()):
             cluster.close()
 

@@ -49,7 +49,7 @@ def progress_bar(session: Session) -> Iterator[None]:
 def starting_spark() -> Iterator[None]:
     """Show on a terminal at stderr that Spark is starting if that takes more than a second, and
     erase it afterwards.  Downloads are reported immediately."""
-    with _telling_downloads():
+    with telling_downloads():
         if sys.stderr.isatty() and not is_dumb():
             with _telling_start():
                 yield
@@ -58,9 +58,13 @@ def starting_spark() -> Iterator[None]:
 
 
 @contextmanager
-def _telling_downloads() -> Iterator[None]:
+def telling_downloads() -> Iterator[None]:
+    """Report downloads on stderr while the `with` block runs; a block within it reports nothing."""
     import logging
 
+    if logging.getLogger(DOWNLOADS).handlers:
+        yield
+        return
     handler = logging.StreamHandler()  # to stderr
     handler.setFormatter(logging.Formatter("replctl: %(message)s"))
     logger = logging.getLogger(DOWNLOADS)

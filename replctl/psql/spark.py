@@ -150,13 +150,16 @@ def _prepare(
     archive: Annotated[
         bool, typer.Option("--archive/--no-archive", help="Archive the classes, 200 MB.")
     ] = True,
+    s3: Annotated[
+        bool, typer.Option("--s3", help="Also download the connector for S3, 10 MB.")
+    ] = False,
 ) -> None:
     del home  # all clusters of the user have the archive
     from replctl.psql.progress import starting_spark
     from replctl.spark import archive_classes, bring_jars
 
     with starting_spark():
-        jars = bring_jars()
+        jars = bring_jars(for_s3=s3)
     if not archive:
         print(f"jars: {jars}")
         return

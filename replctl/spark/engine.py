@@ -29,6 +29,7 @@ from replctl.spark.feed_name import feeds_in
 from replctl.spark.log_folder import LogFolder
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
+from replctl.spark.s3_connector import S3Connector
 from replctl.spark.session_pool import SessionPool
 from replctl.spark.spark_conf import SparkConf
 from replctl.spark.spark_errors import HostNotReached, translating
@@ -82,6 +83,7 @@ class Engine:
             else:
                 first = session_start.start(conf, log)
         self._first = first
+        self._s3 = None if conf.remote else S3Connector(first, dict(conf.properties))
         atexit.register(
             self.stop
         )  # a Connect session still open when the interpreter ends would hang
@@ -180,6 +182,7 @@ class Engine:
     def _sql(self, text: str, has_few_rows: bool) -> DataFrame:
         with self.running():
             session = self.session
+            self._provide_for(text)
             self._python_functions.make_known(session, text)
             self.query_size.choose(session, text, has_few_rows=has_few_rows)
             return session.sql(text)
@@ -206,6 +209,11 @@ class Engine:
         except PostgresError as error:
             return "UNEXPECTED_CLASS_TYPE" not in str(error.__cause__)
         return True
+
+    def property(self, name: str) -> str | None:
+        """Return a property with which Spark was started; None if it was not given."""
+        with self.running():
+            return self.session.conf.get(name, None)
 
     def arrow(self, frame: DataFrame) -> pa.Table:
         """Return all rows of a DataFrame.  The caller has limited their number."""
@@ -274,7 +282,15 @@ class Engine:
         Args:
             log: the table's only commit.
         """
-        return self._log_folder.place(log) if self._sees_our_files else None
+        if not self._sees_our_files:
+            return None
+        self._provide_for(log)
+        return self._log_folder.place(log)
+
+    def _provide_for(self, text: str) -> None:
+        """Give Spark what it needs to read the tables of a query, or the files of a log."""
+        if self._s3 is not None:
+            self._s3.provide_for(text)
 
     @cached_property
     def _sees_our_files(self) -> bool:

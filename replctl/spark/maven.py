@@ -34,6 +34,11 @@ logger = logging.getLogger(__name__)
 _SCALA = "2.13"
 #: Organisations whose jars must be downloaded; pyspark contains the other dependencies of Delta.
 _DELTA_ORGANISATIONS = r"io\.delta|io\.unitycatalog"
+#: The same of Amazon's SDK.
+_AWS_ORGANISATIONS = r"software\.amazon\..*|org\.reactivestreams"
+_AWS_SDK = "2.35.4"  # the versions that Hadoop 3.5 is built with
+_AWS_STREAMS = "1.3.1"
+_AWS_MODULES = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
 
 _SILENCE = 60.0  # seconds without data after which a download is abandoned
 _OTHERS_TIMEOUT = 600.0  # seconds to wait for the download of another process
@@ -62,20 +67,42 @@ def delta_jars(java: Path) -> list[Path]:
     """
     check_pyspark()
     delta = version("delta_spark")
+    name = f"delta-{delta}-spark-{SPARK}"
+    return _kept_jars(java, name, _delta_dependency(delta), "Delta Lake")
+
+
+def s3_jars(java: Path) -> list[Path]:
+    """Return the jars with which Spark reaches S3, 10 MB; the first call on a machine downloads
+    them.
+
+    Raises:
+        ObjectNotInPrerequisiteState: as `delta_jars`.
+    """
+    return _kept_jars(java, _s3_name(), _s3_dependencies(), "Hadoop's connector for S3")
+
+
+def known_s3_jars(_java: Path) -> list[Path]:
+    """Return the jars of `s3_jars` if they are on this machine, else none."""
+    cache = cache_directory()
+    return [] if cache is None else sorted((cache / _s3_name()).glob("*.jar"))
+
+
+def _kept_jars(java: Path, name: str, dependencies: str, what: str) -> list[Path]:
+    """Return the jars in a folder of the user's cache, and download them if it does not exist."""
     cache = cache_directory()
     if cache is None:
-        raise _unkept("this user has no home directory")
-    folder = cache / f"delta-{delta}-spark-{SPARK}"
+        raise _unkept("this user has no home directory", what)
+    folder = cache / name
     if os.pathsep in str(folder):
-        raise _unkept(f'Java cannot read from "{cache}", which has a "{os.pathsep}"')
+        raise _unkept(f'Java cannot read from "{cache}", which has a "{os.pathsep}"', what)
     if not folder.is_dir():  # a read-only image may contain them: then no lock is needed
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with _bringing(folder):
                 if not folder.is_dir():
-                    resolve(java, _delta_dependency(delta), folder)
+                    resolve(java, dependencies, folder)
         except OSError as error:
-            raise _unkept(f'"{cache}": {error.strerror}') from error
+            raise _unkept(f'"{cache}": {error.strerror}', what) from error
     return sorted(folder.glob("*.jar"))
 
 
@@ -106,13 +133,19 @@ def _bringing(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def bring_jars() -> Path:
+def bring_jars(*, for_s3: bool = False) -> Path:
     """Return the directory of Delta's jars; download them if they are missing.
+
+    Args:
+        for_s3: also download those of the connector for S3.
 
     Raises:
         ObjectNotInPrerequisiteState: there is no Java; also the errors of `delta_jars`.
     """
-    return delta_jars(find_java())[0].parent
+    java = find_java()
+    if for_s3:
+        s3_jars(java)
+    return delta_jars(java)[0].parent
 
 
 def _delta_dependency(delta: str) -> str:
@@ -124,9 +157,39 @@ def _delta_dependency(delta: str) -> str:
     )
 
 
-def _unkept(why: str) -> ObjectNotInPrerequisiteState:
+def _s3_name() -> str:
+    return f"hadoop-aws-{_hadoop_version()}"
+
+
+def _hadoop_version() -> str:
+    """Return the version of Hadoop among pyspark's jars, which its connectors must have, too."""
+    start = "hadoop-client-api-"
+    jar = next((pyspark_folder() / "jars").glob(f"{start}*.jar"))
+    return jar.stem.removeprefix(start)
+
+
+def _s3_dependencies() -> str:
+    """Return the connector for S3 and the modules of Amazon's SDK that it uses.  Hadoop names the
+    whole SDK, which has 686 MB.
+    """
+    connector = (
+        '<dependency org="org.apache.hadoop" name="hadoop-aws"'
+        f' rev="{_hadoop_version()}" conf="default->master"/>'
+        '<dependency org="software.amazon.s3.analyticsaccelerator" name="analyticsaccelerator-s3"'
+        f' rev="{_AWS_STREAMS}" conf="default->master"/>'
+    )
+    others = f"(?!({_AWS_ORGANISATIONS})$).*"
+    modules = (
+        f'<dependency org="software.amazon.awssdk" name="{module}" rev="{_AWS_SDK}"'
+        f' conf="default->default"><exclude org="{others}" matcher="regexp"/></dependency>'
+        for module in _AWS_MODULES
+    )
+    return f"{connector}{''.join(modules)}"
+
+
+def _unkept(why: str, what: str) -> ObjectNotInPrerequisiteState:
     return ObjectNotInPrerequisiteState(
-        "could not keep the jars of Delta Lake",
+        f"could not keep the jars of {what}",
         detail=f"{why[0].upper()}{why[1:]}.",
         hint="Set XDG_CACHE_HOME to a directory that this user can write, or to one that has them"
         ' from "replctl spark prepare".',

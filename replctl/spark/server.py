@@ -36,7 +36,7 @@ from replctl.spark import java_start
 from replctl.spark.attachment import note_attachment
 from replctl.spark.java import check_user, find_java
 from replctl.spark.liveness import LIMIT, Liveness, answers
-from replctl.spark.maven import delta_jars
+from replctl.spark.maven import delta_jars, known_s3_jars
 from replctl.spark.memory import heap, memory_limit
 from replctl.spark.start_failure import ending, reason, start_hint
 
@@ -424,6 +424,7 @@ def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
 def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[bytes]]:
     """Start the JVM and record its address.  It ends with the `with` block."""
     from replctl.spark.python_functions import PACKAGE, own_package
+    from replctl.spark.s3_connector import S3Connector
     from replctl.spark.session_start import start
     from replctl.spark.spark_conf import SparkConf
     from replctl.spark.spark_errors import translating
@@ -438,7 +439,7 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
         master=conf.master, properties=tuple(properties.items()), scratch=folder.scratch
     )
     with translating():
-        start(spark, folder.log)
+        S3Connector(start(spark, folder.log), properties).add(known_s3_jars)
     process = java_start.started()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder.write(Server(os.getpid(), process.pid, port, token, now, str(folder.log), conf))

@@ -28,6 +28,7 @@ from replctl.errors import (
     SessionEnded,
     UndefinedFile,
 )
+from replctl.object_store import S3_CONNECTOR
 from replctl.own_command import own_command
 from replctl.spark.attachment import attached_clusters
 from replctl.spark.sql_value import raised_error
@@ -87,6 +88,10 @@ _PATH = re.compile(r"((?:file|s3a?|abfss?|gs|hdfs):/[^\s'\"`,;)\]]+)")
 _UNREACHED = re.compile(
     r"java\.net\.(?:Connect|NoRouteToHost|SocketTimeout|UnknownHost)Exception"
     r"|Unable to execute HTTP request|Connection (?:refused|reset|timed out)"
+)
+#: Hadoop's messages for a store that Spark was started without.
+_NO_CONNECTOR = re.compile(
+    r"""No FileSystem for scheme "?s3[an]?\b|Class \S*\.S3AFileSystem not found"""
 )
 #: SQLSTATE classes of errors caused by the statement itself, whatever text they contain.
 _OWN_FAULTS = ("0A", "22", "42")
@@ -170,6 +175,8 @@ def _told(error: Exception) -> PostgresError:
     raised = None if condition.startswith("UNRESOLVED_") else raised_error(message)
     if raised is not None:
         return raised
+    if _NO_CONNECTOR.search(message):
+        return _no_connector(message)
     location = _missing_location(error, condition)
     if location is not None:
         return UndefinedFile(f'could not find the Delta table "{location}"')
@@ -261,6 +268,23 @@ def _told(error: Exception) -> PostgresError:
     if sqlstate.startswith("22"):
         return DataError(_first_line(message))
     return InternalError(f"Spark failed: {_first_line(message) or type(error).__name__}")
+
+
+def _no_connector(message: str) -> ObjectNotInPrerequisiteState:
+    """Return the error of a Connect server that was started without the connector for S3."""
+    clusters = attached_clusters()
+    if clusters:
+        prepare = own_command("spark", "prepare", "--s3", home=clusters[0])
+        stop = own_command("spark", "stop", home=clusters[0])
+        hint = f'Run "{prepare}", then "{stop}": its next start has the connector.'
+    else:
+        hint = (
+            "Start the server with --packages org.apache.hadoop:hadoop-aws:3.5.0, and with"
+            f" spark.hadoop.fs.s3.impl={S3_CONNECTOR}."
+        )
+    return ObjectNotInPrerequisiteState(
+        "the Spark server has no connector for S3", detail=_first_line(message), hint=hint
+    )
 
 
 def _denied(found: re.Match[str], message: str) -> FileAccessDenied:

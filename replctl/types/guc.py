@@ -128,6 +128,9 @@ class Setting:
         return self.key in _NAME_LISTS
 
 
+#: The setting with which an owner vouches for tables on S3.
+SINGLE_WRITER = "replctl.s3_single_writer"
+
 #: replctl's own settings.
 _OWN = (
     Setting(
@@ -153,6 +156,15 @@ _OWN = (
         "Resource Usage / Memory",
         "Memory that a statement may take in replctl's own process, at most.",
         "Spark's memory is set by its own properties.",
+    ),
+    Setting(
+        SINGLE_WRITER,
+        "bool",
+        "user",
+        "off",
+        category="Replication / Subscribers",
+        description="Write tables on S3 although Delta does not exclude other writers there.",
+        extra_description="Turn it on if no other program writes these tables.",
     ),
     Setting(
         "replctl.vacuum_retention",

@@ -88,3 +88,17 @@ def test_one_name_for_a_place(tmp_path: Path) -> None:
     assert TableFolder.of("s3a://b/c/").canonical() == TableFolder.of("s3://b/c").canonical()
     parents = [parent.location for parent in TableFolder.of("s3://b/c/d").parents()]
     assert parents == ["s3://b/c", "s3://b"]
+
+
+@pytest.mark.parametrize(
+    ("spelling", "place"),
+    [
+        ("s3n://b//c", "s3://b/c"),
+        ("S3A://b/c/./d/../e/", "s3://b/c/e"),
+        ("s3://b/c?d#e", "s3://b/c?d#e"),
+        ("s3a://b", "s3://b"),
+        ("gs://b/c/", "gs://b/c"),
+    ],
+)
+def test_one_name_for_a_place_in_object_storage(spelling: str, place: str) -> None:
+    assert TableFolder.of(spelling).canonical() == place

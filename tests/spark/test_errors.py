@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from grpc import StatusCode
 from pyspark.errors import AnalysisException, ParseException
@@ -14,6 +16,7 @@ from replctl.errors import (
     SerializationFailure,
     SessionEnded,
 )
+from replctl.spark import spark_errors
 from replctl.spark.spark_errors import HostNotReached, translated
 
 
@@ -167,6 +170,30 @@ def test_storage_that_is_not_there(error: Exception) -> None:
     assert told.message == "Spark could not reach a host"
     assert "s3a://lake/t" in (told.detail or "")
     assert "--conf spark.hadoop." in (told.hint or "")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '(org.apache.hadoop.fs.UnsupportedFileSystemException) No FileSystem for scheme "s3"',
+        "java.lang.RuntimeException: java.lang.ClassNotFoundException: Class"
+        " org.apache.hadoop.fs.s3a.S3AFileSystem not found",
+    ],
+)
+def test_a_server_without_the_connector_for_s3(
+    message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = SparkConnectGrpcException(message, grpc_status_code=StatusCode.INTERNAL)
+    told = translated(error)
+    assert (told.sqlstate, told.message) == ("55000", "the Spark server has no connector for S3")
+    assert (told.hint or "").startswith(
+        "Start the server with --packages org.apache.hadoop:hadoop-aws:"
+    )
+    monkeypatch.setattr(spark_errors, "attached_clusters", lambda: (Path("/c"),))
+    assert translated(error).hint == (
+        'Run "replctl spark prepare --s3 --home /c", then "replctl spark stop --home /c": its next'
+        " start has the connector."
+    )
 
 
 def test_a_value_that_looks_like_an_error() -> None:

@@ -19,7 +19,7 @@ from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.spark import maven
 from replctl.spark.java import find_java
 from replctl.spark.java_environment import JAVA_VARIABLES
-from replctl.spark.maven import delta_jars, proxy_options, resolve
+from replctl.spark.maven import delta_jars, known_s3_jars, proxy_options, resolve, s3_jars
 
 _NAME = f"delta-{version('delta_spark')}-spark-4.2"
 #: What brings a jar, as Ivy does: the last argument is a pattern of files.
@@ -57,6 +57,18 @@ def test_jars_are_brought_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert f"-Divy.default.ivy.user.dir={cache}" in arguments
     assert [entry.name for entry in folder.parent.iterdir() if entry.is_dir()] == [_NAME]
     assert delta_jars(Path("/no/java")) == [folder / "a-1.jar"]
+
+
+def test_the_connector_for_s3_is_brought_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("ARGUMENTS", str(tmp_path / "arguments"))
+    java = _java(tmp_path, _BRINGS)
+    assert known_s3_jars(java) == []
+    brought = s3_jars(java)
+    assert [jar.parent.name for jar in brought] == ["hadoop-aws-3.5.0"]
+    assert s3_jars(Path("/no/java")) == known_s3_jars(Path("/no/java")) == brought
 
 
 def test_jars_of_a_read_only_image_need_no_lock(

@@ -1,0 +1,69 @@
+"""Give a running Spark the connector for S3 when a query needs it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from replctl.object_store import S3_CONNECTOR, hadoop_properties
+from replctl.spark import java_start
+from replctl.spark.java import find_java
+from replctl.spark.maven import s3_jars
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # pyspark's own, about its dependencies
+    from pyspark.sql import SparkSession
+
+#: A table on S3 in a query, or a file there in a log.
+_ON_S3 = re.compile(r"""[`"]s3[an]?://""", re.IGNORECASE)
+
+
+class S3Connector:
+    """The connector of a JVM of this process.  At --remote, Spark has the connector of its server.
+
+    Args:
+        session: a session of the JVM.
+        chosen: the Spark properties of the user.
+    """
+
+    def __init__(self, session: SparkSession, chosen: Mapping[str, str]) -> None:
+        self._session, self._chosen = session, chosen
+        self._is_there = False
+        self._adding = Lock()
+
+    def provide_for(self, text: str) -> None:
+        """Add the connector to Spark if a query, or the log of a table, names S3.
+
+        Raises:
+            ObjectNotInPrerequisiteState: it cannot be downloaded (55000).
+        """
+        if self._is_there or _ON_S3.search(text) is None:
+            return
+        with self._adding:
+            if not self._is_there:
+                self.add(s3_jars)
+                self._is_there = True
+
+    def add(self, jars: Callable[[Path], Sequence[Path]]) -> None:
+        """Add the connector to Spark, and tell it the account.
+
+        Args:
+            jars: returns the jars, given a Java; it is called unless the user has given a connector
+                (spark.jars.packages).
+        """
+        context = self._session.sparkContext
+        jvm: Any = context._jvm
+        for name, value in hadoop_properties(self._chosen).items():
+            context._jsc.hadoopConfiguration().set(name, value)
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        if loader.getResource(f"{S3_CONNECTOR.replace('.', '/')}.class") is not None:
+            return
+        has_executors = java_start.has_executors(str(context.master))
+        for jar in jars(find_java()):
+            loader.addURL(jvm.java.net.URI(jar.as_uri()).toURL())
+            if has_executors:
+                context._jsc.sc().addJar(jar.as_uri())

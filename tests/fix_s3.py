@@ -1,0 +1,108 @@
+"""An S3 server for tests: moto's, as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from patience import wait_until
+
+#: The account of the tests; moto lets everybody in.
+ACCOUNT = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "secret"}
+#: With HTTP/1.0 each file that Spark writes would wait for "100 Continue" for seconds.
+_PROGRAM = """
+import sys
+from werkzeug.serving import WSGIRequestHandler
+WSGIRequestHandler.protocol_version = "HTTP/1.1"
+from moto.server import main
+main(sys.argv[1:])
+"""
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class S3:
+    """A bucket of a server.
+
+    Attributes:
+        endpoint: the server's address.
+        log: what the server has answered, a line for each request.
+    """
+
+    endpoint: str
+    bucket: str
+    log: Path
+
+    def location(self, name: str, scheme: str = "s3") -> str:
+        """Where a table is."""
+        return f"{scheme}://{self.bucket}/{name}"
+
+    def files(self) -> Any:
+        """pyarrow's file system, as the owner of the bucket has it."""
+        from pyarrow import fs
+
+        return fs.S3FileSystem(
+            access_key=ACCOUNT["AWS_ACCESS_KEY_ID"],
+            secret_key=ACCOUNT["AWS_SECRET_ACCESS_KEY"],
+            endpoint_override=self.endpoint.removeprefix("http://"),
+            scheme="http",
+            region="us-east-1",
+            allow_bucket_creation=True,
+        )
+
+    def requests(self) -> list[str]:
+        """The requests so far, as `GET /bucket/key`."""
+        lines = self.log.read_text("utf-8").splitlines()
+        return [line.split('"')[1].rpartition(" ")[0] for line in lines if " HTTP/1." in line]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options with which delta-rs reaches the server."""
+        return {"aws_endpoint": self.endpoint, "aws_allow_http": "true", "aws_region": "us-east-1"}
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address of a server, and its log."""
+    log = tmp_path_factory.mktemp("s3") / "log"
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, "-H", "127.0.0.1", "-p", str(port)],
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        wait_until(lambda: _answers(port))
+        yield f"http://127.0.0.1:{port}", log
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def s3(s3_server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> S3:
+    """A bucket of its own, whose account is in the environment."""
+    endpoint, log = s3_server
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in {**ACCOUNT, "AWS_ENDPOINT_URL": endpoint}.items():
+        monkeypatch.setenv(name, value)
+    found = S3(endpoint, f"lake{next(_numbers)}", log)
+    found.files().create_dir(found.bucket)
+    return found

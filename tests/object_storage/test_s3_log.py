@@ -1,0 +1,140 @@
+"""Tables on S3 as replctl reads their logs itself, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from fix_s3 import S3
+
+from replctl.catalog.pg_wal import BREAK, entries_between
+from replctl.errors import DuplicateObject, InvalidObjectDefinition, IoError, PostgresError
+from replctl.execute import execute
+from replctl.lake.delta_log import version_digest, version_state
+from replctl.lake.publisher import LakePublisher
+from replctl.lake.table_folder import TableFolder
+from replctl.object_store import choose_properties
+from replctl.session import Session
+
+_COMMIT = "_delta_log/00000000000000000001.json"
+
+
+def _run(session: Session, statement: str) -> None:
+    for _result in execute(session, statement):
+        pass
+
+
+def _write(s3: S3, name: str, values: list[str]) -> None:
+    rows = pa.table({"id": pa.array(range(len(values)), pa.int32()), "v": values})
+    write_deltalake(
+        s3.location(name),
+        rows,
+        mode="append",
+        storage_options=s3.options,
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )
+
+
+def _remove(s3: S3, name: str) -> None:
+    s3.files().delete_dir(f"{s3.bucket}/{name}")
+
+
+def _change_commit(s3: S3, name: str) -> None:
+    """Another writer overwrites the newest commit, in the same second and with as many bytes."""
+    place = f"{s3.bucket}/{name}/{_COMMIT}"
+    with s3.files().open_input_stream(place) as stream:
+        content = stream.read()
+    changed = content.replace(b'"WRITE"', b'"MERGE"')
+    assert changed != content
+    with s3.files().open_output_stream(place) as stream:
+        stream.write(changed)
+
+
+def _replace(s3: S3, name: str) -> None:
+    _remove(s3, name)
+    for number in range(3):
+        _write(s3, name, [str(number)])
+
+
+def test_the_state_of_a_commit_tells_writers_of_one_second_apart(s3: S3) -> None:
+    for values in (["a"], ["b"]):
+        _write(s3, "t", values)
+    location = s3.location("t", "s3a")
+    before = version_state(location, 1), version_digest(location, 1)
+    assert before == (version_state(location, 1), version_digest(location, 1))
+    _change_commit(s3, "t")
+    after = version_state(location, 1), version_digest(location, 1)
+    assert None not in (before + after)
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    assert version_state(location, 2) is None
+
+
+@pytest.mark.parametrize("action", [_change_commit, _replace])
+def test_what_does_not_continue_the_log_is_a_break(
+    session: Session, s3: S3, action: Callable[[S3, str], None]
+) -> None:
+    for values in (["a"], ["b"]):
+        _write(s3, "t", values)
+    _run(session, f"CREATE TABLE t USING delta LOCATION '{s3.location('t')}'")
+    _run(session, "CREATE PUBLICATION p FOR TABLE t")
+    node = LakePublisher(session)
+    node.slots.current_lsn([("public", "t")])
+    action(s3, "t")
+    end = node.slots.current_lsn([("public", "t")])
+    with session.read() as catalog:
+        actions = [entry.action for entry in entries_between(catalog, 0, end)]
+    assert actions.count(BREAK) == 1
+
+
+def test_one_location_is_one_relation(session: Session, s3: S3) -> None:
+    _write(s3, "a/t", ["a"])
+    _run(session, f"CREATE TABLE t USING delta LOCATION '{s3.location('a/t')}'")
+    for place in (s3.location("a/t", "s3a"), s3.location("/a//t/", "s3a")):
+        with pytest.raises(DuplicateObject, match='is relation "t" already'):
+            _run(session, f"CREATE TABLE u USING delta LOCATION '{place}'")
+    inside = s3.location("a/t/inside", "s3a")
+    with pytest.raises(InvalidObjectDefinition, match='inside the directory of table "t"'):
+        _run(session, f"CREATE TABLE u (id int) USING delta LOCATION '{inside}'")
+    _run(session, f"CREATE TABLE u (id int) USING delta LOCATION '{s3.location('a/u')}'")
+
+
+def test_a_new_table_needs_an_empty_place(session: Session, s3: S3) -> None:
+    with s3.files().open_output_stream(f"{s3.bucket}/full/letter.txt") as stream:
+        stream.write(b"x")
+    with pytest.raises(PostgresError, match="exists but is not empty"):
+        _run(session, f"CREATE TABLE t (id int) USING delta LOCATION '{s3.location('full')}'")
+
+
+def test_a_bucket_that_is_not_there(session: Session, s3: S3) -> None:
+    with pytest.raises(IoError, match="NO_SUCH_BUCKET"):
+        _run(session, "CREATE TABLE t USING delta LOCATION 's3://nobody/t'")
+
+
+def test_a_bucket_with_a_server_of_its_own(
+    session: Session, s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `--conf` says of one bucket wins over the environment, which is for the others."""
+    _write(s3, "t", ["a"])
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    own = {f"spark.hadoop.fs.s3a.bucket.{s3.bucket}.endpoint": s3.endpoint}
+    choose_properties(lambda: own)
+    try:
+        _run(session, f"CREATE TABLE t USING delta LOCATION '{s3.location('t')}'")
+    finally:
+        choose_properties(dict)
+
+
+def test_no_file_is_lost_among_odd_names(s3: S3) -> None:
+    names = ["a b/c%20d", "p=ä+1/x?y#z", "~/'q'"]
+    for name in names:
+        with s3.files().open_output_stream(f"{s3.bucket}/t/{name}") as stream:
+            stream.write(name.encode())
+    folder = TableFolder.of(s3.location("t"))
+    assert sorted(path for path, _changed in folder.all_files()) == sorted(names)
+    for name in names:
+        assert folder.read(name) == name.encode()
+        folder.delete(name)
+    assert folder.is_empty()

@@ -1,0 +1,87 @@
+"""Tables on S3: as published tables, and as copies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from fix_replication import Database
+from fix_s3 import S3
+
+from replctl.errors import PostgresError
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server has another account"),
+]
+
+
+def _write(s3: S3, name: str, ids: Iterable[int]) -> None:
+    numbers = list(ids)
+    table = pa.table({"id": pa.array(numbers, pa.int32()), "v": [f"row {i}" for i in numbers]})
+    write_deltalake(
+        s3.location(name),
+        table,
+        mode="append",
+        storage_options=s3.options,
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_table_is_published_and_copied(
+    publisher: Database, subscriber: Database, s3: S3, scheme: str
+) -> None:
+    _write(s3, "north/orders", range(5))
+    source, target = (s3.location(name, scheme) for name in ("north/orders", "copy of orders"))
+    publisher.run(f"CREATE TABLE orders USING delta LOCATION '{source}'")
+    publisher.run("ALTER TABLE orders REPLICA IDENTITY FULL")
+    publisher.run("CREATE PUBLICATION p FOR TABLE orders WHERE (id <> 3)")
+    subscriber.run(f"CREATE TABLE orders (id int, v text) USING delta LOCATION '{target}'")
+    subscriber.run("ALTER TABLE orders REPLICA IDENTITY FULL")
+    subscriber.run("SET replctl.s3_single_writer = on")
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    table = DeltaTable(s3.location("north/orders"), storage_options=s3.options)
+    table.delete("id = 1")
+    table.update(updates={"v": "'new'"}, predicate="id = 2")
+    _write(s3, "north/orders", [9])
+    assert subscriber.sync() == []
+    expected = [("0", "row 0"), ("2", "new"), ("4", "row 4"), ("9", "row 9")]
+    assert subscriber.rows("SELECT * FROM orders ORDER BY id") == expected
+    copy = DeltaTable(s3.location("copy of orders"), storage_options=s3.options)
+    assert copy.version() >= 1
+    assert publisher.rows("SELECT count(*) FROM orders") == [("5",)]
+
+
+def _refused(database: Database, statement: str) -> PostgresError:
+    with pytest.raises(PostgresError) as caught:
+        database.run(statement)
+    return caught.value
+
+
+def test_writes_need_somebody_who_vouches(publisher: Database, s3: S3) -> None:
+    """A table that is only read needs nothing."""
+    _write(s3, "t", [1])
+    publisher.run(f"CREATE TABLE t USING delta LOCATION '{s3.location('t', 's3a')}'")
+    assert publisher.rows("SELECT v FROM t") == [("row 1",)]
+    refused = _refused(publisher, "INSERT INTO t VALUES (2, 'b')")
+    assert refused.sqlstate == "55000"
+    message = 'cannot write table "t": Delta does not exclude other writers on S3'
+    assert refused.message == message
+    assert "io.delta.storage.S3DynamoDBLogStore" in (refused.hint or "")
+    refused = _refused(publisher, "ALTER TABLE t SET (delta.enableChangeDataFeed = false)")
+    assert refused.message == message
+    statement = (refused.hint or "").partition("all sessions, ")[2].partition(". Else")[0]
+    assert statement == "ALTER DATABASE test_pub SET replctl.s3_single_writer = on"
+    publisher.run(statement)
+    publisher.run("SET replctl.s3_single_writer = on")
+    publisher.run("INSERT INTO t VALUES (2, 'b')")
+    publisher.run("BEGIN; DELETE FROM t WHERE id = 1; ROLLBACK")
+    assert publisher.rows("SELECT id FROM t ORDER BY id") == [("1",), ("2",)]
+    assert "replctl.s3_single_writer=on" in str(
+        publisher.rows("SELECT setconfig FROM pg_db_role_setting")
+    )

@@ -1,0 +1,135 @@
+"""How the environment and Spark's properties become the options of each reader of S3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replctl import object_store
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.object_store import S3Options, file_system, hadoop_properties, is_s3, s3_options
+
+_KEYS = {"AWS_ACCESS_KEY_ID": "env", "AWS_SECRET_ACCESS_KEY": "env secret"}
+_TOKEN = {**_KEYS, "AWS_SESSION_TOKEN": "env token"}
+_S3A = "spark.hadoop.fs.s3a."
+_OWN_KEY = {f"{_S3A}bucket.b.access.key": "own", f"{_S3A}bucket.b.secret.key": "own secret"}
+_AMAZON = S3Options(None, None, has_path_style=False)
+_SIMPLE = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("s3://b/t", True),
+        ("S3A://b/t", True),
+        ("s3n://b", True),
+        ("/s3/t", False),
+        ("s3", False),
+        ("file:///s3://b", False),
+        ("gs://b/t", False),
+    ],
+)
+def test_which_locations_are_on_s3(location: str, expected: bool) -> None:
+    assert is_s3(location) is expected
+
+
+@pytest.mark.parametrize(
+    ("environment", "chosen", "expected"),
+    [
+        ({}, {}, _AMAZON),
+        ({"AWS_DEFAULT_REGION": "eu"}, {}, S3Options(None, "eu", has_path_style=False)),
+        ({"AWS_REGION": "a", "AWS_DEFAULT_REGION": "b"}, {}, S3Options(None, "a", False)),
+        (
+            {"AWS_ENDPOINT_URL": "http://h:1"},
+            {},
+            S3Options("http://h:1", "us-east-1", has_path_style=True),
+        ),
+        (
+            {"AWS_ENDPOINT_URL": "http://h:1", "AWS_ENDPOINT_URL_S3": "https://s"},
+            {f"{_S3A}path.style.access": "false"},
+            S3Options("https://s", "us-east-1", has_path_style=False),
+        ),
+        (
+            {"AWS_ENDPOINT_URL": "http://h:1"},
+            {f"{_S3A}bucket.b.endpoint": "own:2", f"{_S3A}bucket.c.endpoint": "other"},
+            S3Options("https://own:2", "us-east-1", has_path_style=True),
+        ),
+        (
+            {},
+            {f"{_S3A}endpoint": "h:1", f"{_S3A}connection.ssl.enabled": "false"},
+            S3Options("http://h:1", None, has_path_style=False),
+        ),
+        (_TOKEN, {}, S3Options(None, None, False, "env", "env secret", "env token")),
+        ({"AWS_SESSION_TOKEN": "left over"}, {}, _AMAZON),
+        (_KEYS, _OWN_KEY, S3Options(None, None, False, "own", "own secret")),
+        (
+            {},
+            {f"{_S3A}bucket.b.aws.credentials.provider": "x.AnonymousAWSCredentialsProvider"},
+            S3Options(None, None, False, is_anonymous=True),
+        ),
+        (
+            {},
+            {
+                f"{_S3A}aws.credentials.provider": "x.auth.AssumedRoleCredentialProvider",
+                f"{_S3A}assumed.role.arn": "arn:x",
+            },
+            S3Options(None, None, False, role="arn:x"),
+        ),
+    ],
+)
+def test_options_of_a_bucket(
+    environment: dict[str, str], chosen: dict[str, str], expected: S3Options
+) -> None:
+    assert s3_options("b", environment, chosen) == expected
+
+
+def test_a_key_of_a_bucket_is_not_combined_with_the_token_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert s3_options("b", _TOKEN, _OWN_KEY).session_token is None
+    for name, value in _TOKEN.items():
+        monkeypatch.setenv(name, value)
+    found = hadoop_properties(_OWN_KEY)
+    assert found["fs.s3a.session.token"] == "env token"
+    assert found["fs.s3a.bucket.b.aws.credentials.provider"] == _SIMPLE
+
+
+def test_properties_of_the_user_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu")
+    assert hadoop_properties({})["fs.s3a.endpoint.region"] == "eu"
+    chosen = {f"{_S3A}endpoint.region": "us", "spark.hadoop.fs.s3.impl": "x.Y"}
+    found = hadoop_properties(chosen)
+    assert "fs.s3a.endpoint.region" not in found
+    assert "fs.s3.impl" not in found
+
+
+def test_a_profile_of_a_bucket(tmp_path: Path) -> None:
+    file = tmp_path / "credentials"
+    file.write_text("[two]\naws_access_key_id = k\naws_secret_access_key = s%x\n", "utf-8")
+    environment = {**_TOKEN, "AWS_SHARED_CREDENTIALS_FILE": str(file)}
+    chosen = {f"{_S3A}bucket.b.auth.profile.name": "two"}
+    assert s3_options("b", environment, chosen) == S3Options(None, None, False, "k", "s%x")
+    assert s3_options("c", environment, chosen).access_key == "env"
+    with pytest.raises(ObjectNotInPrerequisiteState, match='profile "three" has no access key'):
+        s3_options("b", environment, {f"{_S3A}bucket.b.auth.profile.name": "three"})
+
+
+def test_properties_are_asked_for_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "_chosen", object_store._chosen)
+    asked = []
+
+    def chosen() -> dict[str, str]:
+        asked.append(1)
+        return {f"{_S3A}endpoint": "http://h:1", f"{_S3A}endpoint.region": "r"}
+
+    object_store.choose_properties(chosen)
+    assert not asked
+    file_system("s3://b/t")
+    assert file_system("s3a://b/a%20b/")[1] == "b/a%20b"
+    assert len(asked) == 1
+
+
+def test_a_scheme_that_nobody_knows() -> None:
+    with pytest.raises(OSError, match='no file system for "ftp:" is known'):
+        file_system("ftp://h/t")
