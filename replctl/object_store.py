@@ -83,7 +83,7 @@ def choose_properties(chosen: Callable[[], Mapping[str, str]]) -> None:
 def is_s3(location: str) -> bool:
     """Return whether a location is on S3.
 
-    s3a://b/t -> True
+    `s3a://b/t` -> True
     """
     return location.partition("://")[0].lower() in S3_SCHEMES and "://" in location
 
@@ -91,7 +91,7 @@ def is_s3(location: str) -> bool:
 def canonical_location(location: str) -> str:
     """Return the one spelling of a location on S3.
 
-    S3A://b//t/ -> s3://b/t
+    `S3A://b//t/` -> `s3://b/t`
     """
     return f"s3://{'/'.join(_parts(location))}".rstrip("/")
 
@@ -280,7 +280,7 @@ def _parts(location: str) -> tuple[str, str]:
     """Return the bucket and the key of a location on S3, as Hadoop reads it: a key is not encoded,
     and slashes count once.
 
-    s3://b/t//a%20b/ -> ("b", "t/a%20b")
+    `s3://b/t//a%20b/` -> (`b`, `t/a%20b`)
     """
     bucket, _, key = location.partition("://")[2].partition("/")
     return bucket, normpath(f"/{key}").lstrip("/")

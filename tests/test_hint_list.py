@@ -131,9 +131,7 @@ HINTS: dict[str, str] = {
     " SET {} = on. Else start Spark with Delta's store in DynamoDB: --conf"
     " spark.delta.logStore.{}.impl={}.": "object_storage/test_s3_tables.py::"
     "test_writes_need_somebody_who_vouches",
-    'Run "{}", then "{}": its next start has the connector.': _CONNECTOR,
-    "Start the server with --packages org.apache.hadoop:hadoop-aws:3.5.0, and with"
-    " spark.hadoop.fs.s3.impl={}.": _CONNECTOR,
+    "_connector_hint(attached_clusters())": _CONNECTOR,
     "If the format is not needed, its owner can use Spark: ALTER TABLE {} UNSET TBLPROPERTIES"
     " ({}).": f"{_RULES}other_formats_are_refused_before_the_commit",
     "If that was UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {} SET ({} ="

@@ -83,7 +83,11 @@ class Engine:
             else:
                 first = session_start.start(conf, log)
         self._first = first
-        self._s3 = None if conf.remote else S3Connector(first, dict(conf.properties))
+        self._provide_for = (
+            (lambda _text: None)
+            if conf.remote
+            else S3Connector(first, dict(conf.properties)).provide_for
+        )
         atexit.register(
             self.stop
         )  # a Connect session still open when the interpreter ends would hang
@@ -286,11 +290,6 @@ class Engine:
             return None
         self._provide_for(log)
         return self._log_folder.place(log)
-
-    def _provide_for(self, text: str) -> None:
-        """Give Spark what it needs to read the tables of a query, or the files of a log."""
-        if self._s3 is not None:
-            self._s3.provide_for(text)
 
     @cached_property
     def _sees_our_files(self) -> bool:

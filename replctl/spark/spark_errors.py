@@ -272,19 +272,23 @@ def _told(error: Exception) -> PostgresError:
 
 def _no_connector(message: str) -> ObjectNotInPrerequisiteState:
     """Return the error of a Connect server that was started without the connector for S3."""
-    clusters = attached_clusters()
-    if clusters:
-        prepare = own_command("spark", "prepare", "--s3", home=clusters[0])
-        stop = own_command("spark", "stop", home=clusters[0])
-        hint = f'Run "{prepare}", then "{stop}": its next start has the connector.'
-    else:
-        hint = (
+    return ObjectNotInPrerequisiteState(
+        "the Spark server has no connector for S3",
+        detail=_first_line(message),
+        hint=_connector_hint(attached_clusters()),
+    )
+
+
+def _connector_hint(clusters: Sequence[Path]) -> str:
+    """Return the hint for a server without the connector, as `_unreachable_hint`."""
+    if not clusters:
+        return (
             "Start the server with --packages org.apache.hadoop:hadoop-aws:3.5.0, and with"
             f" spark.hadoop.fs.s3.impl={S3_CONNECTOR}."
         )
-    return ObjectNotInPrerequisiteState(
-        "the Spark server has no connector for S3", detail=_first_line(message), hint=hint
-    )
+    prepare = own_command("spark", "prepare", "--s3", home=clusters[0])
+    stop = own_command("spark", "stop", home=clusters[0])
+    return f'Run "{prepare}", then "{stop}": its next start has the connector.'
 
 
 def _denied(found: re.Match[str], message: str) -> FileAccessDenied:
