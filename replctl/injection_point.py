@@ -24,7 +24,7 @@ POINTS = (
     "write.after-log",
     "rewrite.after-columns",
     "rewrite.after-fill",
-    "columns.after-removal",
+    "columns.after-rewrite",
     "block.before-commit",
     "block.after-commit",
     "undo.before-restore",

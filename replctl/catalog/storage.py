@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -249,12 +249,22 @@ def storage_columns(connection: Connection, relid: int) -> list[StorageColumn]:
     return list(map(storage_column_of, connection.execute(query)))
 
 
-def note_removal(connection: Connection, relid: int, names: Collection[str], version: int) -> None:
-    """Record that a version of a relation's Delta table no longer has columns of these names."""
+def note_removal(
+    connection: Connection,
+    relid: int,
+    version: int,
+    *,
+    names: Collection[str] = (),
+    numbers: Collection[int] = (),
+) -> None:
+    """Record that a version of a relation's Delta table no longer has columns with these names, nor
+    those with these numbers.
+    """
     table = state_schema.storage_column
+    is_meant = or_(table.c.name.in_(list(names)), table.c.attnum.in_(list(numbers)))
     connection.execute(
         update(table)
-        .where(table.c.relid == relid, table.c.name.in_(list(names)), ~table.c.is_dropped)
+        .where(table.c.relid == relid, is_meant, ~table.c.is_dropped)
         .where(table.c.since_version <= version)
         .values(is_dropped=True, renamed_version=version)
     )
@@ -273,6 +283,18 @@ def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> 
             is_dropped=column.is_dropped,
         )
     )
+
+
+def name_columns(connection: Connection, relid: int, columns: Iterable[StorageColumn]) -> None:
+    """Record the names of columns that a relation's Delta table does not have yet."""
+    table = state_schema.storage_column
+    for column in columns:
+        connection.execute(
+            update(table)
+            .where(table.c.relid == relid, table.c.attnum == column.number)
+            .where(table.c.since_version.is_(None))
+            .values(name=column.name)
+        )
 
 
 def next_storage_number(catalog: Catalog, relid: int) -> int:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from replctl.catalog.pg_class import Column
 from replctl.lake.delta_log import protocol_at, table_properties
 from replctl.lake.table_metadata import physical_name
 from replctl.record import dataclass
+from replctl.spark import storage_type
 from replctl.types.numeric import numeric_typmod
 
 _SIMPLE = {
@@ -90,6 +92,12 @@ def readable_column(field: Mapping[str, Any]) -> DeltaColumn | None:
         return None
     not_null = not field.get("nullable", True)
     return DeltaColumn(field["name"], found[0], found[1], not_null, stored_physical_name(field))
+
+
+def is_stored_alike(found: DeltaColumn, column: Column) -> bool:
+    """Return whether a column of a Delta table has the storage type of a relation's column."""
+    stored = storage_type(found.type, found.typmod)
+    return stored == storage_type(column.type, column.typmod)
 
 
 def stored_physical_name(field: Mapping[str, Any]) -> str | None:

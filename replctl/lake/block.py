@@ -22,9 +22,9 @@ from replctl.errors import InvalidSavepointSpecification, PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.delta_log import latest_version
-from replctl.lake.dropped_column import remove_dropped_columns
 from replctl.lake.leftovers import tell_of_files
 from replctl.lake.recovery import undo_or_leave
+from replctl.lake.schema_rewrite import rewrite_schemas
 from replctl.lake.undo import undo_commits
 from replctl.session import Session
 from replctl.transaction_block import Savepoint, TransactionBlock
@@ -75,16 +75,18 @@ def commit(session: Session) -> None:
     for name, value in block.local_settings.items():
         session.put_setting(name, value)
     _close(session, block)
-    _remove_dropped_columns(session, written)
+    _rewrite_schemas(session, written)
 
 
-def _remove_dropped_columns(session: Session, written: Sequence[Relation]) -> None:
-    """Take columns that are dropped now out of tables that the block has written."""
+def _rewrite_schemas(session: Session, written: Sequence[Relation]) -> None:
+    """Take columns that are dropped now out of tables that the block has written, and rename those
+    that are renamed now.
+    """
     try:
-        remove_dropped_columns(session, written)
+        rewrite_schemas(session, written)
     except PostgresError as error:  # the block is committed; their next write tries it again
         session.notice(
-            "dropped columns could not be taken out of the Delta tables yet",
+            "dropped and renamed columns could not be changed in the Delta tables yet",
             severity="WARNING",
             detail=error.message,
         )

@@ -1,5 +1,5 @@
-"""Follow the changes that others make to the columns of a relation's Delta table: added, renamed,
-dropped and restored columns.
+"""Follow the changes to the columns of a relation's Delta table: those of other programs, which
+add, rename, drop and restore columns, and replctl's own.
 
 With column mapping a column is identified by its physical name, which a rename does not change
 (Delta's protocol, section "Column Mapping").  Without it, and if a version replaces the whole
@@ -13,20 +13,29 @@ from dataclasses import replace
 from typing import Any
 
 from replctl.catalog import schema
-from replctl.catalog.heap import insert_column, update_column
+from replctl.catalog.heap import insert_column, replace_storage_column, update_column
 from replctl.catalog.pg_class import Column, Relation, get_relation
 from replctl.catalog.storage import (
     Storage,
     StorageColumn,
     insert_storage_column,
+    next_storage_number,
+    note_removal,
     note_renaming,
     reserve_storage_name,
     storage_columns,
 )
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.adopt import collation_of, readable_column, stored_physical_name
+from replctl.lake.adopt import (
+    collation_of,
+    is_stored_alike,
+    readable_column,
+    stored_physical_name,
+)
+from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import latest_version, metadata_of
+from replctl.lake.storage_place import free_name
 from replctl.lake.table_metadata import TableMetadata, metadata_at, physical_name
 from replctl.lake.widened_column import widened
 from replctl.record import dataclass
@@ -128,6 +137,7 @@ def follow_columns(
         found: the columns that the table has at that version (delta_log.columns_of).
         notes_dropped: missing columns were dropped; otherwise replctl creates them again.
     """
+    _rename_columns(catalog, relid, _renamed_back(catalog, relid, found), version)
     relation = get_relation(catalog, relid)
     changes = column_changes(_followed_columns(catalog, relid, relation), found, version)
     for stored in changes.renamed:
@@ -158,6 +168,70 @@ def follow_columns(
         insert_column(writer, relid, column)
         insert_storage_column(writer, relid, attnum, new.name, version, new.physical_name)
     commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
+
+
+def follow_own_columns(catalog: Catalog, relid: int, mark: CommitMark, version: int) -> None:
+    """Enter the columns that a version of replctl's own has removed or renamed (schema_rewrite.py).
+
+    A renamed column is another column in storage from that commit on, so that decoding of earlier
+    versions finds the one from before.
+    """
+    note_removal(catalog.connection, relid, version, names=mark.removes)
+    _rename_columns(catalog, relid, mark.renames, version)
+
+
+def _rename_columns(
+    catalog: Catalog, relid: int, renames: Collection[tuple[int, str]], version: int
+) -> None:
+    """Enter new columns in storage for some columns, from a version on.
+
+    Args:
+        renames: the numbers of the columns in storage until then, and their names since then.
+    """
+    relation = get_relation(catalog, relid) if renames else None
+    if relation is None or relation.storage is None:
+        return
+    note_removal(catalog.connection, relid, version, numbers=[number for number, _ in renames])
+    columns = {
+        relation.storage.columns[column.attnum].number: column for column in relation.columns
+    }
+    writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
+    for number, name in renames:
+        stored = StorageColumn(name, version, next_storage_number(catalog, relid))
+        if number in columns:
+            replace_storage_column(writer, relation, columns[number], stored)
+        else:  # dropped meanwhile: the next write removes it
+            insert_storage_column(writer, relid, stored.number, name, version)
+    commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
+
+
+def _renamed_back(catalog: Catalog, relid: int, found: Sequence[_Field]) -> list[tuple[int, str]]:
+    """Return the columns of replctl's own table that have another of their names, because the table
+    was put back, or is newer than the catalog: their numbers in storage, and these names.  With
+    column mapping, which only others use, a column is not identified by its names.
+    """
+    relation = get_relation(catalog, relid)
+    storage = None if relation is None else relation.storage
+    if relation is None or storage is None or storage.is_adopted or not storage.is_made:
+        return []
+    if any(physical_name(field) is not None for field in found):
+        return []
+    fields = {field["name"].lower(): field for field in found}
+    taken = {storage.columns[column.attnum].name.lower() for column in relation.columns}
+    renames = []
+    for column in relation.columns:
+        stored = storage.columns[column.attnum]
+        if stored.name.lower() in fields or stored.since_version is None:
+            continue
+        former = [former.stored.name for former in storage.former if former.attnum == column.attnum]
+        for name in (free_name(column.name, ()), *reversed(former)):
+            field = fields.get(name.lower())
+            readable = None if field is None else readable_column(field)
+            if readable and name.lower() not in taken and is_stored_alike(readable, column):
+                renames.append((stored.number, name))
+                taken.add(name.lower())
+                break
+    return renames
 
 
 def _followed_columns(

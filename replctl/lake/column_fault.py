@@ -10,14 +10,13 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.transaction import Catalog
 from replctl.errors import DatatypeMismatch, PostgresError, UndefinedColumn
-from replctl.lake.adopt import DeltaColumn, readable_column, shown_type
+from replctl.lake.adopt import DeltaColumn, is_stored_alike, readable_column, shown_type
 from replctl.lake.column_changes import has_renamings, has_since, stored_names
 from replctl.lake.column_repair import (
     ColumnFault,
     Repair,
     drop_column,
     filter_columns,
-    is_stored_alike,
     key_names,
     made_again,
     repair_of,

@@ -15,7 +15,7 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
-from replctl.lake.adopt import DeltaColumn
+from replctl.lake.adopt import DeltaColumn, is_stored_alike
 from replctl.lake.commit_log import has_foreign_files
 from replctl.lake.delta_files import has_files_elsewhere
 from replctl.lake.widened_column import is_wider
@@ -23,7 +23,6 @@ from replctl.record import dataclass
 from replctl.replication.refresh_hint import publication_refresh, refresh_hint
 from replctl.replication.replica_identity import identity_columns
 from replctl.session import Session
-from replctl.spark import storage_type
 from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
 
 
@@ -210,12 +209,6 @@ def _lies_elsewhere(relation: Relation) -> bool:
 
 def _alter(relation: Relation) -> str:
     return f"ALTER TABLE {quote_qualified_identifier(relation.schema, relation.name)}"
-
-
-def is_stored_alike(found: DeltaColumn, column: Column) -> bool:
-    """Return whether a column of a Delta table has the storage type of a relation's column."""
-    stored = storage_type(found.type, found.typmod)
-    return stored == storage_type(column.type, column.typmod)
 
 
 def filter_columns(filters: Iterable[nodes.Expr]) -> set[int]:

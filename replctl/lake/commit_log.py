@@ -38,7 +38,6 @@ from replctl.catalog.storage import (
     accepts_marks,
     note_foreign_commit,
     note_metadata,
-    note_removal,
     set_acceptance,
 )
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
@@ -53,7 +52,7 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.lake.change_feed import with_feeds
-from replctl.lake.column_changes import follow_columns
+from replctl.lake.column_changes import follow_columns, follow_own_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_files import has_files_elsewhere, is_empty_at
@@ -541,8 +540,8 @@ def _enter(
             removed other rows before is being undone, and these come back.
     """
     assert relation.storage is not None
-    if commit.mark is not None and commit.mark.removes:
-        note_removal(catalog.connection, relation.oid, commit.mark.removes, commit.version)
+    if commit.mark is not None:
+        follow_own_columns(catalog, relation.oid, commit.mark, commit.version)
     action = NONE if is_undone else _action(relation.storage.location, commit)
     if commit.outside is not None and not has_foreign_files(relation):
         action = BREAK  # the files no longer belong to the table, and must not be read

@@ -35,6 +35,7 @@ class CommitMark:
         changes_keys: images of its updates must be paired by row id.
         undoes: the versions that it undoes.
         removes: the names, in storage, of columns that it removes from the table.
+        renames: the columns that it renames: their numbers in storage, and their new names.
         origin: the origin of replicated changes.
         origin_at: LSN and timestamp at that origin, if they are known.
     """
@@ -49,6 +50,7 @@ class CommitMark:
     changes_keys: bool = False
     undoes: tuple[int, ...] = ()
     removes: tuple[str, ...] = ()
+    renames: tuple[tuple[int, str], ...] = ()
     origin: str | None = None
     origin_at: tuple[Any, ...] | None = None
 
@@ -104,6 +106,8 @@ def _mark(body: Mapping[str, Any]) -> CommitMark:
     for name in ("undoes", "removes", "origin_at"):
         if said.get(name) is not None:
             said[name] = tuple(said[name])
+    if "renames" in said:
+        said["renames"] = tuple((number, name) for number, name in said["renames"])
     return CommitMark(**said)
 
 

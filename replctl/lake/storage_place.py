@@ -25,7 +25,11 @@ from replctl.lake.delta_log import latest_version
 _NOT_IN_NAMES = re.compile(
     r"[ ,;{}()\n\t=`]"
 )  # characters that Delta refuses without column mapping, or cannot handle
-_RESERVED = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata", "_"})
+#: The column of a Delta table whose relation has no columns.
+NO_COLUMN = "_"
+_RESERVED = frozenset(
+    {"_change_type", "_commit_version", "_commit_timestamp", "_metadata", NO_COLUMN}
+)
 
 
 def give_storage(catalog: Catalog, relation: Relation) -> None:
@@ -79,6 +83,39 @@ def renew_storage_column(
     chosen = name or free_name(former.name, storage_names(catalog, relation.oid))
     stored = StorageColumn(chosen, since_version, next_storage_number(catalog, relation.oid))
     replace_storage_column(catalog, relation, former, stored)
+
+
+def own_names(relation: Relation, others: Collection[str] = ()) -> dict[int, str]:
+    """Return the names that columns should have in a Delta table, by attnum: their names in the
+    relation, as far as Delta takes them, or similar ones.
+
+    Args:
+        others: the names of other columns of the Delta table.
+    """
+    assert relation.storage is not None
+    stored = {c.attnum: relation.storage.columns[c.attnum].name for c in relation.columns}
+    wanted = {column.attnum: free_name(column.name, ()) for column in relation.columns}
+    taken = {name.lower() for name in others}
+    names: dict[int, str] = {}
+    for attnum in sorted(wanted, key=lambda attnum: wanted[attnum] != stored[attnum]):
+        if wanted[attnum].lower() not in taken:
+            names[attnum] = wanted[attnum]
+            taken.add(wanted[attnum].lower())
+    for column in relation.columns:
+        if column.attnum not in names:
+            known = stored[column.attnum]
+            name = free_name(column.name, taken) if known.lower() in taken else known
+            names[column.attnum] = name
+            taken.add(name.lower())
+    return names
+
+
+def differing_names(relation: Relation) -> dict[int, str]:
+    """Return the names of `own_names` that columns do not have, by attnum."""
+    assert relation.storage is not None
+    columns = relation.storage.columns
+    names = own_names(relation).items()
+    return {attnum: name for attnum, name in names if name != columns[attnum].name}
 
 
 def free_name(wanted: str, taken: Collection[str]) -> str:

@@ -3,11 +3,11 @@ version."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from replctl.catalog.apply_batch import list_apply_batches
-from replctl.catalog.intent import versions_before_blocks
+from replctl.catalog.intent import intents_of, versions_before_blocks
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_inherits import descendants_of
@@ -21,6 +21,7 @@ from replctl.lake.column_changes import names_around, names_in_log, stored_names
 from replctl.lake.column_fault import dropped_columns
 from replctl.lake.file_access import check_readable
 from replctl.lake.partition_zone import partition_zones
+from replctl.lake.storage_place import differing_names
 from replctl.lake.table_state import table_state
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
@@ -231,10 +232,30 @@ def _with_faults(
     return replace(source, columns=columns)
 
 
+def _present_versions(catalog: Catalog, family: Mapping[int, Relation]) -> dict[int, int | None]:
+    """Return the versions of the tables whose columns the next write will rename, unless the
+    catalog's own transaction writes them.
+    """
+    behind = [
+        oid
+        for oid, relation in family.items()
+        if (storage := relation.storage) is not None
+        and storage.is_made
+        and not storage.is_adopted
+        and differing_names(relation)
+    ]
+    own = catalog.xids.top if behind else None
+    written = set() if own is None else {i.relid for i in intents_of(catalog.connection, own)}
+    return {oid: last_committed_version(catalog, oid) for oid in behind if oid not in written}
+
+
 def relation_leaves(
-    catalog: Catalog, relation: Relation, *, inherit: bool = True
+    catalog: Catalog, relation: Relation, *, inherit: bool = True, keeps_names: bool = False
 ) -> list[tuple[int, TableSource]]:
     """Return the tables as `relation_sources`, each with the OID of its own relation.
+
+    Args:
+        keeps_names: read tables whose columns the next write will rename at their present versions.
 
     Raises:
         PostgresError: one of the tables cannot be read (see `commit_log.commits_since`).
@@ -245,6 +266,8 @@ def relation_leaves(
     family = load_relations(catalog, oids)
     check_readable(catalog, family.values())
     versions = visible_versions(catalog, oids)
+    if keeps_names:
+        versions = _present_versions(catalog, family) | versions
     commit_log.check_readable(catalog, family)
     leaves = []
     for oid in oids:

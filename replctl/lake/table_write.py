@@ -20,7 +20,13 @@ from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_replication_slots import commit_with_origin
 from replctl.catalog.pg_wal import TRUNCATE, enter, last_logged_version, take_back
-from replctl.catalog.storage import DELETION_VECTORS, Storage, begin_storage, note_storage
+from replctl.catalog.storage import (
+    DELETION_VECTORS,
+    Storage,
+    begin_storage,
+    name_columns,
+    note_storage,
+)
 from replctl.catalog.transaction import Catalog, commit_transaction, insert_lsn, next_insert_lsn
 from replctl.errors import DuplicateObject, SerializationFailure
 from replctl.injection_point import injection_point
@@ -36,6 +42,7 @@ from replctl.lake.location import check_is_empty
 from replctl.lake.recovery import recover, undo_or_leave
 from replctl.lake.retry import repeated
 from replctl.lake.spark_ability import check_spark_can_write
+from replctl.lake.storage_place import differing_names
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import table_source
 from replctl.lake.undo import (
@@ -94,6 +101,7 @@ class TableWriter:
         truncates: bool = False,
         changes_keys: bool = False,
         removes: Sequence[str] = (),
+        renames: Sequence[tuple[int, str]] = (),
         application: str | None = None,
         step: int | None = None,
         may_be_nothing: bool = False,
@@ -107,6 +115,7 @@ class TableWriter:
             changes_keys: it updates keys, or rows without a key, so that images are paired by row
                 id.
             removes: the names, in storage, of columns that it removes from the table.
+            renames: the columns that it renames: their numbers in storage, and their new names.
             application, step: the transaction identifier that makes a repetition harmless.
             may_be_nothing: Delta makes no commit if no row changes.
 
@@ -128,6 +137,7 @@ class TableWriter:
             truncates=truncates,
             changes_keys=changes_keys,
             removes=tuple(removes),
+            renames=tuple(renames),
             origin=origin,
             origin_at=origin_at,
         )
@@ -148,9 +158,9 @@ class TableWriter:
         since the last write.
         """
         self.written.add(relid)
-        relation = self.relations[relid]
+        check_columns(self.session, self.relations[relid])
+        relation = self._with_own_names(self.relations[relid])
         storage = storage_of(relation)
-        check_columns(self.session, relation)
         missing = [
             TableColumn(c.attnum, c.type, c.typmod, storage.columns[c.attnum].name, c.missing_value)
             for c in relation.columns
@@ -159,6 +169,34 @@ class TableWriter:
         if missing or not storage.is_made:
             self._bring_up_to_date(relation, storage, missing)
         return self.source(relid)
+
+    def _with_own_names(self, relation: Relation) -> Relation:
+        """Give the columns that the Delta table does not have yet their own names there.  They may
+        have been renamed since they got their names in storage.
+        """
+        storage = storage_of(relation)
+        names = {
+            attnum: name
+            for attnum, name in differing_names(relation).items()
+            if storage.columns[attnum].since_version is None
+        }
+        if not names or storage.is_adopted:
+            return relation
+        if storage.is_made:
+            present = stored_names(storage.location)
+        elif storage.was_empty is None:
+            present = set()
+        else:  # a dead process may have created the table with the names
+            return relation
+        columns = dict(storage.columns)
+        for attnum, name in names.items():
+            if present.isdisjoint((name.lower(), columns[attnum].name.lower())):
+                columns[attnum] = replace(columns[attnum], name=name)
+        if len({columns[c.attnum].name.lower() for c in relation.columns}) < len(relation.columns):
+            return relation  # columns of the table must be renamed first
+        with self.session.cluster.begin(write=True) as connection:
+            name_columns(connection, relation.oid, columns.values())
+        return replace(relation, storage=replace(storage, columns=columns))
 
     def has_foreign_commits(self, relid: int) -> bool:
         """Return whether another writer has committed to a relation since this transaction

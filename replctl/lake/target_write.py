@@ -15,11 +15,11 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import SerializationFailure
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_rules import append_only_error
-from replctl.lake.dropped_column import remove_dropped_columns
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.recovery import recover
 from replctl.lake.replicated_table import TableOutcome
+from replctl.lake.schema_rewrite import rewrite_schemas
 from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.table_write import TableWriter, undo_relation
@@ -69,7 +69,7 @@ class TargetWrite:
         """
         leaves = leaves_of_families(families)
         relids = sorted(leaves)
-        when_free(self._session, lambda: remove_dropped_columns(self._session, leaves.values()))
+        when_free(self._session, lambda: rewrite_schemas(self._session, leaves.values()))
         with ExitStack() as stack:
             when_free(self._session, lambda: lock_relations(self._session, relids, stack))
             recover(self._session, relids)

@@ -84,7 +84,9 @@ class LakeDialect:
         if item.is_catalog:
             return self._catalog(item)
         assert isinstance(item.relation, Relation)
-        leaves = relation_leaves(self.context.catalog, item.relation, inherit=item.inherit)
+        leaves = relation_leaves(
+            self.context.catalog, item.relation, inherit=item.inherit, keeps_names=True
+        )
         parts = [
             f"SELECT *, {number} AS leaf, {oid}L AS c{TABLEOID} FROM"
             f" ({scan(source, with_row_id=is_ordered)})"

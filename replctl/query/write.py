@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,11 +17,11 @@ from replctl.functions.session_value import time_value
 from replctl.injection_point import injection_point
 from replctl.lake.conflict_message import not_carried_out, orphan, still_referenced, violation
 from replctl.lake.delta_rules import with_delta_columns
-from replctl.lake.dropped_column import remove_dropped_columns
 from replctl.lake.file_access import check_writable
 from replctl.lake.left_out import left_out_error
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.row_description import RowReader
+from replctl.lake.schema_rewrite import rewrite_schemas
 from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import (
     local_target,
@@ -246,20 +246,46 @@ def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTab
     leaves = {leaf.relid: plan.family[leaf.relid] for plan in plans for leaf in plan.target.leaves}
     guarded = {oid for plan in plans for oid in plan.other_relations}
     is_whole = len(leaves) == 1
-    remove_dropped_columns(session, leaves.values())
+    if rewrite_schemas(session, leaves.values()):
+        raise SerializationFailure("columns have other names in the Delta table now")
     with writing(session, list(leaves.values()), is_whole=is_whole, guarded=guarded) as writer:
         for oid, leaf in leaves.items():
             current = writer.relations.get(oid)
             if current is None or _definition(current) != _definition(leaf):
-                raise SerializationFailure(
-                    f'relation "{leaf.name}" was changed by another session',
-                    hint="Repeat the statement.",
-                )
+                raise _changed(leaf)
+        _check_guarded(session, {k: v for plan in plans for k, v in plan.other_relations.items()})
         yield [WrittenTable(session, plan, writer) for plan in plans]
 
 
 def _definition(relation: Relation) -> Relation:
     return replace(relation, storage=None)
+
+
+def _check_guarded(session: Session, others: Mapping[int, Relation]) -> None:
+    """Check that locked tables at the other ends of foreign keys are stored as the plan says.
+
+    Raises:
+        SerializationFailure: the columns of one are stored elsewhere now (40001).
+    """
+    if not others:
+        return
+    with session.read() as catalog:
+        current = load_relations(catalog, others)
+    for oid, other in others.items():
+        if oid not in current or _stored_numbers(current[oid]) != _stored_numbers(other):
+            raise _changed(other)
+
+
+def _stored_numbers(relation: Relation) -> dict[int, int]:
+    storage = relation.storage
+    return {} if storage is None else {a: column.number for a, column in storage.columns.items()}
+
+
+def _changed(relation: Relation) -> SerializationFailure:
+    return SerializationFailure(
+        f'relation "{relation.name}" was changed by another session',
+        hint="Repeat the statement.",
+    )
 
 
 def _known_target(session: Session, target: Target) -> Target:

@@ -108,13 +108,19 @@ def rewrite_rows(
     overwrite(engine, location, engine.sql(query), note)
 
 
-def drop_columns(engine: Engine, location: str, names: Sequence[str], note: CommitNote) -> None:
-    """Write all rows again, in their order, without some columns, which the schema loses."""
-    rows = table_name(location)
-    with engine.running():
-        has_others = len(engine.session.table(rows).columns) > len(names)
-    kept = f"* EXCEPT ({', '.join(map(quote_name, names))})" if has_others else to_storage(())
-    query = f"SELECT {kept} FROM {rows} ORDER BY {_ROW_ORDER}"
+def rewrite_schema(
+    engine: Engine, location: str, columns: Sequence[tuple[str, str]], note: CommitNote
+) -> None:
+    """Write all rows again, in their order, with some of the columns.
+
+    Args:
+        columns: their names before and after.
+    """
+    kept = [f"{quote_name(before)} AS {quote_name(after)}" for before, after in columns]
+    query = (
+        f"SELECT {', '.join(kept) or to_storage(())} FROM {table_name(location)}"
+        f" ORDER BY {_ROW_ORDER}"
+    )
     _write(engine, location, engine.sql(query), note, "overwrite", {"overwriteSchema": "true"})
 
 

@@ -10,13 +10,13 @@ from replctl.spark.decoded_changes import first_action as first_action
 from replctl.spark.decoded_changes import listed_changes as listed_changes
 from replctl.spark.delta_table import add_columns as add_columns
 from replctl.spark.delta_table import create_table as create_table
-from replctl.spark.delta_table import drop_columns as drop_columns
 from replctl.spark.delta_table import fill_columns as fill_columns
 from replctl.spark.delta_table import has_rows as has_rows
 from replctl.spark.delta_table import optimize as optimize
 from replctl.spark.delta_table import restore as restore
 from replctl.spark.delta_table import rewrite_columns as rewrite_columns
 from replctl.spark.delta_table import rewrite_rows as rewrite_rows
+from replctl.spark.delta_table import rewrite_schema as rewrite_schema
 from replctl.spark.delta_table import set_properties as set_properties
 from replctl.spark.delta_table import truncate as truncate
 from replctl.spark.foreign_key_sql import first_broken_reference as first_broken_reference

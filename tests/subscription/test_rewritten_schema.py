@@ -1,15 +1,19 @@
-"""DROP COLUMN and ALTER TYPE: the next write takes the old columns out of the Delta table, and
-nothing is lost, for readers of any kind and for subscribers that are behind."""
+"""DROP COLUMN, RENAME COLUMN and ALTER TYPE: the next write gives the Delta table the relation's
+columns, and nothing is lost, for readers of any kind and for subscribers that are behind."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
-from fix_replication import Database
+from fix_replication import Database, connect
+from follow_hint import follow_hint
 
 from replctl.errors import InternalError
+from replctl.lake import table_read
 from replctl.spark import delta_table
 
 if TYPE_CHECKING:
@@ -72,7 +76,8 @@ def test_a_column_of_another_type_leaves_no_column_of_nulls(
 ) -> None:
     publisher.run(f"{_TABLE}; {_ROWS}; ALTER TABLE t ALTER COLUMN id TYPE bigint")
     publisher.run("DELETE FROM t WHERE id = 2")
-    assert sorted(_columns(publisher, engine)) == ["id_1", "secret", "v"]
+    assert _columns(publisher, engine) == ["id", "secret", "v"]
+    assert _plain_rows(publisher, engine) == [(1, "s1", "a"), (3, "s3", "c")]
     assert publisher.rows(_QUERY) == [("1", "s1", "a"), ("3", "s3", "c")]
     publisher.run("ALTER TABLE t DROP COLUMN id")
     publisher.run("INSERT INTO t VALUES ('s4', 'd')")
@@ -81,6 +86,8 @@ def test_a_column_of_another_type_leaves_no_column_of_nulls(
     publisher.run("UPDATE t SET w = 7")
     assert publisher.rows("SELECT * FROM t") == [("7",)] * 3
     assert _columns(publisher, engine) == ["_", "w"]  # Delta has no table without columns
+    publisher.run("ALTER TABLE t RENAME w TO x; UPDATE t SET x = 8")
+    assert _columns(publisher, engine) == ["x"]
 
 
 def test_a_block_removes_them_when_it_is_committed(publisher: Database, engine: Engine) -> None:
@@ -130,10 +137,111 @@ def test_a_subscriber_behind_gets_what_was_before(
         "INSERT INTO t VALUES (5, 'e')",
     ):
         publisher.run(statement)
-    assert sorted(_columns(publisher, engine)) == ["id_1", "v"]
+    assert _columns(publisher, engine) == ["id", "v"]
     assert subscriber.sync() == []
     before = [("1", "S1", "a"), ("4", "s4", "d"), ("20", "s2", "b")]
     assert subscriber.rows(_QUERY) == [*before[:2], ("5", None, "e"), before[2]]
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["with a key", "without one"])
+def test_exchanged_names(
+    publisher: Database, subscriber: Database, engine: Engine, key: str
+) -> None:
+    table = f"CREATE TABLE t (id int {key}, secret text, v text);"
+    table += "ALTER TABLE t REPLICA IDENTITY FULL;"
+    publisher.run(f"{table} {_ROWS}; CREATE PUBLICATION p FOR TABLE t WHERE (v < 'c')")
+    subscriber.run(table)
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+
+    publisher.run("UPDATE t SET secret = 'S1' WHERE id = 1")
+    publisher.run("ALTER TABLE t RENAME secret TO x; ALTER TABLE t RENAME v TO secret")
+    publisher.run("ALTER TABLE t RENAME x TO v")
+    publisher.run("INSERT INTO t SELECT 4, secret, v FROM t WHERE id = 1")
+    assert _columns(publisher, engine) == ["id", "v", "secret"]
+    shown = [(1, "S1", "a"), (2, "s2", "b"), (3, "s3", "c"), (4, "a", "S1")]
+    assert _plain_rows(publisher, engine) == shown
+    assert publisher.rows(_QUERY) == [tuple(map(str, row)) for row in shown]
+    assert publisher.rows("SELECT pg_get_expr(prqual, prrelid) FROM pg_publication_rel") == [
+        ("(secret < 'c'::text)",)
+    ]
+    assert subscriber.sync() == []
+    assert subscriber.rows(_QUERY) == [("1", "S1", "a"), ("2", "s2", "b"), ("4", "S1", "a")]
+
+
+def test_a_target_gets_the_new_names(
+    publisher: Database, subscriber: Database, engine: Engine
+) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}; CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(_TABLE)
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    publisher.run("UPDATE t SET v = 'A' WHERE id = 1")
+    publisher.run("ALTER TABLE t RENAME v TO w")
+    publisher.run("UPDATE t SET w = 'B' WHERE id = 2")
+    (failure,) = subscriber.sync()
+    assert 'missing replicated column: "w"' in failure.error.message
+    subscriber.run("ALTER TABLE t RENAME v TO w")
+    assert subscriber.rows("SELECT w FROM t WHERE id = 1") == [("A",)]
+    assert subscriber.sync() == []
+    for database in (publisher, subscriber):
+        assert _columns(database, engine) == ["id", "secret", "w"]
+        assert _plain_rows(database, engine) == [(1, "s1", "A"), (2, "s2", "B"), (3, "s3", "c")]
+    subscriber.run("ALTER TABLE t RENAME w TO v; INSERT INTO t VALUES (4)")
+    assert _columns(subscriber, engine) == ["id", "secret", "v"]
+
+
+def test_names_before_the_first_write_cost_nothing(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; ALTER TABLE t RENAME secret TO v2; ALTER TABLE t RENAME v TO secret")
+    publisher.run("ALTER TABLE t DROP COLUMN v2; ALTER TABLE t ADD COLUMN v2 int")
+    publisher.run("INSERT INTO t VALUES (1, 'a', 2)")
+    assert _plain_rows(publisher, engine) == [(1, "a", 2)]
+    assert _columns(publisher, engine) == ["id", "secret", "v2"]
+    publisher.run("ALTER TABLE t ADD COLUMN w int DEFAULT 5; ALTER TABLE t RENAME w TO x")
+    publisher.run("INSERT INTO t VALUES (2, 'b', 3)")
+    assert _plain_rows(publisher, engine) == [(1, "a", 2, 5), (2, "b", 3, 5)]
+    operations = [entry["operation"] for entry in DeltaTable(_location(publisher)).history()]
+    assert operations == ["WRITE", "UPDATE", "ADD COLUMNS", "WRITE", "CREATE TABLE"]
+
+
+def test_a_name_that_is_taken_back(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run(
+        "BEGIN; ALTER TABLE t RENAME v TO w; UPDATE t SET w = 'A' WHERE id = 1;"
+        " ALTER TABLE t RENAME secret TO v; SELECT v, w FROM t; ROLLBACK"
+    )
+    publisher.run("INSERT INTO t VALUES (4, 's4', 'd')")
+    assert _columns(publisher, engine) == ["id", "secret", "v"]
+    publisher.run(
+        "BEGIN; ALTER TABLE t RENAME v TO w; DELETE FROM t WHERE id < 4;"
+        " ALTER TABLE t RENAME secret TO v; COMMIT"
+    )
+    assert _columns(publisher, engine) == ["id", "v", "w"]
+    assert _plain_rows(publisher, engine) == [(4, "s4", "d")]
+
+
+def test_a_reader_of_the_former_names(
+    publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its columns are those of the version that it has found."""
+    publisher.run(f"{_TABLE}; {_ROWS}; ALTER TABLE t RENAME secret TO x")
+    publisher.run("ALTER TABLE t RENAME v TO secret; ALTER TABLE t RENAME x TO v")
+    session = publisher.session
+    other = connect(session.cluster, session.database_name, engine)
+    sources = table_read.relation_leaves
+
+    def before_a_write(*args: Any, **kwargs: Any) -> Any:
+        found = sources(*args, **kwargs)
+        monkeypatch.setattr("replctl.query.lake.relation_leaves", sources)
+        other.run("INSERT INTO t VALUES (4, 'new s', 'new v')")
+        return found
+
+    monkeypatch.setattr("replctl.query.lake.relation_leaves", before_a_write)
+    assert publisher.rows("SELECT v, secret FROM t WHERE id = 1") == [("s1", "a")]
+    assert publisher.rows("SELECT v, secret FROM t WHERE id IN (1, 4)") == [
+        ("s1", "a"),
+        ("new s", "new v"),
+    ]
 
 
 def test_a_target_loses_them(publisher: Database, subscriber: Database, engine: Engine) -> None:
@@ -160,7 +268,7 @@ def test_a_crash_after_the_removal_is_harmless(
     assert subscriber.sync() == []
     publisher.run("DELETE FROM t WHERE id = 3")
     publisher.run("ALTER TABLE t DROP COLUMN secret")
-    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "columns.after-removal:error")
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "columns.after-rewrite:error")
     with pytest.raises(InternalError):
         publisher.run("UPDATE t SET v = 'A' WHERE id = 1")
     monkeypatch.delenv("REPLCTL_INJECTION_POINT")
@@ -210,3 +318,41 @@ def test_rules_of_others_keep_them(publisher: Database, engine: Engine) -> None:
     publisher.run("INSERT INTO t VALUES (4, 'd')")
     assert _columns(publisher, engine) == ["id", "secret", "v"]
     assert len(publisher.rows(_QUERY)) == 4
+
+
+@pytest.mark.parametrize("is_in_chain", [True, False], ids=["RESTORE", "a backup"])
+def test_a_table_that_is_put_back_has_its_former_names(
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    tmp_path: Path,
+    *,
+    is_in_chain: bool,
+) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}; CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(_TABLE)
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    location = _location(subscriber)
+    version = DeltaTable(location).version()
+    shutil.copytree(location, tmp_path / "backup")
+    for database in (publisher, subscriber):
+        database.run("ALTER TABLE t RENAME v TO w")
+    publisher.run("UPDATE t SET w = 'A' WHERE id = 1")
+    assert subscriber.sync() == []
+    assert _columns(subscriber, engine) == ["id", "secret", "w"]
+
+    if is_in_chain:
+        engine.run(f"RESTORE TABLE delta.`{location}` TO VERSION AS OF {version}")
+    else:
+        shutil.rmtree(location)
+        shutil.copytree(tmp_path / "backup", location)
+    publisher.run("UPDATE t SET w = 'B' WHERE id = 2")
+    (failure,) = subscriber.sync()
+    assert subscriber.rows(_QUERY) == [("1", "s1", "a"), ("2", "s2", "b"), ("3", "s3", "c")]
+    follow_hint(failure.error.hint or "", subscriber, {"test_pub": publisher}.__getitem__)
+    assert subscriber.sync() == []
+    publisher.run("UPDATE t SET w = 'C' WHERE id = 3")  # what follows the unfinished copy
+    assert subscriber.sync() == []
+    assert _columns(subscriber, engine) == ["id", "secret", "w"]
+    assert _plain_rows(subscriber, engine) == [(1, "s1", "A"), (2, "s2", "B"), (3, "s3", "C")]
