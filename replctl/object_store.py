@@ -1,5 +1,4 @@
-"""Give every reader of object storage the same account: Spark, delta-rs, and replctl's own reading
-of Delta's logs.
+"""Give Spark, and replctl's own reading of Delta's logs, the same account for object storage.
 
 The options come from the environment (`AWS_*`), and from the Spark properties of this process
 (`spark.hadoop.fs.s3a.*`), which win.  Hadoop's names are the common form.  An option of one bucket
@@ -12,11 +11,13 @@ import errno
 import os
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser, Error
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache
 from pathlib import Path
 from posixpath import normpath
 from typing import Any
 
+from replctl.environment import environment_with
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.record import dataclass
 
@@ -45,6 +46,25 @@ _DEFAULT_REGION = "us-east-1"
 
 
 @dataclass(frozen=True, slots=True)
+class Account:
+    """Who asks.  If all is None, the readers look where programs of AWS do.
+
+    Attributes:
+        access_key, secret_key, session_token: its keys.
+        role: the ARN of a role to assume.
+        role_source: the profile that may assume it; None for the environment's account.
+        is_anonymous: requests are not signed.
+    """
+
+    access_key: str | None = None
+    secret_key: str | None = None
+    session_token: str | None = None
+    role: str | None = None
+    role_source: str | None = None
+    is_anonymous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class S3Options:
     """How a bucket is reached.
 
@@ -52,19 +72,12 @@ class S3Options:
         endpoint: the address of the server; None for Amazon's.
         region: None to find out.
         has_path_style: the bucket is in the path of a request, not in the name of the host.
-        access_key, secret_key, session_token: the account; None to look where programs of AWS do.
-        role: the ARN of a role to assume; None for none.
-        is_anonymous: requests are not signed.
     """
 
     endpoint: str | None
     region: str | None
     has_path_style: bool
-    access_key: str | None = None
-    secret_key: str | None = None
-    session_token: str | None = None
-    role: str | None = None
-    is_anonymous: bool = False
+    account: Account
 
 
 _chosen: Callable[[], Mapping[str, str]] = dict
@@ -106,8 +119,6 @@ def s3_options(bucket: str, environment: Mapping[str, str], chosen: Mapping[str,
     options = _of_environment(environment) | _completed(chosen) | _s3a(chosen)
     own = f"{_BUCKET}{bucket}."
     options |= {n.removeprefix(own): v for n, v in options.items() if n.startswith(own)}
-    provider = options.get(_PROVIDER, "")
-    account = _account(options, environment)
     endpoint = options.get("endpoint") or None
     if endpoint is not None and "://" not in endpoint:
         is_open = options.get("connection.ssl.enabled", "true").lower() == "false"
@@ -116,15 +127,15 @@ def s3_options(bucket: str, environment: Mapping[str, str], chosen: Mapping[str,
         endpoint,
         options.get("endpoint.region") or None,
         options.get("path.style.access", "false").lower() == "true",
-        *account,
-        role=options.get("assumed.role.arn") if "AssumedRole" in provider else None,
-        is_anonymous="Anonymous" in provider,
+        _account(options, environment),
     )
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the options of S3A that an environment gives."""
     found = {_PROVIDER: _USUAL_PROVIDERS}
+    if environment.get("AWS_SHARED_CREDENTIALS_FILE"):
+        found["auth.profile.file"] = environment["AWS_SHARED_CREDENTIALS_FILE"]
     for name, variable in _KEYS.items():
         if environment.get("AWS_ACCESS_KEY_ID") and environment.get(variable):
             found[name] = environment[variable]
@@ -165,42 +176,65 @@ def _completed(chosen: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if name not in options}
 
 
-def _account(
-    options: Mapping[str, str], environment: Mapping[str, str]
-) -> tuple[str | None, str | None, str | None]:
-    """Return access key, secret key and session token; None where the readers find them."""
-    provider = options[_PROVIDER]
-    if options.get("access.key") and ("Simple" in provider or "Temporary" in provider):
-        token = options.get("session.token") if "Temporary" in provider else None
-        return options["access.key"], options.get("secret.key"), token
-    profile = options.get("auth.profile.name")
-    if not profile or "Profile" not in provider:
-        return None, None, None
-    found = _profile(profile, environment)
-    keys = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-    access, secret, token = (found.get(key) for key in keys)
-    return access, secret, token
-
-
-def _profile(name: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the values of a profile of the user's files for programs of AWS.
+def _account(options: Mapping[str, str], environment: Mapping[str, str]) -> Account:
+    """Return the account of a bucket; an empty one where the readers find it themselves.
 
     Raises:
-        ObjectNotInPrerequisiteState: there is no such profile with keys (55000).
+        ObjectNotInPrerequisiteState: a profile has no account (55000).
+    """
+    provider = options[_PROVIDER]
+    if "Anonymous" in provider:
+        return Account(is_anonymous=True)
+    if "AssumedRole" in provider:
+        return Account(role=options.get("assumed.role.arn"))
+    if options.get("access.key") and ("Simple" in provider or "Temporary" in provider):
+        token = options.get("session.token") if "Temporary" in provider else None
+        return Account(options["access.key"], options.get("secret.key"), token)
+    profile = options.get("auth.profile.name")
+    if profile and "Profile" in provider:
+        return _of_profile(profile, options, environment)
+    used = environment.get("AWS_PROFILE")
+    if used and "Default" in provider:  # of roles, pyarrow's own look takes no notice
+        found = _of_profile(used, options, environment, is_known=False)
+        return found if found.role is not None else Account()
+    return Account()
+
+
+def _of_profile(
+    name: str,
+    options: Mapping[str, str],
+    environment: Mapping[str, str],
+    *,
+    is_known: bool = True,
+) -> Account:
+    """Return the account of a profile of the user's files for programs of AWS.
+
+    Args:
+        is_known: the profile must have an account.
     """
     home = Path(environment.get("HOME", "~")).expanduser() / ".aws"
-    file = Path(environment.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
+    keys = Path(options.get("auth.profile.file") or home / "credentials")
+    config = Path(environment.get("AWS_CONFIG_FILE") or home / "config")
+    found = {**_section(config, f"profile {name}"), **_section(keys, name)}
+    if "role_arn" in found:
+        return Account(role=found["role_arn"], role_source=found.get("source_profile"))
+    if is_known and "aws_access_key_id" not in found:
+        raise ObjectNotInPrerequisiteState(f'profile "{name}" has no access key in "{keys}"')
+    return Account(
+        found.get("aws_access_key_id"),
+        found.get("aws_secret_access_key"),
+        found.get("aws_session_token"),
+    )
+
+
+def _section(file: Path, name: str) -> dict[str, str]:
+    """Return a section of a file; an empty one if it is missing, or the file cannot be read."""
     parser = ConfigParser(interpolation=None)
     try:
         parser.read(file, encoding="utf-8")
-    except (Error, OSError, UnicodeDecodeError):  # the error below says which file it is
-        parser.clear()
-    if not parser.has_option(name, "aws_access_key_id"):
-        raise ObjectNotInPrerequisiteState(
-            f'profile "{name}" has no access key in "{file}"',
-            detail="A profile of one bucket must have its keys there.",
-        )
-    return parser[name]
+    except (Error, OSError, UnicodeDecodeError):
+        return {}
+    return dict(parser[name]) if parser.has_section(name) else {}
 
 
 # -- the readers
@@ -215,23 +249,6 @@ def hadoop_properties(chosen: Mapping[str, str]) -> dict[str, str]:
     options = _of_environment(os.environ) | _completed(chosen)
     found = {"fs.s3.impl": S3_CONNECTOR, **{f"{_S3A}{name}": v for name, v in options.items()}}
     return {name: value for name, value in found.items() if f"{_HADOOP}{name}" not in chosen}
-
-
-def delta_rs_options(location: str) -> dict[str, str]:
-    """Return the storage options with which delta-rs reaches a table on S3."""
-    options = s3_options(_parts(location)[0], os.environ, _chosen())
-    found = {
-        "aws_endpoint": options.endpoint,
-        "aws_region": options.region,
-        "aws_allow_http": "true" if (options.endpoint or "").startswith("http:") else None,
-        "aws_virtual_hosted_style_request": "false" if options.has_path_style else "true",
-        "aws_access_key_id": options.access_key,
-        "aws_secret_access_key": options.secret_key,
-        "aws_session_token": options.session_token,
-        "aws_iam_role_arn": options.role,
-        "aws_skip_signature": "true" if options.is_anonymous else None,
-    }
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def file_system(location: str) -> tuple[Any, str]:
@@ -258,22 +275,32 @@ def file_system(location: str) -> tuple[Any, str]:
 def _s3_file_system(bucket: str, options: S3Options) -> Any:
     from pyarrow import fs
 
-    region = options.region
+    region, account = options.region, options.account
     if region is None and options.endpoint is None:
         region = fs.resolve_s3_region(bucket)
     scheme, _, host = (options.endpoint or "").partition("://")
-    return fs.S3FileSystem(
-        access_key=options.access_key,
-        secret_key=options.secret_key,
-        session_token=options.session_token,
-        role_arn=options.role,
-        anonymous=options.is_anonymous,
-        region=region,
-        scheme=scheme or None,
-        endpoint_override=host.rstrip("/") or None,
-        force_virtual_addressing=not options.has_path_style,
-        check_directory_existence_before_creation=False,
-    )
+    with _assuming(account):
+        return fs.S3FileSystem(
+            access_key=account.access_key,
+            secret_key=account.secret_key,
+            session_token=account.session_token,
+            role_arn=account.role,
+            session_name=None if account.role is None else "replctl",
+            anonymous=account.is_anonymous,
+            region=region,
+            scheme=scheme or None,
+            endpoint_override=host.rstrip("/") or None,
+            force_virtual_addressing=not options.has_path_style,
+            check_directory_existence_before_creation=False,
+        )
+
+
+def _assuming(account: Account) -> AbstractContextManager[None]:
+    """Show pyarrow the profile that may assume a role: it looks in the environment once."""
+    if account.role_source is None:
+        return nullcontext()
+    hidden = dict.fromkeys(_KEYS.values())
+    return environment_with({**hidden, "AWS_PROFILE": account.role_source})
 
 
 def _parts(location: str) -> tuple[str, str]:

@@ -8,13 +8,21 @@ import pytest
 
 from replctl import object_store
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.object_store import S3Options, file_system, hadoop_properties, is_s3, s3_options
+from replctl.object_store import (
+    Account,
+    S3Options,
+    file_system,
+    hadoop_properties,
+    is_s3,
+    s3_options,
+)
 
 _KEYS = {"AWS_ACCESS_KEY_ID": "env", "AWS_SECRET_ACCESS_KEY": "env secret"}
 _TOKEN = {**_KEYS, "AWS_SESSION_TOKEN": "env token"}
 _S3A = "spark.hadoop.fs.s3a."
 _OWN_KEY = {f"{_S3A}bucket.b.access.key": "own", f"{_S3A}bucket.b.secret.key": "own secret"}
-_AMAZON = S3Options(None, None, has_path_style=False)
+_NOBODY = Account()
+_AMAZON = S3Options(None, None, False, _NOBODY)
 _SIMPLE = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
 
 
@@ -38,35 +46,35 @@ def test_which_locations_are_on_s3(location: str, expected: bool) -> None:
     ("environment", "chosen", "expected"),
     [
         ({}, {}, _AMAZON),
-        ({"AWS_DEFAULT_REGION": "eu"}, {}, S3Options(None, "eu", has_path_style=False)),
-        ({"AWS_REGION": "a", "AWS_DEFAULT_REGION": "b"}, {}, S3Options(None, "a", False)),
+        ({"AWS_DEFAULT_REGION": "eu"}, {}, S3Options(None, "eu", False, _NOBODY)),
+        ({"AWS_REGION": "a", "AWS_DEFAULT_REGION": "b"}, {}, S3Options(None, "a", False, _NOBODY)),
         (
             {"AWS_ENDPOINT_URL": "http://h:1"},
             {},
-            S3Options("http://h:1", "us-east-1", has_path_style=True),
+            S3Options("http://h:1", "us-east-1", True, _NOBODY),
         ),
         (
             {"AWS_ENDPOINT_URL": "http://h:1", "AWS_ENDPOINT_URL_S3": "https://s"},
             {f"{_S3A}path.style.access": "false"},
-            S3Options("https://s", "us-east-1", has_path_style=False),
+            S3Options("https://s", "us-east-1", False, _NOBODY),
         ),
         (
             {"AWS_ENDPOINT_URL": "http://h:1"},
             {f"{_S3A}bucket.b.endpoint": "own:2", f"{_S3A}bucket.c.endpoint": "other"},
-            S3Options("https://own:2", "us-east-1", has_path_style=True),
+            S3Options("https://own:2", "us-east-1", True, _NOBODY),
         ),
         (
             {},
             {f"{_S3A}endpoint": "h:1", f"{_S3A}connection.ssl.enabled": "false"},
-            S3Options("http://h:1", None, has_path_style=False),
+            S3Options("http://h:1", None, False, _NOBODY),
         ),
-        (_TOKEN, {}, S3Options(None, None, False, "env", "env secret", "env token")),
+        (_TOKEN, {}, S3Options(None, None, False, Account("env", "env secret", "env token"))),
         ({"AWS_SESSION_TOKEN": "left over"}, {}, _AMAZON),
-        (_KEYS, _OWN_KEY, S3Options(None, None, False, "own", "own secret")),
+        (_KEYS, _OWN_KEY, S3Options(None, None, False, Account("own", "own secret"))),
         (
             {},
             {f"{_S3A}bucket.b.aws.credentials.provider": "x.AnonymousAWSCredentialsProvider"},
-            S3Options(None, None, False, is_anonymous=True),
+            S3Options(None, None, False, Account(is_anonymous=True)),
         ),
         (
             {},
@@ -74,7 +82,7 @@ def test_which_locations_are_on_s3(location: str, expected: bool) -> None:
                 f"{_S3A}aws.credentials.provider": "x.auth.AssumedRoleCredentialProvider",
                 f"{_S3A}assumed.role.arn": "arn:x",
             },
-            S3Options(None, None, False, role="arn:x"),
+            S3Options(None, None, False, Account(role="arn:x")),
         ),
     ],
 )
@@ -87,7 +95,7 @@ def test_options_of_a_bucket(
 def test_a_key_of_a_bucket_is_not_combined_with_the_token_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert s3_options("b", _TOKEN, _OWN_KEY).session_token is None
+    assert s3_options("b", _TOKEN, _OWN_KEY).account.session_token is None
     for name, value in _TOKEN.items():
         monkeypatch.setenv(name, value)
     found = hadoop_properties(_OWN_KEY)
@@ -104,15 +112,30 @@ def test_properties_of_the_user_win(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "fs.s3.impl" not in found
 
 
-def test_a_profile_of_a_bucket(tmp_path: Path) -> None:
-    file = tmp_path / "credentials"
-    file.write_text("[two]\naws_access_key_id = k\naws_secret_access_key = s%x\n", "utf-8")
-    environment = {**_TOKEN, "AWS_SHARED_CREDENTIALS_FILE": str(file)}
-    chosen = {f"{_S3A}bucket.b.auth.profile.name": "two"}
-    assert s3_options("b", environment, chosen) == S3Options(None, None, False, "k", "s%x")
-    assert s3_options("c", environment, chosen).access_key == "env"
+def test_profiles(tmp_path: Path) -> None:
+    keys, config = tmp_path / "credentials", tmp_path / "config"
+    keys.write_text("[two]\naws_access_key_id = k\naws_secret_access_key = s%x\n", "utf-8")
+    config.write_text(
+        "[profile r]\nrole_arn = arn:r\nsource_profile = two\n[profile sso]\n", "utf-8"
+    )
+    files = {"AWS_SHARED_CREDENTIALS_FILE": str(keys), "AWS_CONFIG_FILE": str(config)}
+    role = Account(role="arn:r", role_source="two")
+
+    def account(environment: dict[str, str], profile: str | None = None) -> Account:
+        name = f"{_S3A}bucket.b.auth.profile.name"
+        chosen = {} if profile is None else {name: profile}
+        return s3_options("b", {**files, **environment}, chosen).account
+
+    assert account(_TOKEN, "two") == Account("k", "s%x")
+    assert account(_TOKEN, "r") == role
+    assert account(_TOKEN).access_key == "env"
+    assert account({"AWS_PROFILE": "r"}) == role
+    assert account({"AWS_PROFILE": "two"}) == account({"AWS_PROFILE": "sso"}) == Account()
+    assert account({**_TOKEN, "AWS_PROFILE": "r"}).access_key == "env"
     with pytest.raises(ObjectNotInPrerequisiteState, match='profile "three" has no access key'):
-        s3_options("b", environment, {f"{_S3A}bucket.b.auth.profile.name": "three"})
+        account({}, "three")
+    keys.write_text("nonsense", "utf-8")
+    assert account({"AWS_PROFILE": "r"}) == role
 
 
 def test_properties_are_asked_for_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:

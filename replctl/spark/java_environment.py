@@ -7,8 +7,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from replctl.spark.installation import pyspark_folder
@@ -80,30 +79,6 @@ def without_chosen_properties(options: str) -> str:
         for option in _OPTION.findall(options)
         if not _CHOSEN_PROPERTY.match(option.replace('"', "").replace("'", ""))
     )
-
-
-@contextmanager
-def told_to_pyspark(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Set environment variables for pyspark while the `with` block runs.  Processes started later
-    must not inherit them.
-
-    Args:
-        variables: new values; None for variables that must not be set.
-    """
-    before = {name: os.environ.get(name) for name in variables}
-    _set(variables)
-    try:
-        yield
-    finally:
-        _set(before)
-
-
-def _set(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
 
 
 def _is_utf_8(environment: Mapping[str, str]) -> bool:

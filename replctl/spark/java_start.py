@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import IO
 
 from replctl.cache_directory import cache_directory
+from replctl.environment import environment_with
 from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState, PostgresError
 from replctl.spark.installation import pyspark_folder
 from replctl.spark.java import check_user, find_java, java_release, module_options
-from replctl.spark.java_environment import jvm_environment, told_to_pyspark
+from replctl.spark.java_environment import jvm_environment
 from replctl.spark.maven import delta_jars
 from replctl.spark.scratch import Scratch
 from replctl.spark.start_failure import cause, reason, start_hint
@@ -208,7 +209,7 @@ def gateway(
             port, secret = _await(process, answer, log)
             shutil.rmtree(folder)
             _running.append(process)
-            with told_to_pyspark(
+            with environment_with(
                 {
                     "PYSPARK_GATEWAY_PORT": str(port),
                     "PYSPARK_GATEWAY_SECRET": secret,

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from replctl.environment import environment_with
 from replctl.errors import FeatureNotSupported
 from replctl.spark import java_start
-from replctl.spark.java_environment import NO_DEFAULTS, told_to_pyspark
+from replctl.spark.java_environment import NO_DEFAULTS
 from replctl.spark.memory import cached_logs, heap, memory_limit
 from replctl.spark.scratch import make_scratch
 from replctl.spark.spark_conf import SparkConf
@@ -99,7 +100,7 @@ def connect(remote: str) -> SparkSession:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     os.environ.pop("SPARK_REMOTE", None)
-    with told_to_pyspark(NO_DEFAULTS):
+    with environment_with(NO_DEFAULTS):
         session = SparkSession.builder.remote(_LOOPBACK.sub("localhost", remote)).create()
     # Retry a server that does not answer for about 5 seconds.  PySpark would retry for ten minutes,
     # without a message and without reacting to Ctrl-C

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from fix_s3 import S3
+from fix_s3 import ACCOUNT, S3
 
 from replctl.catalog.pg_wal import BREAK, entries_between
 from replctl.errors import DuplicateObject, InvalidObjectDefinition, IoError, PostgresError
@@ -125,6 +127,25 @@ def test_a_bucket_with_a_server_of_its_own(
         _run(session, f"CREATE TABLE t USING delta LOCATION '{s3.location('t')}'")
     finally:
         choose_properties(dict)
+
+
+def test_a_profile_that_assumes_a_role(
+    s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(s3, "t", ["a"])
+    keys, config = tmp_path / "credentials", tmp_path / "config"
+    keys.write_text("[base]\naws_access_key_id = k\naws_secret_access_key = s\n", "utf-8")
+    role = "arn:aws:iam::123456789012:role/reader"
+    config.write_text(f"[profile r]\nrole_arn = {role}\nsource_profile = base\n", "utf-8")
+    for name in ACCOUNT:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(keys))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_PROFILE", "r")
+    before = len(s3.requests())
+    assert version_state(s3.location("t"), 0) is not None
+    assert s3.requests()[before:][0] == "POST /"  # of the service that gives keys of roles
+    assert os.environ["AWS_PROFILE"] == "r"
 
 
 def test_no_file_is_lost_among_odd_names(s3: S3) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from replctl.environment import environment_with
 from replctl.spark.installation import pyspark_folder
 from replctl.spark.java_environment import (
     jvm_environment,
-    told_to_pyspark,
     without_chosen_properties,
 )
 
@@ -103,6 +103,6 @@ def test_names_of_files_are_utf_8(
 def test_pyspark_is_told_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER", "yarn")
     monkeypatch.delenv("REPLCTL_TOLD", raising=False)
-    with told_to_pyspark({"MASTER": None, "REPLCTL_TOLD": "1"}):
+    with environment_with({"MASTER": None, "REPLCTL_TOLD": "1"}):
         assert (os.environ.get("MASTER"), os.environ["REPLCTL_TOLD"]) == (None, "1")
     assert (os.environ["MASTER"], os.environ.get("REPLCTL_TOLD")) == ("yarn", None)
