@@ -37,6 +37,10 @@ _FROM_OPTIONS = f"{_PACKAGE}TemporaryAWSCredentialsProvider,{_PACKAGE}SimpleAWSC
 _USUAL_PROVIDERS = (
     f"{_FROM_OPTIONS},software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 )
+#: Hadoop would double its pause 20 times while a server is busy: days.
+_PATIENCE = {"retry.throttle.limit": "9"}
+#: How long replctl's own reading waits: attempts, and seconds for a connection and for an answer.
+_ATTEMPTS, _CONNECT_TIMEOUT, _REQUEST_TIMEOUT = 6, 10, 60
 _KEYS = {
     "access.key": "AWS_ACCESS_KEY_ID",
     "secret.key": "AWS_SECRET_ACCESS_KEY",
@@ -133,7 +137,7 @@ def s3_options(bucket: str, environment: Mapping[str, str], chosen: Mapping[str,
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the options of S3A that an environment gives."""
-    found = {_PROVIDER: _USUAL_PROVIDERS}
+    found = {_PROVIDER: _USUAL_PROVIDERS, **_PATIENCE}
     if environment.get("AWS_SHARED_CREDENTIALS_FILE"):
         found["auth.profile.file"] = environment["AWS_SHARED_CREDENTIALS_FILE"]
     for name, variable in _KEYS.items():
@@ -291,7 +295,9 @@ def _s3_file_system(bucket: str, options: S3Options) -> Any:
             scheme=scheme or None,
             endpoint_override=host.rstrip("/") or None,
             force_virtual_addressing=not options.has_path_style,
-            check_directory_existence_before_creation=False,
+            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+            connect_timeout=_CONNECT_TIMEOUT,
+            request_timeout=_REQUEST_TIMEOUT,
         )
 
 

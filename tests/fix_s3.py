@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
+from faulty_proxy import Proxy, proxy_to
 from patience import wait_until
 
 #: The account of the tests; moto lets everybody in.
@@ -33,13 +33,16 @@ class S3:
     """A bucket of a server.
 
     Attributes:
-        endpoint: the server's address.
-        log: what the server has answered, a line for each request.
+        proxy: through which it is reached, and which can fail.
     """
 
-    endpoint: str
     bucket: str
-    log: Path
+    proxy: Proxy
+
+    @property
+    def endpoint(self) -> str:
+        """The server's address."""
+        return f"http://127.0.0.1:{self.proxy.port}"
 
     def location(self, name: str, scheme: str = "s3") -> str:
         """Where a table is."""
@@ -58,11 +61,6 @@ class S3:
             allow_bucket_creation=True,
         )
 
-    def requests(self) -> list[str]:
-        """The requests so far, as `GET /bucket/key`."""
-        lines = self.log.read_text("utf-8").splitlines()
-        return [line.split('"')[1].rpartition(" ")[0] for line in lines if " HTTP/1." in line]
-
     @property
     def options(self) -> dict[str, str]:
         """The options with which delta-rs reaches the server."""
@@ -70,8 +68,8 @@ class S3:
 
 
 @pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address of a server, and its log."""
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """A server, behind a proxy that can fail.  Spark keeps the address of the first one."""
     log = tmp_path_factory.mktemp("s3") / "log"
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -84,7 +82,8 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, P
         )
     try:
         wait_until(lambda: _answers(port))
-        yield f"http://127.0.0.1:{port}", log
+        with proxy_to(port) as proxy:
+            yield proxy
     finally:
         process.terminate()
         process.wait()
@@ -96,13 +95,12 @@ def _answers(port: int) -> bool:
 
 
 @pytest.fixture
-def s3(s3_server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> S3:
+def s3(s3_server: Proxy, monkeypatch: pytest.MonkeyPatch) -> S3:
     """A bucket of its own, whose account is in the environment."""
-    endpoint, log = s3_server
+    found = S3(f"lake{next(_numbers)}", s3_server)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    for name, value in {**ACCOUNT, "AWS_ENDPOINT_URL": endpoint}.items():
+    for name, value in {**ACCOUNT, "AWS_ENDPOINT_URL": found.endpoint}.items():
         monkeypatch.setenv(name, value)
-    found = S3(endpoint, f"lake{next(_numbers)}", log)
     found.files().create_dir(found.bucket)
     return found

@@ -88,6 +88,7 @@ _PATH = re.compile(r"((?:file|s3a?|abfss?|gs|hdfs):/[^\s'\"`,;)\]]+)")
 _UNREACHED = re.compile(
     r"java\.net\.(?:Connect|NoRouteToHost|SocketTimeout|UnknownHost)Exception"
     r"|Unable to execute HTTP request|Connection (?:refused|reset|timed out)"
+    r"|AWSServiceThrottledException|\(Service: S3, Status Code: 5\d\d\b"
 )
 #: Hadoop's messages for a store that Spark was started without.
 _NO_CONNECTOR = re.compile(

@@ -76,6 +76,8 @@ _DELTA_TABLES = {
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
     "spark.databricks.delta.schema.typeCheck.enabled": "true",
+    # A commit whose answer was lost is no conflict with itself
+    "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
     "spark.databricks.delta.stalenessLimit": "0",  # what is read is the newest version
     "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "true",
     "spark.databricks.delta.convertEmptyToNullForStringPartitionCol": "true",
@@ -95,6 +97,7 @@ _UNLIKE_SPARK = frozenset(
         "spark.sql.session.timeZone",
         "spark.sql.datetime.java8API.enabled",
         "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration",
+        "spark.databricks.delta.commit.idempotencyCheck.enabled",
     ]
 )
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from faulty_proxy import Fault
 from fix_s3 import ACCOUNT, S3
 
 from replctl.catalog.pg_wal import BREAK, entries_between
 from replctl.errors import DuplicateObject, InvalidObjectDefinition, IoError, PostgresError
 from replctl.execute import execute
-from replctl.lake.delta_log import version_digest, version_state
+from replctl.lake.delta_log import latest_version, version_digest, version_state
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.table_folder import TableFolder
 from replctl.object_store import choose_properties
@@ -115,18 +116,23 @@ def test_a_bucket_that_is_not_there(session: Session, s3: S3) -> None:
         _run(session, "CREATE TABLE t USING delta LOCATION 's3://nobody/t'")
 
 
-def test_a_bucket_with_a_server_of_its_own(
+def test_a_bucket_with_a_server_and_an_account_of_its_own(
     session: Session, s3: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What `--conf` says of one bucket wins over the environment, which is for the others."""
     _write(s3, "t", ["a"])
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    own = {f"spark.hadoop.fs.s3a.bucket.{s3.bucket}.endpoint": s3.endpoint}
+    start = f"spark.hadoop.fs.s3a.bucket.{s3.bucket}."
+    own = {f"{start}endpoint": s3.endpoint, f"{start}access.key": "own", f"{start}secret.key": "x"}
     choose_properties(lambda: own)
+    before = len(s3.proxy.requests)
     try:
         _run(session, f"CREATE TABLE t USING delta LOCATION '{s3.location('t')}'")
     finally:
         choose_properties(dict)
+    accounts = s3.proxy.accounts[before:]
+    assert accounts
+    assert all("Credential=own/" in account for account in accounts)
 
 
 def test_a_profile_that_assumes_a_role(
@@ -142,9 +148,9 @@ def test_a_profile_that_assumes_a_role(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(keys))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
     monkeypatch.setenv("AWS_PROFILE", "r")
-    before = len(s3.requests())
+    before = len(s3.proxy.requests)
     assert version_state(s3.location("t"), 0) is not None
-    assert s3.requests()[before:][0] == "POST /"  # of the service that gives keys of roles
+    assert s3.proxy.requests[before] == "POST /"  # of the service that gives keys of roles
     assert os.environ["AWS_PROFILE"] == "r"
 
 
@@ -159,3 +165,31 @@ def test_no_file_is_lost_among_odd_names(s3: S3) -> None:
         assert folder.read(name) == name.encode()
         folder.delete(name)
     assert folder.is_empty()
+
+
+@pytest.mark.parametrize("kind", ["closed", "busy", "lost"])
+def test_a_fault_is_survived(session: Session, s3: S3, kind: str) -> None:
+    _write(s3, "t", ["a"])
+    faults = [Fault(f"{method} ", kind, times=2) for method in ("GET", "HEAD")]
+    with s3.proxy.failing(*faults):
+        _run(session, f"CREATE TABLE t USING delta LOCATION '{s3.location('t')}'")
+    assert [fault.seen for fault in faults] == [2, 2]
+
+
+def test_a_slow_list_is_waited_for(session: Session, s3: S3) -> None:
+    """AWS's own library would wait for three seconds."""
+    _write(s3, "t", ["a"])
+    fault = Fault("GET /.*list-type", "slow", times=1, seconds=4.0)
+    before = len(s3.proxy.requests)
+    with s3.proxy.failing(fault):
+        assert latest_version(s3.location("t")) == 0
+    assert len(s3.proxy.requests) - before == 1
+
+
+@pytest.mark.parametrize("kind", ["closed", "busy"])
+def test_a_fault_that_stays_ends_in_an_error(session: Session, s3: S3, kind: str) -> None:
+    _write(s3, "t", ["a"])
+    with s3.proxy.failing(Fault("GET ", kind)), pytest.raises(IoError) as caught:
+        _run(session, f"CREATE TABLE t USING delta LOCATION '{s3.location('t')}'")
+    assert s3.location("t") in caught.value.message
+    assert ("SLOW_DOWN" if kind == "busy" else "NETWORK_CONNECTION") in caught.value.message

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from faulty_proxy import Fault
 from fix_replication import Database
 from fix_s3 import S3
 
 from replctl.errors import PostgresError
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
 
 pytestmark = [
     pytest.mark.spark,
@@ -31,10 +36,8 @@ def _write(s3: S3, name: str, ids: Iterable[int]) -> None:
     )
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a"])
-def test_a_table_is_published_and_copied(
-    publisher: Database, subscriber: Database, s3: S3, scheme: str
-) -> None:
+def _subscribe(publisher: Database, subscriber: Database, s3: S3, scheme: str = "s3") -> None:
+    """Make a table with five rows, and a subscription that has not copied it yet."""
     _write(s3, "north/orders", range(5))
     source, target = (s3.location(name, scheme) for name in ("north/orders", "copy of orders"))
     publisher.run(f"CREATE TABLE orders USING delta LOCATION '{source}'")
@@ -44,6 +47,13 @@ def test_a_table_is_published_and_copied(
     subscriber.run("ALTER TABLE orders REPLICA IDENTITY FULL")
     subscriber.run("SET replctl.s3_single_writer = on")
     subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_table_is_published_and_copied(
+    publisher: Database, subscriber: Database, s3: S3, scheme: str
+) -> None:
+    _subscribe(publisher, subscriber, s3, scheme)
     assert subscriber.sync() == []
     table = DeltaTable(s3.location("north/orders"), storage_options=s3.options)
     table.delete("id = 1")
@@ -85,3 +95,46 @@ def test_writes_need_somebody_who_vouches(publisher: Database, s3: S3) -> None:
     assert "replctl.s3_single_writer=on" in str(
         publisher.rows("SELECT setconfig FROM pg_db_role_setting")
     )
+
+
+_METHODS = ("GET", "HEAD", "PUT", "DELETE")
+
+
+@pytest.mark.parametrize("kind", ["closed", "busy", "lost"])
+def test_faults_in_a_copy_and_in_a_batch_are_survived(
+    publisher: Database, subscriber: Database, s3: S3, kind: str
+) -> None:
+    _subscribe(publisher, subscriber, s3)
+    for _round in range(2):
+        faults = [Fault(f"{method} .*copy", kind, times=1) for method in _METHODS]
+        with s3.proxy.failing(*faults):
+            assert subscriber.sync() == []
+        assert {fault.pattern for fault in faults if fault.seen} >= {"GET .*copy", "PUT .*copy"}
+        _write(s3, "north/orders", [9])
+    expected = [("0",), ("1",), ("2",), ("4",), ("9",)]
+    assert subscriber.rows("SELECT id FROM orders ORDER BY id") == expected
+
+
+def test_a_commit_whose_answers_are_lost_for_good(
+    publisher: Database, subscriber: Database, s3: S3, engine: Engine
+) -> None:
+    """It is there, although Spark reports a failure: the next sync neither loses nor doubles it."""
+    _make_impatient(engine, s3)
+    _subscribe(publisher, subscriber, s3)
+    assert subscriber.sync() == []
+    _write(s3, "north/orders", [9])
+    fault = Fault(r"PUT .*copy.*/_delta_log/0+\d+\.json", "lost")
+    with s3.proxy.failing(fault):
+        (failure,) = subscriber.sync()
+    assert fault.seen
+    assert failure.error.sqlstate == "08006"
+    assert subscriber.sync() == []
+    expected = [("0",), ("1",), ("2",), ("4",), ("9",)]
+    assert subscriber.rows("SELECT id FROM orders ORDER BY id") == expected
+
+
+def _make_impatient(engine: Engine, s3: S3) -> None:
+    """Let Spark give up at once in a bucket that it has not used yet."""
+    hadoop = engine.session.sparkContext._jsc.hadoopConfiguration()
+    for name, value in {"attempts.maximum": "1", "retry.limit": "1"}.items():
+        hadoop.set(f"fs.s3a.bucket.{s3.bucket}.{name}", value)
