@@ -148,7 +148,8 @@ def _check_declined(error: Exception) -> None:
 
 
 def _is_timestamp(column: TableColumn) -> bool:
-    """Return whether Spark stores a column as INT96, which delta-rs cannot read for all years."""
+    """Return whether other Spark jobs may store a column as INT96, which delta-rs cannot read for
+    all years."""
     type_, typmod = column.text_of or (column.type, column.typmod)
     return storage_type(type_, typmod) == "TIMESTAMP"
 

@@ -54,7 +54,8 @@ _EXPRESSIONS = {
 }
 #: How files are read and written: of a Parquet file, and of one of Avro.
 _FILES = {
-    "spark.sql.parquet.outputTimestampType": "INT96",  # TIMESTAMP_MILLIS cuts microseconds off
+    # INT96, which is Spark's own, other readers take for nanoseconds of the years 1677 to 2262
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # LEGACY moves dates before 1582 between the calendars
     **{
         f"spark.sql.{form}RebaseModeIn{way}": "CORRECTED"
@@ -96,6 +97,7 @@ _UNLIKE_SPARK = frozenset(
         "spark.sql.subexpressionElimination.skipForShortcutExpr",
         "spark.sql.session.timeZone",
         "spark.sql.datetime.java8API.enabled",
+        "spark.sql.parquet.outputTimestampType",
         "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration",
         "spark.databricks.delta.commit.idempotencyCheck.enabled",
     ]

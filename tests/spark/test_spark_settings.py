@@ -80,11 +80,12 @@ def test_a_server_with_another_setting_is_refused(name: str, value: str) -> None
 @pytest.mark.parametrize(
     ("found", "name", "expected"),
     [
-        (None, "spark.sql.parquet.outputTimestampType", True),  # Spark's own value is the right one
+        (None, "spark.sql.parquet.writeLegacyFormat", True),  # Spark's own value is the right one
+        (None, "spark.sql.parquet.outputTimestampType", False),  # Spark's own is INT96
         (None, "spark.sql.session.timeZone", False),  # it is the machine's
         (None, "spark.sql.variable.substitute", False),
-        ("int96", "spark.sql.parquet.outputTimestampType", True),
-        ("TIMESTAMP_MICROS", "spark.sql.parquet.outputTimestampType", False),
+        ("timestamp_micros", "spark.sql.parquet.outputTimestampType", True),
+        ("INT96", "spark.sql.parquet.outputTimestampType", False),
     ],
 )
 def test_has_value(found: str | None, name: str, expected: bool) -> None:
