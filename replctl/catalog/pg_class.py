@@ -18,6 +18,7 @@ from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.storage import Storage, load_storage
 from replctl.catalog.transaction import Catalog
+from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.types import builtin
@@ -68,6 +69,7 @@ class Column:
     options: dict[str, str] = field(default_factory=dict, hash=False)
     domain: str = ""  # the declared type if it is a domain; `type` is then its base type
     domain_default: nodes.Expr | None = None
+    foreign_default: str = ""  # the default of a Delta table that replctl cannot evaluate
 
     @property
     def declared_type(self) -> str:
@@ -81,14 +83,25 @@ class Column:
 
     @property
     def has_default(self) -> bool:
-        """Return whether the column or its domain has a default."""
-        return self.default is not None or self.domain_default is not None
+        """Return whether the column, its domain or its Delta table has a default."""
+        defaults = (self.default, self.domain_default)
+        return any(default is not None for default in defaults) or bool(self.foreign_default)
 
     @property
     def filled(self) -> nodes.Expr | None:
         """Return the value for a new row without a given value; None: NULL.  A domain may have its
         own default, or forbid NULL (build_column_default).
+
+        Raises:
+            FeatureNotSupported: the Delta table has a default that replctl cannot evaluate.
         """
+        if self.foreign_default:
+            raise FeatureNotSupported(
+                f'the default of column "{self.name}" of the Delta table is not supported',
+                detail=f"It is {self.foreign_default}, which only Spark evaluates.",
+                hint="Give the column a value, or use ALTER TABLE ... ALTER COLUMN ... SET"
+                " DEFAULT.",
+            )
         if self.default is not None or not self.domain:
             return self.default
         value = self.domain_default

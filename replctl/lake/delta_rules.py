@@ -16,6 +16,7 @@ from typing import Any
 
 from replctl.catalog.pg_class import Relation
 from replctl.errors import GeneratedAlways, ObjectNotInPrerequisiteState
+from replctl.lake.delta_default import with_delta_default
 from replctl.lake.delta_log import columns_of
 from replctl.lake.table_state import TableState, has_foreign_rules, table_state
 from replctl.record import dataclass
@@ -146,14 +147,16 @@ def delta_rules(relation: Relation) -> DeltaRules:
 
 
 def with_delta_columns(relation: Relation) -> Relation:
-    """Return a relation with Delta's generated and identity columns.
+    """Return a relation with Delta's generated and identity columns, and with Delta's defaults for
+    columns that have none here.
 
     Raises:
         The errors of `delta_rules`.
     """
     rules = delta_rules(relation)
     generated, identity = dict(rules.generated), dict(rules.identity)
-    if relation.storage is None or not (generated or identity):
+    defaults = dict(rules.defaults)
+    if relation.storage is None or not (generated or identity or defaults):
         return relation
     stored = {attnum: column.name for attnum, column in relation.storage.columns.items()}
     columns = [
@@ -161,7 +164,7 @@ def with_delta_columns(relation: Relation) -> Relation:
         if stored.get(c.attnum) in generated
         else replace(c, identity=identity[stored[c.attnum]], default=None)
         if stored.get(c.attnum) in identity
-        else c
+        else with_delta_default(c, stored.get(c.attnum, ""), defaults)
         for c in relation.columns
     ]
     return replace(relation, columns=tuple(columns))

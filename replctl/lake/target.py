@@ -19,6 +19,7 @@ from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.expr.user_type import about_value, domain_check, without_user_types
+from replctl.lake.delta_default import with_delta_default
 from replctl.lake.delta_rules import DeltaRules, delta_rules, names_any
 from replctl.lake.partition_tree import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
@@ -182,6 +183,9 @@ def _target_column(
             is_assigned=is_assigned,
         )
     is_generated = bool(column.generated)
+    is_given = is_local and column.foreign_default  # the statement has a value
+    if sent is None and not is_local:
+        column = with_delta_default(column, name, dict(rules.defaults))
     return TargetColumn(
         column.attnum,
         column.name,
@@ -189,7 +193,7 @@ def _target_column(
         column.typmod,
         column.not_null,
         None if is_generated else sent,
-        None if is_generated else column.filled,
+        None if is_generated or is_given else column.filled,
         column.default if is_generated else None,
     )
 

@@ -125,13 +125,13 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
         if column.generated:
             continue
         # A domain that forbids NULL lets it pass where COPY has nothing: PostgreSQL does so.
-        default = simplified(column.filling) if column.has_default else None
         is_given = column.attnum in numbers
         is_used = not is_given or format_.default is not None
+        default = simplified(column.filling) if is_used and column.has_default else None
         if is_used:
             check_defaults(privileges, [column])
         known = len(calls.sequences)
-        if default is not None and is_used:
+        if default is not None:
             default = calls.with_columns(default)
         sequences = tuple(zip(calls.numbers, calls.sequences, strict=True))[known:]
         stored.append(

@@ -134,6 +134,33 @@ def test_identity_columns_keep_the_values_that_delta_assigns(
     assert answer_of(target.session, "INSERT INTO d VALUES (default, 'x'), (7, 'y')")[0] == null
 
 
+def test_defaults_of_delta_fill_new_rows(owner: Owner, source: Database, target: Database) -> None:
+    owner.run(
+        "t",
+        "CREATE TABLE {t} (id INT, n INT NOT NULL DEFAULT 7, v STRING DEFAULT 'x',"
+        " d DATE DEFAULT current_date()) USING delta"
+        " TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+    )
+    owner.adopt(target, "t", "(PRIMARY KEY (id))")
+    target.run("INSERT INTO t (id, d) VALUES (1, NULL)")
+    target.run("INSERT INTO t VALUES (2, DEFAULT, 'y', NULL)")
+    target.run("INSERT INTO t (id, d) SELECT 3, NULL")
+    target.run("UPDATE t SET v = DEFAULT WHERE id = 2")
+    rows = [("1", "7", "x"), ("2", "7", "x"), ("3", "7", "x")]
+    stored = "SELECT id, n, v FROM t ORDER BY id"
+    assert target.rows(stored) == rows
+
+    source.run("CREATE TABLE t (id int PRIMARY KEY, d date)")
+    source.run("INSERT INTO t VALUES (4, NULL)")
+    source.run("CREATE PUBLICATION p FOR TABLE t")
+    target.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p")
+    assert target.sync() == []
+    source.run("INSERT INTO t VALUES (5, NULL)")
+    source.run("UPDATE t SET d = '2024-01-01' WHERE id = 4")
+    assert target.sync() == []
+    assert target.rows(stored) == [*rows, ("4", "7", "x"), ("5", "7", "x")]
+
+
 def test_partitions_with_identity_columns(owner: Owner, target: Database) -> None:
     owner.run(
         "high",
