@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 
 from replctl.errors import (
+    CheckViolation,
     ConnectionFailure,
     DataCorrupted,
     DataError,
@@ -119,6 +120,10 @@ _CONCURRENT = (
     "DELTA_PROTOCOL_CHANGED",
 )
 #: The same conditions as exceptions of Java.
+#: A CHECK that uses columns which the relation leaves out.  replctl checks the others before.
+_CHECK = re.compile(
+    r"\[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES\] CHECK constraint (\S+) \((.*)\) violated by row"
+)
 _CONCURRENT_EXCEPTION = re.compile(
     r"io\.delta\.exceptions\.(?:Concurrent\w+|MetadataChanged|ProtocolChanged)Exception:"
 )
@@ -188,6 +193,11 @@ def _told(error: Exception) -> PostgresError:
     if condition.startswith(_CONCURRENT) or _CONCURRENT_EXCEPTION.search(message):
         return SerializationFailure(
             "could not serialize access due to concurrent update", detail=_first_line(message)
+        )
+    if (violated := _CHECK.search(message)) is not None:
+        return CheckViolation(
+            f'new row violates check constraint "{violated[1]}" of the Delta table',
+            detail=f"Its condition is {violated[2]}.",
         )
     match condition.split(".")[0]:
         case "DIVIDE_BY_ZERO" | "REMAINDER_BY_ZERO":

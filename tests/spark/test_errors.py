@@ -66,6 +66,21 @@ def test_another_writer_was_first() -> None:
     assert type(translated(error)) is SerializationFailure
 
 
+def test_delta_itself_refuses_a_row() -> None:
+    error = Exception(
+        "An error occurred while calling o274.save.\n"
+        ": org.apache.spark.sql.delta.schema.DeltaInvariantViolationException:"
+        " [DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint pos ((w > 0)) violated by row"
+        " with values:\n - w : null"
+    )
+    found = translated(error)
+    assert (found.sqlstate, found.message, found.detail) == (
+        "23514",
+        'new row violates check constraint "pos" of the Delta table',
+        "Its condition is (w > 0).",
+    )
+
+
 def test_a_library_that_java_may_not_load() -> None:
     error = Exception(
         "An error occurred while calling o1.sql.\n: java.lang.UnsatisfiedLinkError:"

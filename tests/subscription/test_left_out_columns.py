@@ -144,6 +144,11 @@ def test_what_would_lose_values_is_refused(
         " leaves columns of its Delta table out",
         'DETAIL: The values of column "w" would be lost.',
     )
+    refused = answer_of(target.session, "insert into bare values (2, 'x')")
+    assert refused[-2:] == (
+        'ERROR 23514: new row violates check constraint "pos" of the Delta table',
+        "DETAIL: Its condition is w > 0.",
+    )
     target.run("UPDATE bare SET v = 'b' WHERE id = 1")
     place = f"delta.`{tmp_path / 'bare'}`"
     assert sorted(map(tuple, engine.rows(f"SELECT * FROM {place}"))) == [(1, "b", 1), (1, "b", 2)]
