@@ -14,10 +14,16 @@ _ELSEWHERE = re.compile(
 )
 
 
+_RENAMED = re.compile(
+    r"If the publisher has renamed a column, use (?P<renamed>.+?) otherwise, use (?P<added>.+)"
+)
+
+
 def follow_hint(
     hint: str | None, subscriber: Database, connected: Callable[[str], Database]
 ) -> None:
-    """Run the statements of a HINT one after the other, as psql runs what is typed.
+    """Run the statements of a HINT one after the other, as psql runs what is typed.  If the HINT
+    asks whether the publisher has renamed a column, it has.
 
     Args:
         connected: gives a database by its name.
@@ -27,7 +33,8 @@ def follow_hint(
     if elsewhere is not None:
         _run(connected(elsewhere["database"]), elsewhere["there"])
         hint = elsewhere["here"]
-    _run(subscriber, hint.removeprefix("Use "))
+    renamed = _RENAMED.fullmatch(hint)
+    _run(subscriber, hint.removeprefix("Use ") if renamed is None else renamed["renamed"])
 
 
 def _run(database: Database, statements: str) -> None:

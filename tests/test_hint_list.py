@@ -160,6 +160,7 @@ HINTS: dict[str, str] = {
     "repair_of(session, catalog, fault, table.relation).hint": _COLUMNS,
     "repair.hint_for": _COLUMNS,
     "Use {}": _COLUMNS,
+    "_hint(relation, columns, {column.name for column in remote.columns})": _COLUMNS,
     "made_again(session, catalog, relation, column) or error.hint": _COLUMNS,
     # -- clusters
     "Start the program again.": "catalog/test_catalog_file.py::"

@@ -15,6 +15,8 @@ from typing import Any
 from replctl.catalog import schema
 from replctl.catalog.heap import insert_column, replace_storage_column, update_column
 from replctl.catalog.pg_class import Column, Relation, get_relation
+from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.storage import (
     Storage,
     StorageColumn,
@@ -129,9 +131,10 @@ def follow_columns(
     """Enter the changes that another writer made to the columns of a table, valid from that commit
     on.
 
-    A new column is added to the relation, unless its type is unreadable.  A renamed column keeps
-    its name in the relation.  A widened column gets the new type, unless something depends on the
-    old one.  A column that became nullable becomes nullable in the relation.
+    A new column is added to the relation, unless its type is unreadable.  A renamed column gets its
+    new name in the relation (`_renamed_columns`).  A widened column gets the new type, unless
+    something depends on the old one.  A column that became nullable becomes nullable in the
+    relation.
 
     Args:
         found: the columns that the table has at that version (delta_log.columns_of).
@@ -151,14 +154,16 @@ def follow_columns(
             reserve_storage_name(catalog.connection, relid, *known)
         else:
             added.append(readable)
-    altered = []
+    altered = {}
     if relation is not None:
         altered = _altered_columns(catalog, relation, changes.known, version)
+        for attnum, name in _renamed_columns(catalog, relation, changes.known).items():
+            altered[attnum] = replace(altered.get(attnum, relation.column_at(attnum)), name=name)
     if not added and not altered:
         return
     attribute = schema.pg_attribute
     writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
-    for column in altered:
+    for column in altered.values():
         update_column(writer, relid, column)
     for new in added:
         rows = writer.select(attribute, attribute.c.attrelid == relid)
@@ -250,12 +255,13 @@ def _followed_columns(
 
 def _altered_columns(
     catalog: Catalog, relation: Relation, found: Mapping[int, _Field], version: int
-) -> list[Column]:
-    """Return the columns of an adopted table that now have wider types or may be NULL."""
+) -> dict[int, Column]:
+    """Return the columns of an adopted table that now have wider types or may be NULL, by
+    attnum."""
     storage = relation.storage
     if storage is None or not storage.is_adopted:
-        return []
-    altered = []
+        return {}
+    altered = {}
     for column in relation.columns:
         stored = storage.columns[column.attnum]
         field = found.get(stored.number)
@@ -266,8 +272,39 @@ def _altered_columns(
         if column.not_null and not readable.not_null and _may_lose_not_null(relation, column):
             was_not_null = stored.identity in _not_null_before(storage, version)
             now = replace(now, not_null=not was_not_null)
-        altered += [] if now == column else [now]
+        if now != column:
+            altered[column.attnum] = now
     return altered
+
+
+def _renamed_columns(
+    catalog: Catalog, relation: Relation, found: Mapping[int, _Field]
+) -> dict[int, str]:
+    """Return the new names of the columns of an adopted table that others have renamed, by attnum.
+
+    A column keeps its name if ALTER TABLE has given it one, if the table is a partition, has
+    inheritance, or if a subscription writes it: that one finds its columns by their names.
+    """
+    storage = relation.storage
+    if storage is None or not storage.is_adopted or relation.parents:
+        return {}
+    renamed = {
+        column.attnum: field["name"]
+        for column in relation.columns
+        if (known := storage.columns[column.attnum]).name == column.name
+        and (field := found.get(known.number)) is not None
+        and field["name"].lower() != known.name.lower()
+    }
+    if not renamed or children_of(catalog, relation.oid):
+        return {}
+    if subscriptions_of_relation(catalog, relation.oid):
+        return {}
+    taken = {column.name for column in relation.columns if column.attnum not in renamed}
+    names = {}
+    for attnum, name in renamed.items():
+        names[attnum] = _free_name(name, taken)
+        taken.add(names[attnum])
+    return names
 
 
 def _may_lose_not_null(relation: Relation, column: Column) -> bool:

@@ -4,7 +4,7 @@ leaf partitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +21,7 @@ from replctl.expr.environment import Environment
 from replctl.expr.user_type import about_value, domain_check, without_user_types
 from replctl.lake.delta_default import with_delta_default
 from replctl.lake.delta_rules import DeltaRules, delta_rules, names_any
+from replctl.lake.missing_column import missing_columns
 from replctl.lake.partition_tree import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
 from replctl.replication.node import RemoteRelation
@@ -103,7 +104,9 @@ def replication_target(
     computed |= _names_of(relation, [name for name, _text in rules.generated])
     computed |= _names_of(relation, [name for name, kind in rules.identity if kind == "a"])
     writable = {column.name for column in relation.columns} - computed
-    _check_columns(relation, [name for name in positions if name not in writable])
+    missing = [name for name in positions if name not in writable]
+    if missing:
+        raise missing_columns(relation, remote, missing)
     columns = tuple(
         replace(
             _target_column(relation, column.attnum, positions.get(column.name), rules),
@@ -559,17 +562,3 @@ def check_updatable(
         f'logical replication target relation "{target.name}" has neither REPLICA IDENTITY index'
         " nor PRIMARY KEY column and published relation does not have REPLICA IDENTITY FULL"
     )
-
-
-def _check_columns(relation: Relation, missing: Sequence[str]) -> None:
-    if not missing:
-        return
-    noun = "column" if len(missing) == 1 else "columns"
-    raise ObjectNotInPrerequisiteState(
-        f'logical replication target relation "{relation.qualified_name}" is missing replicated'
-        f" {noun}: {_quoted(missing)}"
-    )
-
-
-def _quoted(names: Collection[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)

@@ -63,19 +63,22 @@ CASES = [
             "INSERT INTO {t} VALUES (9, 'new', 9)",
         ),
         owners="id, w, n",
+        copied="id, w, n",
+        sqlstate="55000",
     ),
     Case(
-        "filtered_by_exchanged_names",
+        "renamed_and_put_back",
         _MAPPED,
         (
             "ALTER TABLE {t} RENAME COLUMN n TO m",
-            "ALTER TABLE {t} RENAME COLUMN id TO n",
-            "ALTER TABLE {t} RENAME COLUMN m TO id",
-            "UPDATE {t} SET id = id + 10 WHERE n = 2",
+            "UPDATE {t} SET m = m + 10 WHERE id = 2",
             "RESTORE TABLE {t} TO VERSION AS OF 1",
             "UPDATE {t} SET n = n + 20 WHERE id = 3",
         ),
-        published="WHERE (n > 0)",
+        published="(id, n) WHERE (n > 0)",
+        owners="id, n",
+        copied="id, n",
+        sqlstate="55000",
     ),
     Case(
         "replaced",
@@ -87,6 +90,8 @@ CASES = [
             "DELETE FROM {t} WHERE id = 2",
         ),
         owners="id, w, n",
+        copied="id, w, n",
+        sqlstate="55000",
     ),
     Case(
         "widened",
@@ -226,6 +231,7 @@ class Lake:
 
 def _changed(cluster: Cluster, engine: Engine, folder: Path) -> Lake:
     """Everything done, and one sync after it."""
+    connect(cluster, "source", engine).run("ALTER SYSTEM SET max_replication_slots = 20")
     source, target = (connect(cluster, name, engine) for name in ("source", "target"))
     made = Lake(source, target, folder, engine)
     for case in CASES:
@@ -261,9 +267,10 @@ def test_copies_end_equal_without_help_or_by_their_hints(
     with pytest.raises(UndefinedColumn, match="was dropped by another program"):
         lake.source.rows("SELECT n FROM unpublished_dropped")
 
-    for hint in [lake.stopped[case.name][1] for case in stopping]:
-        lake.follow(hint)
-    lake.sync()
+    for _ in range(2):  # one has been renamed twice
+        for _sqlstate, hint in lake.stopped.values():
+            lake.follow(hint)
+        lake.sync()
     assert lake.stopped == {}
     for case in stopping:
         assert lake.rows(lake.target, case) == lake.owners_rows(case)

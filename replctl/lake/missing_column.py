@@ -1,0 +1,61 @@
+"""Report published columns that a subscription's table lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.catalog.pg_class import Relation
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.widened_column import is_wider
+from replctl.replication.node import RemoteColumn, RemoteRelation
+from replctl.types.builtin import types
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.type_modifier import format_type
+
+
+def missing_columns(
+    relation: Relation, remote: RemoteRelation, names: Sequence[str]
+) -> ObjectNotInPrerequisiteState:
+    """Return the error for published columns that a table lacks, or computes itself (55000).
+
+    Args:
+        names: the columns.
+    """
+    noun = "column" if len(names) == 1 else "columns"
+    shown = ", ".join(f'"{name}"' for name in names)
+    columns = [column for column in remote.columns if column.name in names]
+    return ObjectNotInPrerequisiteState(
+        f'logical replication target relation "{relation.qualified_name}" is missing replicated'
+        f" {noun}: {shown}",
+        hint=_hint(relation, columns, {column.name for column in remote.columns}),
+    )
+
+
+def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -> str | None:
+    """Return the statements that give a table its missing columns; None if it computes one of them,
+    or if the type of one is not known here.
+
+    Args:
+        sent: the names of all published columns.
+    """
+    if any(c.type not in types() or relation.column(c.name) is not None for c in missing):
+        return None
+    table = f"ALTER TABLE {quote_qualified_identifier(relation.schema, relation.name)}"
+    new = ", ".join(
+        f"ADD COLUMN {quote_identifier(c.name)} {format_type(types()[c.type], c.typmod)}"
+        for c in missing
+    )
+    first = (missing[0].type, missing[0].typmod)
+    own = [
+        c
+        for c in relation.columns
+        if c.name not in sent
+        and (first == (c.type, c.typmod) or is_wider(first, (c.type, c.typmod)))
+    ]
+    if len(missing) > 1 or len(own) != 1:
+        return f"Use {table} {new};"
+    old, name = quote_identifier(own[0].name), quote_identifier(missing[0].name)
+    return (
+        f"If the publisher has renamed a column, use {table} RENAME COLUMN {old} TO {name};"
+        f" otherwise, use {table} {new};"
+    )
