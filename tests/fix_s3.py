@@ -97,10 +97,16 @@ def _answers(port: int) -> bool:
 @pytest.fixture
 def s3(s3_server: Proxy, monkeypatch: pytest.MonkeyPatch) -> S3:
     """A bucket of its own, whose account is in the environment."""
-    found = S3(f"lake{next(_numbers)}", s3_server)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
+    found = made_bucket(s3_server)
     for name, value in {**ACCOUNT, "AWS_ENDPOINT_URL": found.endpoint}.items():
         monkeypatch.setenv(name, value)
+    return found
+
+
+def made_bucket(server: Proxy) -> S3:
+    """A new bucket."""
+    found = S3(f"lake{next(_numbers)}", server)
     found.files().create_dir(found.bucket)
     return found

@@ -215,6 +215,7 @@ def _write(
     options = {**options, "userMetadata": note.user_metadata}
     if note.application is not None:
         options |= {"txnAppId": note.application, "txnVersion": str(note.step)}
+    engine.provide_for(table_name(location))
     with engine.running():
         frame.write.format("delta").mode(mode).options(**options).save(location)
 

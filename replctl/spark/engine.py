@@ -68,6 +68,8 @@ class Engine:
 
     Attributes:
         is_lost: the JVM has ended, or the Connect server is unreachable.
+        provide_for: prepares Spark for a statement, the name of a table, or the log of one, that
+            does not come through `sql` or `place_log`.
     """
 
     def __init__(self, conf: SparkConf, log: Path | None = None) -> None:
@@ -83,7 +85,7 @@ class Engine:
             else:
                 first = session_start.start(conf, log)
         self._first = first
-        self._provide_for = (
+        self.provide_for = (
             (lambda _text: None)
             if conf.remote
             else S3Connector(first, dict(conf.properties)).provide_for
@@ -186,7 +188,7 @@ class Engine:
     def _sql(self, text: str, has_few_rows: bool) -> DataFrame:
         with self.running():
             session = self.session
-            self._provide_for(text)
+            self.provide_for(text)
             self._python_functions.make_known(session, text)
             self.query_size.choose(session, text, has_few_rows=has_few_rows)
             return session.sql(text)
@@ -288,7 +290,7 @@ class Engine:
         """
         if not self._sees_our_files:
             return None
-        self._provide_for(log)
+        self.provide_for(log)
         return self._log_folder.place(log)
 
     @cached_property

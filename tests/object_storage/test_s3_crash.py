@@ -1,0 +1,158 @@
+"""kill -9 at the named points, with the tables on S3; and processes that begin with a write there.
+
+Each command is a process of its own.  Their Spark is a server with the account of the bucket.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from faulty_proxy import Proxy
+from fix_s3 import ACCOUNT, S3, made_bucket
+from owned_lake import TRIES_ALL
+
+from replctl.injection_point import POINTS
+from replctl.spark import temporary_server
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server has another account"),
+]
+
+#: Where the store has what the catalog does not know; and where it is about to get it.
+_KINDS = {
+    "tablesync": ("before-write", "after-copy", "before-finishedcopy"),
+    "apply": ("after-batch", "after-tables", "before-progress"),
+}
+
+
+@dataclass
+class Commands:
+    """The command, with its cluster, Spark and account."""
+
+    home: Path
+    s3: S3
+    remote: str | None = None
+
+    def run(self, *arguments: str, kill_at: str = "") -> tuple[int, str, str]:
+        """Exit code, stdout and stderr."""
+        environment = {
+            **os.environ,
+            **ACCOUNT,
+            "AWS_ENDPOINT_URL": self.s3.endpoint,
+            "REPLCTL_HOME": str(self.home),
+        }
+        if self.remote is not None:
+            environment["SPARK_REMOTE"] = self.remote
+        if kill_at:
+            environment["REPLCTL_INJECTION_POINT"] = f"{kill_at}:kill"
+        done = subprocess.run(
+            [sys.executable, "-m", "replctl", "-X", "-q", "-A", "-t", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def script(self, database: str, *statements: str) -> str:
+        """What statements answer, none of which fails."""
+        arguments = [word for statement in statements for word in ("-c", statement)]
+        code, answer, told = self.run("-d", database, "-v", "ON_ERROR_STOP=1", *arguments)
+        assert code == 0, told
+        return answer
+
+    def sync(self, kill_at: str = "") -> tuple[int, str]:
+        """Exit code and stderr of a sync."""
+        code, _answer, told = self.run("-d", "copy", "-c", r"\sync", kill_at=kill_at)
+        return code, told
+
+    def write(self, *ids: int) -> None:
+        """The owner appends rows."""
+        rows = pa.table({"id": pa.array(ids, pa.int32()), "v": [f"row {i}" for i in ids]})
+        properties = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(
+            self.s3.location("source"),
+            rows,
+            mode="append",
+            storage_options=self.s3.options,
+            configuration=properties,
+        )
+
+
+@pytest.fixture(scope="module")
+def bucket(s3_server: Proxy) -> Iterator[S3]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ACCOUNT.items():
+            patch.setenv(name, value)
+        yield made_bucket(s3_server)
+
+
+def test_copies_and_batches_on_s3_survive(tmp_path: Path, bucket: S3) -> None:
+    plain = Commands(tmp_path / "cluster", bucket)
+    plain.write(1, 2, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", bucket.endpoint)
+        with temporary_server("1g", folder=_made(tmp_path / "server")) as remote:
+            _check_survival(Commands(tmp_path / "cluster", bucket, remote))
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _points(kind: str) -> list[str]:
+    return [point for point in POINTS if point.startswith(f"{kind}.")]
+
+
+def _check_survival(commands: Commands) -> None:
+    s3 = commands.s3
+    source, copy = (f"USING delta LOCATION '{s3.location(name)}'" for name in ("source", "copy"))
+    commands.script("postgres", "CREATE DATABASE source", "CREATE DATABASE copy")
+    commands.script(
+        "source",
+        f"CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) {source}",
+        "CREATE PUBLICATION p FOR TABLE t WHERE (id <> 2)",
+    )
+    commands.script(
+        "copy",
+        f"CREATE TABLE t (id int PRIMARY KEY, v text) {copy}",
+        "ALTER DATABASE copy SET replctl.s3_single_writer = on",
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p",
+    )
+    for kind, points in _KINDS.items():
+        for point in _points(kind) if TRIES_ALL else (f"{kind}.{point}" for point in points):
+            code, told = commands.sync(point)
+            assert code == -signal.SIGKILL, (point, told)
+        code, told = commands.sync()
+        assert code == 0, told
+        table = DeltaTable(s3.location("source"), storage_options=s3.options)
+        published = sorted(i for i in table.to_pyarrow_table()["id"].to_pylist() if i != 2)
+        copied = commands.script("copy", "SELECT id FROM t ORDER BY id").split()
+        assert copied == [str(i) for i in published]
+        table.delete("id = 1")
+        commands.write(4, 5)
+
+
+def test_a_process_that_begins_with_a_write(tmp_path: Path, bucket: S3) -> None:
+    """Its Spark has no connector yet."""
+    commands = Commands(tmp_path / "cluster", bucket)
+    place = bucket.location("made", "s3a")
+    commands.script(
+        "postgres",
+        f"CREATE TABLE t (id int) USING delta LOCATION '{place}'",
+        "SET replctl.s3_single_writer = on",
+        "INSERT INTO t VALUES (7)",
+    )
+    assert DeltaTable(bucket.location("made"), storage_options=bucket.options).version() >= 0
