@@ -28,10 +28,10 @@ pytestmark = [
     pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server has another account"),
 ]
 
-#: Where the store has what the catalog does not know; and where it is about to get it.
+#: Where the store has what the catalog does not know.
 _KINDS = {
-    "tablesync": ("before-write", "after-copy", "before-finishedcopy"),
-    "apply": ("after-batch", "after-tables", "before-progress"),
+    "tablesync": ("after-copy", "before-finishedcopy"),
+    "apply": ("after-tables", "before-progress"),
 }
 
 
