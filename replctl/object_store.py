@@ -251,7 +251,8 @@ def hadoop_properties(chosen: Mapping[str, str]) -> dict[str, str]:
         chosen: Spark properties of the user, which win; they are left out.
     """
     options = _of_environment(os.environ) | _completed(chosen)
-    found = {"fs.s3.impl": S3_CONNECTOR, **{f"{_S3A}{name}": v for name, v in options.items()}}
+    found = {f"fs.{scheme}.impl": S3_CONNECTOR for scheme in S3_SCHEMES}
+    found |= {f"{_S3A}{name}": value for name, value in options.items()}
     return {name: value for name, value in found.items() if f"{_HADOOP}{name}" not in chosen}
 
 

@@ -49,7 +49,9 @@ class TableFolder:
         parts = urlsplit(location)
         if parts.scheme == "file" and not parts.path.startswith("/"):
             return f"file:{quote(os.path.abspath(unquote(parts.path)))}"
-        return location if parts.scheme else os.path.abspath(location)
+        if not parts.scheme:
+            return os.path.abspath(location)
+        return f"{parts.scheme}{location[len(parts.scheme) :]}"  # Hadoop does not know S3A:
 
     def names(self, path: str) -> list[str]:
         """Return the names of the entries of a folder."""

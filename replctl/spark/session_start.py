@@ -25,6 +25,7 @@ from replctl.spark.spark_settings import (
     FORCED_SETTINGS,
     check_delta,
     check_forced_settings,
+    for_session,
     has_value,
     unwanted,
     without_legacy,
@@ -73,8 +74,6 @@ _LOCAL_PROPERTIES = {
     "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
     "spark.executor.heartbeat.maxFailures": str(2**31 - 1),
 }
-#: Delta reads them when Spark starts: a session that has them would claim what is not so.
-_AT_START = "spark.delta.logStore."
 #: The settings that a session can change.
 _LEAN_SETTINGS = (
     "spark.databricks.delta.optimize.maxFileSize",
@@ -154,7 +153,7 @@ def configure(session: SparkSession, conf: SparkConf) -> None:
     chosen = dict(conf.properties)
     settings = {name: chosen.get(name, _DEFAULT_PROPERTIES[name]) for name in _LEAN_SETTINGS}
     if conf.remote:
-        settings |= {n: v for n, v in without_legacy(chosen).items() if not n.startswith(_AT_START)}
+        settings |= for_session(chosen)
     found = _settings_of(session, conf, (*settings, *FORCED_SETTINGS, *DELTA))
     check_delta(found)
     for name, value in settings.items():

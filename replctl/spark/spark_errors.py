@@ -297,7 +297,7 @@ def _connector_hint(clusters: Sequence[Path]) -> str:
             "Start the server with --packages org.apache.hadoop:hadoop-aws:3.5.0, and with"
             f" spark.hadoop.fs.s3.impl={S3_CONNECTOR}."
         )
-    prepare = own_command("spark", "prepare", "--s3", home=clusters[0])
+    prepare = own_command("spark", "prepare", "--no-archive", "--s3", home=clusters[0])
     stop = own_command("spark", "stop", home=clusters[0])
     return f'Run "{prepare}", then "{stop}": its next start has the connector.'
 

@@ -107,8 +107,16 @@ _UNLIKE_SPARK = frozenset(
 #: exception where it starts.
 _LEGACY = "spark.sql.legacy."
 _HARMLESS = frozenset(["spark.sql.legacy.sessionInitWithConfigDefaults"])
+#: Properties that count only where Spark starts.  A session that has them would claim what is not
+#: so, and accounts would be sent to a server that does not use them.
+_AT_START = ("spark.delta.logStore.", "spark.hadoop.")
 #: Properties of every new table, of which `appendOnly` stops its changes.  --conf may give them.
 _TABLE_DEFAULTS = "spark.databricks.delta.properties.defaults."
+
+
+def for_session(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that a session of a Connect server is given, of those of the user."""
+    return {n: v for n, v in without_legacy(properties).items() if not n.startswith(_AT_START)}
 
 
 def without_legacy(properties: Mapping[str, str]) -> dict[str, str]:

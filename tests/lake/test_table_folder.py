@@ -102,3 +102,7 @@ def test_one_name_for_a_place(tmp_path: Path) -> None:
 )
 def test_one_name_for_a_place_in_object_storage(spelling: str, place: str) -> None:
     assert TableFolder.of(spelling).canonical() == place
+
+
+def test_schemes_are_kept_in_lower_case() -> None:
+    assert TableFolder.absolute("S3A://B/T?x#y") == "s3a://B/T?x#y"

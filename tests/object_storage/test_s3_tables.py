@@ -65,6 +65,10 @@ def test_a_table_is_published_and_copied(
     copy = DeltaTable(s3.location("copy of orders"), storage_options=s3.options)
     assert copy.version() >= 1
     assert publisher.rows("SELECT count(*) FROM orders") == [("5",)]
+    before = len(s3.proxy.requests)
+    assert subscriber.sync() == []
+    asked = sorted(request.split(" ")[0] for request in s3.proxy.requests[before:])
+    assert asked == ["GET", "GET", "HEAD", "HEAD"]  # each table's log, and its newest commit
 
 
 def _refused(database: Database, statement: str) -> PostgresError:

@@ -206,8 +206,8 @@ def test_a_server_without_the_connector_for_s3(
     )
     monkeypatch.setattr(spark_errors, "attached_clusters", lambda: (Path("/c"),))
     assert translated(error).hint == (
-        'Run "replctl spark prepare --s3 --home /c", then "replctl spark stop --home /c": its next'
-        " start has the connector."
+        'Run "replctl spark prepare --no-archive --s3 --home /c", then "replctl spark stop --home'
+        ' /c": its next start has the connector.'
     )
 
 

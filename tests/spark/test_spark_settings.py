@@ -17,6 +17,7 @@ from replctl.spark.spark_settings import (
     FORCED_SETTINGS,
     check_delta,
     check_forced_settings,
+    for_session,
     has_value,
     unwanted,
     without_legacy,
@@ -131,3 +132,13 @@ def test_a_session_takes_its_settings_back(tmp_path: Path) -> None:
     )
     row = session.sql(f"SELECT CAST(t AS STRING), CAST(d AS STRING) FROM delta.`{table}`").collect()
     assert [tuple(found) for found in row] == [("2024-07-01 12:00:00.999999", "1582-10-10")]
+
+
+def test_no_account_is_sent_to_a_server() -> None:
+    chosen = {
+        "spark.hadoop.fs.s3a.secret.key": "x",
+        "spark.delta.logStore.s3.impl": "io.delta.storage.S3DynamoDBLogStore",
+        "spark.sql.shuffle.partitions": "7",
+        "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    }
+    assert for_session(chosen) == {"spark.sql.shuffle.partitions": "7"}
