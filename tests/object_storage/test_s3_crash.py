@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from faulty_proxy import Proxy
 from fix_s3 import ACCOUNT, S3, made_bucket
 from owned_lake import TRIES_ALL
+from s3_commands import Commands
 
 from replctl.injection_point import POINTS
 from replctl.spark import temporary_server
@@ -33,61 +30,6 @@ _KINDS = {
     "tablesync": ("after-copy", "before-finishedcopy"),
     "apply": ("after-tables", "before-progress"),
 }
-
-
-@dataclass
-class Commands:
-    """The command, with its cluster, Spark and account."""
-
-    home: Path
-    s3: S3
-    remote: str | None = None
-
-    def run(self, *arguments: str, kill_at: str = "") -> tuple[int, str, str]:
-        """Exit code, stdout and stderr."""
-        environment = {
-            **os.environ,
-            **ACCOUNT,
-            "AWS_ENDPOINT_URL": self.s3.endpoint,
-            "REPLCTL_HOME": str(self.home),
-        }
-        if self.remote is not None:
-            environment["SPARK_REMOTE"] = self.remote
-        if kill_at:
-            environment["REPLCTL_INJECTION_POINT"] = f"{kill_at}:kill"
-        done = subprocess.run(
-            [sys.executable, "-m", "replctl", "-X", "-q", "-A", "-t", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    def script(self, database: str, *statements: str) -> str:
-        """What statements answer, none of which fails."""
-        arguments = [word for statement in statements for word in ("-c", statement)]
-        code, answer, told = self.run("-d", database, "-v", "ON_ERROR_STOP=1", *arguments)
-        assert code == 0, told
-        return answer
-
-    def sync(self, kill_at: str = "") -> tuple[int, str]:
-        """Exit code and stderr of a sync."""
-        code, _answer, told = self.run("-d", "copy", "-c", r"\sync", kill_at=kill_at)
-        return code, told
-
-    def write(self, *ids: int) -> None:
-        """The owner appends rows."""
-        rows = pa.table({"id": pa.array(ids, pa.int32()), "v": [f"row {i}" for i in ids]})
-        properties = {"delta.enableChangeDataFeed": "true"}
-        write_deltalake(
-            self.s3.location("source"),
-            rows,
-            mode="append",
-            storage_options=self.s3.options,
-            configuration=properties,
-        )
 
 
 @pytest.fixture(scope="module")
