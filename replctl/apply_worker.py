@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import field
+from functools import partial
 from threading import Lock
 from typing import ParamSpec, TypeVar
 
@@ -24,6 +25,7 @@ from replctl.catalog.worker import (
     release_worker,
     report_worker,
 )
+from replctl.commands.follow_schema import follow_schema
 from replctl.conninfo import application_name
 from replctl.disable_on_error import note_error
 from replctl.errors import (
@@ -178,7 +180,12 @@ class ApplyWorker:
             with open_publisher(session, subscription, self._feeds) as publisher:
                 self._start_replication(publisher)
                 run = SubscriptionRun(
-                    publisher, subscriber, self._subscription, self._progress, self.applied.add
+                    publisher,
+                    subscriber,
+                    self._subscription,
+                    self._progress,
+                    self.applied.add,
+                    partial(follow_schema, session) if self._subscription.follow_schema else None,
                 )
                 has_moved = self._run(run, subscriber)
                 self.applied.is_something |= has_moved

@@ -21,6 +21,7 @@ PLACES = (
     "catalog/wal_availability.py", "commands/table_location.py", "commands/constraint.py",
     "commands/delta_property.py", "commands/subscription_options.py",
     "commands/subscription_table.py", "commands/subscription_map.py", "catalog/table_map.py",
+    "commands/follow_schema.py",
     "commands/alter_table.py", "catalog/identity.py",
     "catalog/identify.py", "catalog/catalog_file.py", "catalog/open_cluster.py",
     "catalog/home_directory.py", "catalog/pg_control.py", "catalog/promotion.py",
@@ -161,6 +162,8 @@ HINTS: dict[str, str] = {
     "repair.hint_for": _COLUMNS,
     "Use {}": _COLUMNS,
     "_hint(relation, columns, {column.name for column in remote.columns})": _COLUMNS,
+    "Use {}; ALTER SUBSCRIPTION {} REFRESH TABLE {};": "subscription/test_follow_schema.py::"
+    "test_what_cannot_be_followed_stops",
     "made_again(session, catalog, relation, column) or error.hint": _COLUMNS,
     # -- clusters
     "Start the program again.": "catalog/test_catalog_file.py::"

@@ -67,6 +67,7 @@ class Subscription:
         resync, resync_max_delete: replctl's own; how faults are resolved, and the maximum
             percentage of a table's rows that an automatic reconcile deletes.
         table_map: replctl's own; the targets of published tables with other names.
+        follow_schema: replctl's own; its tables follow changes of the published tables' columns.
     """
 
     oid: int
@@ -90,6 +91,7 @@ class Subscription:
     resync: Resync = Resync.MANUAL
     resync_max_delete: int = RESYNC_MAX_DELETE
     table_map: TableMap = TableMap()
+    follow_schema: bool = False
 
     @property
     def origin_name(self) -> str:
@@ -372,6 +374,7 @@ def _values(subscription: Subscription) -> dict[str, Any]:
         "subresync": subscription.resync.value,
         "subresyncmaxdelete": subscription.resync_max_delete,
         "subtablemap": str(subscription.table_map),
+        "subfollowschema": subscription.follow_schema,
     }
 
 
@@ -403,4 +406,5 @@ def _subscription(row: Any) -> Subscription:
         resync=Resync(row.subresync),
         resync_max_delete=int(row.subresyncmaxdelete),
         table_map=parse_table_map(row.subtablemap),
+        follow_schema=bool(row.subfollowschema),
     )

@@ -18,7 +18,7 @@ from replctl.catalog.schema_table import boolean, integer, oid, text, versioned
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file or state_schema.py (date, then a letter): programs of another revision then refuse the
 #: catalog.
-REVISION = "20261127j"
+REVISION = "20261128a"
 
 pg_authid = versioned(
     "pg_authid",
@@ -398,5 +398,6 @@ pg_subscription = versioned(
     text("subresync", default="manual"),  # replctl's own, like the next columns
     integer("subresyncmaxdelete", default=10),  # percentage of a table's rows
     text("subtablemap", default=""),
+    boolean("subfollowschema"),
     shared=True,
 )

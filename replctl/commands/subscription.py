@@ -81,14 +81,14 @@ _CREATE_OPTIONS = (
     "connect", "enabled", "create_slot", "slot_name", "copy_data", "synchronous_commit", "binary",
     "streaming", "two_phase", "disable_on_error", "password_required", "run_as_owner", "failover",
     "origin", "delete", "resync", "resync_max_delete", "table_map", "create_tables",
-    "table_options",
+    "table_options", "follow_schema",
 )  # fmt: skip
 #: Those of statements that bring tables into a subscription.
 _TABLE_OPTIONS = ("create_tables", "table_options")
 _SET_OPTIONS = (
     "slot_name", "synchronous_commit", "binary", "streaming", "disable_on_error",
     "password_required", "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
-    "table_map",
+    "table_map", "follow_schema",
 )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ class SubscriptionOptions:
     table_map: str = ""
     create_tables: bool = False
     table_options: str = ""
+    follow_schema: bool = False
 
     def has(self, name: str) -> bool:
         """Return whether an option was given."""
@@ -121,6 +122,7 @@ class SubscriptionOptions:
         names = (
             "synchronous_commit", "binary", "streaming", "disable_on_error", "password_required",
             "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
+            "follow_schema",
         )  # fmt: skip
         changed: dict[str, Any] = {name: getattr(self, name) for name in names if self.has(name)}
         return replace(subscription, **changed)

@@ -125,6 +125,8 @@ def _own_options(subscription: Subscription) -> str:
         text += f", resync_max_delete = {subscription.resync_max_delete}"
     if subscription.table_map.pairs:
         text += f", table_map = {quote_string(str(subscription.table_map))}"
+    if subscription.follow_schema:
+        text += ", follow_schema = true"
     return text
 
 

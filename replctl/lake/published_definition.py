@@ -49,6 +49,8 @@ def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> Tab
         relation.replica_identity == "f",
         get_comment(environment.catalog, "pg_class", relation.oid),
         tuple(types.values()),
+        relation.oid,
+        frozenset(column.attnum for column in relation.columns),
     )
 
 
@@ -68,6 +70,11 @@ def _column(
         own_collation(environment, column),
         column.not_null,
         get_comment(environment.catalog, "pg_class", relation.oid, column.attnum),
+        column.attnum,
+        column.missing_value,
+        column.default is not None and column.missing_value is None,
+        column.declared_type,
+        column.declared_typmod,
     )
 
 

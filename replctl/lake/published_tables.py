@@ -87,19 +87,38 @@ class PublishedTables:
             check_filters(self._session, table.relation, table.filters)
         return [remote_table(table) for table in tables]
 
-    def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
+    def definitions(self, names: Sequence[str], lsn: int | None = None) -> list[TableDefinition]:
         """Return the definitions with which a subscriber can create the published tables, by schema
         and name.
+
+        Args:
+            lsn: as they were at an LSN; None: as they are.
 
         Raises:
             FeatureNotSupported: the publications list different columns of a table.
         """
-        with self._session.read() as catalog:
+        with self._session.read() as current:
+            catalog = current if lsn is None else current.as_of(lsn)
             environment = CatalogEnvironment(
                 catalog, self._session.database_name, (), self._session.role_oid
             )
             tables = PublicationSet.of_names(catalog, names).tables_to_copy()
             return [table_definition(environment, table) for table in tables]
+
+    def schema_changes(self, names: Sequence[str], from_lsn: int, to_lsn: int) -> list[int]:
+        """Return the LSNs in (from_lsn, to_lsn] at which definitions of published tables change, in
+        order.
+        """
+        with self._session.read() as catalog:
+            commits = catalog.changes_between(from_lsn, to_lsn)
+        previous = self.definitions(names, from_lsn) if commits else []
+        changes = []
+        for lsn in commits:
+            current = self.definitions(names, lsn)
+            if current != previous:
+                changes.append(lsn)
+            previous = current
+        return changes
 
     def snapshot(self, schema_name: str, name: str) -> Snapshot:
         """Return the LSN and the version of each leaf partition of a relation, in one transaction

@@ -150,6 +150,8 @@ def own_options(subscription: Subscription) -> list[str]:
     lines = []
     if (resync, limit) != (pg_subscription.Resync.MANUAL, pg_subscription.RESYNC_MAX_DELETE):
         lines.append(f"    resync = {resync.value}, resync_max_delete = {limit}")
+    if subscription.follow_schema:
+        lines.append("    follow_schema = true")
     if subscription.table_map.pairs:
         lines.append("    table_map:")
         lines += [f"        {shown_pair(*pair)}" for pair in subscription.table_map.pairs]

@@ -228,10 +228,22 @@ class _Worker:
         if start >= end:
             return False
         has_applied = False
-        for ends in batch_ends(self._run, start, end):
+        for lsn in self._run.schema_changes(start, end):
+            has_applied |= self._between(start, lsn - 1)
+            start = lsn - 1
+            if self._run.follow_schema is not None:
+                self._run.follow_schema(self._run, lsn)
+                self._subscriber.state.advance(self._position(lsn))
+        has_applied |= self._between(start, end)
+        self._subscriber.state.advance(self._position(end))
+        return has_applied
+
+    def _between(self, start: int, end: int) -> bool:
+        """Apply a range of the log, without recording progress at its end."""
+        has_applied = False
+        for ends in batch_ends(self._run, start, end) if start < end else ():
             has_applied |= self._batches(start, ends)
             start = ends[-1]
-        self._subscriber.state.advance(self._position(end))
         return has_applied
 
     def _batches(self, start: int, ends: Sequence[int]) -> bool:

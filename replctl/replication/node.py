@@ -296,9 +296,17 @@ class PublishedTables(Protocol):
     def relations(self, names: Sequence[str]) -> list[RemoteRelation]:
         """Return the relations of the publications, by name."""
 
-    def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
+    def definitions(self, names: Sequence[str], lsn: int | None = None) -> list[TableDefinition]:
         """Return the definitions, by name, with which a subscriber can create the published
         tables.
+
+        Args:
+            lsn: as they were at an LSN; None: as they are.
+        """
+
+    def schema_changes(self, names: Sequence[str], from_lsn: int, to_lsn: int) -> list[int]:
+        """Return the LSNs in (from_lsn, to_lsn] at which definitions of published tables change, in
+        order.
         """
 
     def snapshot(self, schema: str, name: str) -> Snapshot:

@@ -22,6 +22,8 @@ class SubscriptionRun:
     Attributes:
         on_progress: called with the current work, the amount done, and the total.
         on_applied: called with written transactions; for the rows of a copy without transactions.
+        follow_schema: called with the LSNs at which definitions of published tables change, when
+            everything before is applied; None: the subscriber does not follow them.
     """
 
     publisher: Publisher
@@ -29,6 +31,7 @@ class SubscriptionRun:
     subscription: Subscription
     on_progress: Callable[[str, int, int], None] = field(default=lambda what, done, total: None)
     on_applied: OnApplied = field(default=lambda transactions, rows: None)
+    follow_schema: Callable[[SubscriptionRun, int], None] | None = None
 
     def of_table(self, relation: SubscriptionRelation) -> SubscriptionRun:
         """Return the run of the same subscription for the synchronization of one table."""
@@ -37,6 +40,13 @@ class SubscriptionRun:
             subscriber=self.subscriber.of_table(relation),
             on_progress=lambda what, done, total: None,
         )
+
+    def schema_changes(self, from_lsn: int, to_lsn: int) -> list[int]:
+        """Return the LSNs in (from_lsn, to_lsn] at which to call `follow_schema`."""
+        if self.follow_schema is None:
+            return []
+        names = self.subscription.publications
+        return self.publisher.tables.schema_changes(names, from_lsn, to_lsn)
 
     def log_range(self, from_lsn: int, to_lsn: int) -> LogRange:
         """Return a range of the publisher's log with the subscriber's current requirements."""

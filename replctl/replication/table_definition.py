@@ -15,6 +15,10 @@ class ColumnDefinition:
     Attributes:
         type: the type in CREATE TABLE, with its schema: `numeric(10,2)`, `public.mood`.
         collation: None for the type's default.
+        attnum: identifies the column at the publisher, whatever its name; 0: unknown.
+        missing_value: the value in rows from before the column was added; None: NULL.
+        is_computed: these rows have values that were computed for each of them.
+        type_name, typmod: the type, as the catalog names it.
     """
 
     name: str
@@ -22,6 +26,11 @@ class ColumnDefinition:
     collation: str | None = None
     not_null: bool = False
     comment: str | None = None
+    attnum: int = 0
+    missing_value: str | None = None
+    is_computed: bool = False
+    type_name: str = ""
+    typmod: int = -1
 
     @property
     def text(self) -> str:
@@ -55,6 +64,8 @@ class TableDefinition:
         identity: the name and the columns of another index that is the replica identity.
         is_identified_by_row: the replica identity is FULL.
         types: the user-defined types, each after those that it needs.
+        oid: identifies the table at the publisher, whatever its name; 0: unknown.
+        attnums: all its columns, published or not.
     """
 
     schema: str
@@ -65,6 +76,8 @@ class TableDefinition:
     is_identified_by_row: bool = False
     comment: str | None = None
     types: tuple[TypeDefinition, ...] = ()
+    oid: int = 0
+    attnums: frozenset[int] = frozenset()
 
     def statements(self, schema: str, name: str, table_options: str) -> Iterator[str]:
         """Yield the statements that create a table like this one, each without its semicolon.
@@ -93,6 +106,42 @@ class TableDefinition:
             if column.comment is not None:
                 place = f"{table}.{quote_identifier(column.name)}"
                 yield f"COMMENT ON COLUMN {place} IS {quote_string(column.comment)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """The changes of a published table's columns from one definition to the next.
+
+    Attributes:
+        dropped: names.
+        renamed: names before and after.
+        retyped: the columns before and after, by these names.
+        nullable: names of the columns that may be NULL now.
+        added: the new columns.
+    """
+
+    dropped: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    retyped: tuple[tuple[ColumnDefinition, ColumnDefinition], ...] = ()
+    nullable: tuple[str, ...] = ()
+    added: tuple[ColumnDefinition, ...] = ()
+
+
+def column_changes(before: TableDefinition, after: TableDefinition) -> ColumnChanges:
+    """Return how the columns of a table have changed.  Columns that only enter or leave a column
+    list have not.
+    """
+    if before.oid != after.oid:
+        return ColumnChanges()
+    old = {column.attnum: column for column in before.columns}
+    both = [(old[c.attnum], c) for c in after.columns if c.attnum in old]
+    return ColumnChanges(
+        tuple(c.name for c in before.columns if c.attnum not in after.attnums),
+        tuple((a.name, b.name) for a, b in both if a.name != b.name),
+        tuple((a, b) for a, b in both if (a.type, a.collation) != (b.type, b.collation)),
+        tuple(b.name for a, b in both if a.not_null and not b.not_null),
+        tuple(c for c in after.columns if c.attnum not in before.attnums),
+    )
 
 
 def schema_statement(name: str) -> str:

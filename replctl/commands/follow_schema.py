@@ -1,0 +1,207 @@
+"""Change the tables of a subscription as the columns of published tables have changed
+(`follow_schema`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from replctl.catalog.pg_class import Column, Relation, find_relation_oid, get_relation
+from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_replication_slots import SessionOrigin
+from replctl.catalog.pg_subscription import Subscription
+from replctl.commands.alter_object import rename
+from replctl.commands.alter_table import alter_table
+from replctl.commands.comment import comment
+from replctl.errors import InternalError, ObjectNotInPrerequisiteState, PostgresError
+from replctl.lake import block
+from replctl.lake.waiting import when_free
+from replctl.lake.widened_column import is_wider
+from replctl.open_node import open_subscriber
+from replctl.parser import ast
+from replctl.parser.parse import parse_statement
+from replctl.record import dataclass
+from replctl.replication.subscription_run import SubscriptionRun
+from replctl.replication.table_definition import (
+    ColumnChanges,
+    ColumnDefinition,
+    column_changes,
+)
+from replctl.session import Session
+from replctl.types.quote import (
+    quote_identifier,
+    quote_literal,
+    quote_qualified_identifier,
+    quote_string,
+)
+
+
+def follow_schema(session: Session, run: SubscriptionRun, lsn: int) -> None:
+    """Change the columns of a subscription's tables as the published ones changed at an LSN, once:
+    the subscription's progress is then at that LSN.
+
+    Everything before the LSN must be applied.
+
+    Raises:
+        ObjectNotInPrerequisiteState: a change cannot be made here (55000).
+        PostgresError: a table cannot be changed.
+    """
+    tables, names = run.publisher.tables, run.subscription.publications
+    starts = run.subscriber.state.starts()
+    before = {(item.schema, item.name): item for item in tables.definitions(names, lsn - 1)}
+    changes = {
+        name: column_changes(before[name], item)
+        for item in tables.definitions(names, lsn)
+        if (name := (item.schema, item.name)) in before and starts.get(name, lsn) < lsn
+    }
+    with open_subscriber(session, run.subscription) as subscriber:
+        own = subscriber.state.session
+        own.origin = SessionOrigin(run.subscriber.state.origin_name, lsn)
+        block.begin(own, is_implicit=True)
+        try:
+            for name, change in changes.items():
+                target = run.subscription.table_map.target(name)
+                when_free(own, partial(_follow, own, run.subscription, target, change))
+            block.commit(own)
+        except BaseException:
+            own.origin = None  # the progress stays where it is
+            if own.block is not None:
+                block.rollback(own)
+            raise
+
+
+def _follow(
+    session: Session, subscription: Subscription, target: tuple[str, str], changes: ColumnChanges
+) -> None:
+    """Change a table within the open block.  A table that is not there is reported when changes of
+    rows come.
+    """
+    schema, name = target
+    with session.read() as catalog:
+        schema_oid = find_schema(catalog, schema)
+        oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
+        relation = None if oid is None else get_relation(catalog, oid)
+    if relation is None:
+        return
+    for text in _Followed(relation, subscription, changes).statements():
+        try:
+            _run(session, parse_statement(text))
+        except PostgresError as error:
+            error.position = -1  # it counts in a text that the user has not written
+            error.context = error.context or f'SQL statement "{text}"'
+            raise
+
+
+def _run(session: Session, statement: ast.Statement) -> None:
+    match statement:
+        case ast.AlterTable():
+            alter_table(session, statement)
+        case ast.Rename():
+            rename(session, statement)
+        case ast.Comment():
+            comment(session, statement)
+        case _:
+            raise InternalError(f"unexpected statement {type(statement).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """A table that follows changes of a published one."""
+
+    relation: Relation
+    subscription: Subscription
+    changes: ColumnChanges
+
+    @property
+    def table(self) -> str:
+        """The name in SQL."""
+        return quote_qualified_identifier(self.relation.schema, self.relation.name)
+
+    def statements(self) -> Iterator[str]:
+        """Yield the statements that change the table, without semicolons.  Changes that it has
+        already are left out.
+        """
+        present = {column.name: column for column in self.relation.columns}
+        for name in self.changes.dropped:
+            if present.pop(name, None) is not None:
+                yield f"ALTER TABLE {self.table} DROP COLUMN {quote_identifier(name)}"
+        renamed = [(old, new) for old, new in self.changes.renamed if old in present]
+        moved = {new: present.pop(old) for old, new in renamed}
+        yield from self._renames(renamed)
+        present |= moved
+        for before, after in self.changes.retyped:
+            if after.name in present:
+                yield from self._retyped(before, after, present[after.name])
+        for name in self.changes.nullable:
+            if name in present and present[name].not_null and not self._is_in_key(present[name]):
+                column = quote_identifier(name)
+                yield f"ALTER TABLE {self.table} ALTER COLUMN {column} DROP NOT NULL"
+        for added in self.changes.added:
+            if added.name not in present:
+                yield from self._added(added)
+
+    def _renames(self, renamed: list[tuple[str, str]]) -> Iterator[str]:
+        """Yield the statements that rename columns.  Exchanged names need others in between."""
+        olds = {old for old, _new in renamed}
+        steps = []
+        for number, (old, new) in enumerate(renamed):
+            if new in olds:
+                between = f"replctl_renamed_{number}"
+                steps.append((between, new))
+                new = between
+            yield self._rename(old, new)
+        for old, new in steps:
+            yield self._rename(old, new)
+
+    def _rename(self, old: str, new: str) -> str:
+        names = f"{quote_identifier(old)} TO {quote_identifier(new)}"
+        return f"ALTER TABLE {self.table} RENAME COLUMN {names}"
+
+    def _retyped(
+        self, before: ColumnDefinition, after: ColumnDefinition, column: Column
+    ) -> Iterator[str]:
+        own, new = (column.declared_type, column.declared_typmod), (after.type_name, after.typmod)
+        if own == new or is_wider(new, own):
+            return
+        name = quote_identifier(after.name)
+        statement = f"ALTER TABLE {self.table} ALTER COLUMN {name} TYPE {after.type}"
+        if not is_wider((before.type_name, before.typmod), new) or not is_wider(own, new):
+            raise self._error(
+                after.name,
+                f"The type of the published column was {before.type}, and is {after.type} now.",
+                statement,
+            )
+        yield statement
+
+    def _added(self, column: ColumnDefinition) -> Iterator[str]:
+        name = quote_identifier(column.name)
+        statement = f"ALTER TABLE {self.table} ADD COLUMN {name} {column.type}"
+        if column.collation is not None:
+            statement += f" COLLATE pg_catalog.{quote_identifier(column.collation)}"
+        if column.is_computed:
+            raise self._error(
+                column.name,
+                "The values of the new published column in its rows were computed for each row.",
+                statement,
+            )
+        if column.missing_value is None:
+            yield statement
+        else:
+            yield f"{statement} DEFAULT {quote_literal(column.missing_value)}"
+            yield f"ALTER TABLE {self.table} ALTER COLUMN {name} DROP DEFAULT"
+        if column.comment is not None:
+            yield f"COMMENT ON COLUMN {self.table}.{name} IS {quote_string(column.comment)}"
+
+    def _is_in_key(self, column: Column) -> bool:
+        key = self.relation.primary_key
+        return bool(column.identity) or (key is not None and column.attnum in key.key)
+
+    def _error(self, column: str, detail: str, statement: str) -> PostgresError:
+        subscription = quote_identifier(self.subscription.name)
+        return ObjectNotInPrerequisiteState(
+            f'column "{column}" of table "{self.relation.qualified_name}" cannot follow the'
+            " published column",
+            detail=detail,
+            hint=f"Use {statement}; ALTER SUBSCRIPTION {subscription} REFRESH TABLE {self.table};",
+        )

@@ -1,0 +1,147 @@
+"""follow_schema: the columns of the copy follow those of the published table, at the right place in
+the log, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fix_replication import Database
+from follow_hint import follow_hint
+
+from replctl.errors import InternalError
+from replctl.replication.apply import _Worker
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_TABLE = "CREATE TABLE t (id int PRIMARY KEY, a text, b text, n int NOT NULL)"
+_QUERY = "SELECT * FROM t ORDER BY 1"
+_COLUMNS = (
+    "SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute"
+    " WHERE attrelid = 't'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+)
+
+
+def _subscribe(publisher: Database, subscriber: Database) -> None:
+    publisher.run(
+        f"{_TABLE}; INSERT INTO t SELECT g, 'a' || g, 'b' || g, g"
+        " FROM generate_series(1, 3) g; CREATE PUBLICATION p FOR TABLE t"
+    )
+    subscriber.run(_TABLE)
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p"
+        " WITH (follow_schema = true)"
+    )
+    assert subscriber.sync() == []
+
+
+def _run(database: Database, *statements: str) -> None:
+    for statement in statements:
+        database.run(statement)
+
+
+def _are_equal(publisher: Database, subscriber: Database) -> None:
+    assert subscriber.rows(_COLUMNS) == publisher.rows(_COLUMNS)
+    assert subscriber.rows(_QUERY) == publisher.rows(_QUERY)
+
+
+def test_each_change_at_its_place(publisher: Database, subscriber: Database) -> None:
+    _subscribe(publisher, subscriber)
+    _run(
+        publisher,
+        "UPDATE t SET a = 'A' WHERE id = 1",
+        "ALTER TABLE t RENAME a TO x; ALTER TABLE t RENAME b TO a; ALTER TABLE t RENAME x TO b",
+        "UPDATE t SET a = 'after' WHERE id = 2",
+        "ALTER TABLE t ADD COLUMN d int DEFAULT 5",
+        "INSERT INTO t VALUES (4, 'b4', 'a4', 4, 6)",
+        "ALTER TABLE t ALTER COLUMN n TYPE bigint, ALTER COLUMN n DROP NOT NULL",
+        "UPDATE t SET n = 30000000000 WHERE id = 3; UPDATE t SET n = NULL WHERE id = 4",
+        "ALTER TABLE t DROP COLUMN b",
+        "ALTER TABLE t ADD COLUMN b numeric(4,1)",
+        "UPDATE t SET b = 1.5 WHERE id = 1",
+        "COMMENT ON COLUMN t.b IS 'not followed'",
+    )
+    publisher.run("ALTER TABLE t ALTER COLUMN d DROP DEFAULT")
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+    publisher.run("ALTER TABLE t ADD COLUMN last text")  # no row changes
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+    publisher.run("ALTER TABLE t DROP COLUMN last; DELETE FROM t WHERE id = 2")
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+
+
+def test_once(publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    _subscribe(publisher, subscriber)
+    _run(
+        publisher,
+        "UPDATE t SET a = 'A' WHERE id = 1",
+        "ALTER TABLE t RENAME a TO x; ALTER TABLE t RENAME b TO a; ALTER TABLE t RENAME x TO b",
+        "UPDATE t SET a = 'after' WHERE id = 2",
+    )
+
+    def fail(*_arguments: object) -> None:
+        raise InternalError("stopped after the change of the table")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Worker, "_position", fail)
+        assert len(subscriber.sync()) == 1
+    subscriber.run("UPDATE t SET n = n")
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+
+
+def test_columns_of_an_adopted_table(
+    publisher: Database, subscriber: Database, engine: Engine, tmp_path: Path
+) -> None:
+    table = f"delta.`{tmp_path / 't'}`"
+    engine.run(
+        f"CREATE TABLE {table} (id INT, v STRING, n INT) USING delta TBLPROPERTIES"
+        " (delta.columnMapping.mode = 'name', delta.enableTypeWidening = true)"
+    )
+    engine.run(f"INSERT INTO {table} VALUES (1, 'a', 1), (2, 'b', 2)")
+    publisher.run(
+        "CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) USING delta"
+        f" LOCATION '{tmp_path / 't'}'; CREATE PUBLICATION p FOR TABLE t"
+    )
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p"
+        " WITH (create_tables = true, follow_schema = true)"
+    )
+    assert subscriber.sync() == []
+    for statement in (
+        "UPDATE {} SET v = 'A' WHERE id = 1",
+        "ALTER TABLE {} RENAME COLUMN v TO w",
+        "ALTER TABLE {} ADD COLUMNS (v DATE)",
+        "UPDATE {} SET v = DATE'2026-01-01', w = 'B' WHERE id = 2",
+        "ALTER TABLE {} ALTER COLUMN n TYPE BIGINT",
+        "INSERT INTO {} VALUES (3, 'c', 30000000000, NULL)",
+    ):
+        engine.run(statement.format(table))
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+    assert subscriber.rows(_QUERY)[1] == ("2", "B", "2", "2026-01-01")
+
+
+def test_what_cannot_be_followed_stops(publisher: Database, subscriber: Database) -> None:
+    _subscribe(publisher, subscriber)
+    for column, detail, statement in (
+        ("r", "were computed for each row", "ADD COLUMN r float8 DEFAULT random()"),
+        ("a", "was text, and is integer now", "ALTER COLUMN a TYPE int USING length(a)"),
+    ):
+        publisher.run("UPDATE t SET n = n + 10")
+        publisher.run(f"ALTER TABLE t {statement}")
+        publisher.run("UPDATE t SET b = 'B' WHERE id = 1")
+        (failure,) = subscriber.sync()
+        assert failure.error.message.startswith(f'column "{column}" of table "public.t" cannot')
+        assert detail in (failure.error.detail or "")
+        hint = (failure.error.hint or "").replace("TYPE integer;", "TYPE integer USING 0;")
+        assert subscriber.rows("SELECT min(n) FROM t") == publisher.rows("SELECT min(n) FROM t")
+        follow_hint(hint, subscriber, {"test_pub": publisher}.__getitem__)
+        assert subscriber.sync() == []
+        _are_equal(publisher, subscriber)
