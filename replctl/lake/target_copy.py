@@ -146,6 +146,7 @@ class TargetCopy(TargetWrite):
             for number in outcome.changed_leaves:
                 self.write_leaf(writer, outcome, number, copied.targets)
                 injection_point("tablesync.after-copy")
+            self.make_tables(writer)
             injection_point("tablesync.before-finishedcopy")
             writer.origin_lsn = copied.lsn
             self._finish_copy(writer, relation, copied, remote, deletion)

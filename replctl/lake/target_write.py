@@ -137,6 +137,13 @@ class TargetWrite:
             undo_relation(writer, relid)
             raise
 
+    def make_tables(self, writer: TableWriter) -> None:
+        """Create the Delta tables that no row has reached: other readers find them empty."""
+        for relid, relation in list(writer.relations.items()):
+            if relation.storage is not None and not relation.storage.is_made:
+                writer.prepare(relid)
+                writer.written.discard(relid)  # its step is not in the log
+
     def note_written(
         self,
         catalog: Catalog,

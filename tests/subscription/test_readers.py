@@ -185,6 +185,7 @@ _CASES = {
     "kinds": _typed(_TYPES),
     "dates": _typed(_DATES),
     "emptied": _Case(*_SMALL, "TRUNCATE {t}"),
+    "empty": _Case("id int PRIMARY KEY, v int", "SELECT 1, 2 WHERE false", "DELETE FROM {t}"),
     "altered": _Case(
         "id int PRIMARY KEY, secret text, v int",
         "VALUES (1, 's', 10), (2, 't', 20), (3, 'u', 30)",
