@@ -25,7 +25,6 @@ from replctl.catalog.worker import (
     release_worker,
     report_worker,
 )
-from replctl.commands.follow_schema import follow_schema
 from replctl.conninfo import application_name
 from replctl.disable_on_error import note_error
 from replctl.errors import (
@@ -185,7 +184,7 @@ class ApplyWorker:
                     self._subscription,
                     self._progress,
                     self.applied.add,
-                    partial(follow_schema, session) if self._subscription.follow_schema else None,
+                    self._follow_schema(),
                 )
                 has_moved = self._run(run, subscriber)
                 self.applied.is_something |= has_moved
@@ -198,6 +197,13 @@ class ApplyWorker:
                 self.error = self.cause = error = named(session, error, subscription)
                 session.cluster.log.report_error(error, backend_type=APPLY_WORKER)
             return False
+
+    def _follow_schema(self) -> Callable[[SubscriptionRun, int], None] | None:
+        if not self._subscription.follow_schema:
+            return None
+        from replctl.commands.follow_schema import follow_schema
+
+        return partial(follow_schema, self._session)
 
     def _run(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
         """Synchronize tables, and apply changes.  Repeat if tables must be reconciled for that.  A
