@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import Column, Index, Relation
+from replctl.catalog.pg_class import Column, Index, Relation, load_relations
 from replctl.catalog.pg_description import get_comment
+from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_type import type_oid, type_schema_oid
+from replctl.catalog.pg_wal import version_at
 from replctl.catalog.ruleutils import own_collation
+from replctl.catalog.transaction import Catalog
 from replctl.catalog.type_definition import domain_statements, enum_statement
 from replctl.replication.published_relation import TableToCopy
 from replctl.replication.table_definition import (
@@ -72,10 +75,29 @@ def _column(
         get_comment(environment.catalog, "pg_class", relation.oid, column.attnum),
         column.attnum,
         column.missing_value,
-        column.default is not None and column.missing_value is None,
+        _is_computed(environment.catalog, relation, column),
         column.declared_type,
         column.declared_typmod,
     )
+
+
+def _is_computed(catalog: Catalog, relation: Relation, column: Column) -> bool:
+    """Return whether a column that is new at the catalog's LSN has a value of its own in each row:
+    then the table was written when it was added.
+    """
+    lsn = catalog.snapshot.as_of_lsn
+    if lsn is None or column.missing_value is not None or not column.has_default:
+        return False
+    family = load_relations(catalog, descendants_of(catalog, relation.oid)).values()
+    for leaf in family:
+        own, stored = leaf.column(column.name), leaf.storage
+        if own is None or stored is None:
+            continue
+        since = stored.columns[own.attnum].since_version
+        version = version_at(catalog, leaf.oid, lsn)
+        if since is not None and version is not None and since <= version:
+            return True
+    return False
 
 
 def _types(environment: CatalogEnvironment, column: Column) -> Iterator[str]:

@@ -63,6 +63,7 @@ def test_each_change_at_its_place(publisher: Database, subscriber: Database) -> 
         "ALTER TABLE t DROP COLUMN b",
         "ALTER TABLE t ADD COLUMN b numeric(4,1)",
         "UPDATE t SET b = 1.5 WHERE id = 1",
+        "ALTER TABLE t ADD COLUMN e date DEFAULT NULL",
         "COMMENT ON COLUMN t.b IS 'not followed'",
     )
     publisher.run("ALTER TABLE t ALTER COLUMN d DROP DEFAULT")
