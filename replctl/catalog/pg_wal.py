@@ -373,7 +373,9 @@ def entries_between(
 
 
 def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit]:
-    """Return the transactions committed in (from_lsn, to_lsn], in order, with their entries."""
+    """Return the transactions committed in (from_lsn, to_lsn], in order, with their entries.  Leave
+    out internal ones.
+    """
     entries: dict[int, list[LogEntry]] = defaultdict(list)
     for entry in entries_between(catalog, from_lsn, to_lsn, (*_ROW_ACTIONS, MESSAGE)):
         entries[entry.xid].append(entry)
@@ -383,6 +385,7 @@ def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit
         .where(
             xact.c.dbid == catalog.database_oid,
             xact.c.status == "c",
+            ~xact.c.is_internal,
             or_(xact.c.block_xid.is_(None), xact.c.block_xid == xact.c.xid),  # no savepoints
             xact.c.commit_lsn > from_lsn,
             xact.c.commit_lsn <= to_lsn,

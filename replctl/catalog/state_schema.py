@@ -91,6 +91,7 @@ pg_xact = Table(
     text("origin", nullable=True),  # name of the replication origin that the changes came from
     integer("origin_lsn", nullable=True),
     boolean("changes_catalog"),
+    boolean("is_internal"),  # no statement has made it
     text("digest", nullable=True),  # covers the commit and all before it (commit_digest.py)
 )
 Index("pg_xact_commit_lsn_index", pg_xact.c.commit_lsn)

@@ -395,6 +395,7 @@ def commit_transaction(
     xid: int,
     *,
     changes_catalog: bool,
+    is_internal: bool = False,
     origin: str | None = None,
     origin_lsn: int | None = None,
     commit_time: int | None = None,
@@ -405,6 +406,7 @@ def commit_transaction(
     Args:
         savepoints: numbers of the block's savepoints, which are committed with it.
         changes_catalog: definitions changed, so that decoding must reload them from here.
+        is_internal: no statement has made the transaction, so that output plugins do not show it.
         origin, origin_lsn: the source of replicated changes.
         commit_time: microseconds since 1970; default: now.
 
@@ -427,6 +429,7 @@ def commit_transaction(
             origin=origin,
             origin_lsn=origin_lsn,
             changes_catalog=changes_catalog,
+            is_internal=is_internal,
             digest=next_digest(connection, xid, commit_lsn),
         )
     )

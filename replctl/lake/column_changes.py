@@ -207,7 +207,7 @@ def _rename_columns(
             replace_storage_column(writer, relation, columns[number], stored)
         else:  # dropped meanwhile: the next write removes it
             insert_storage_column(writer, relid, stored.number, name, version)
-    commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
+    commit_transaction(catalog.connection, writer.xid, changes_catalog=True, is_internal=True)
 
 
 def _renamed_back(catalog: Catalog, relid: int, found: Sequence[_Field]) -> list[tuple[int, str]]:

@@ -332,9 +332,8 @@ def test_the_next_write_drops_and_renames_columns(command: Command, point: str) 
     command.run("-d", "test_pub", script="DELETE FROM keyed WHERE id = -1;\n")
     path = "SELECT pg_relation_filepath('keyed')"
     place = command.run("-d", "test_pub", "-A", "-t", "-c", path)[1].strip()
-    rows = DeltaTable(str(command.home / place)).to_pyarrow_table()
-    assert rows.column_names == ["id", "v", "gone"]
-    assert rows["gone"] == rows["id"]
+    fields = DeltaTable(str(command.home / place)).schema().fields
+    assert [field.name for field in fields] == ["id", "v", "gone"]
     wrong = "SELECT count(*) FROM keyed WHERE gone IS DISTINCT FROM id"
     assert command.run("-d", "test_pub", "-A", "-t", "-c", wrong)[1].strip() == "0"
     command.run("-d", "test_pub", script="ALTER TABLE keyed DROP gone;\n")

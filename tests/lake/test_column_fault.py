@@ -287,7 +287,7 @@ def test_what_is_not_published_stops_nothing(adopted: Adopted) -> None:
 def test_a_widened_column_has_the_new_type_from_then_on(adopted: Adopted) -> None:
     adopted.run("CREATE PUBLICATION p FOR TABLE t")
     adopted.change(_ID, _V, ("m", "long", "n"))
-    column = adopted.relation().column("n")
+    column = adopted.relation().column("m")
     assert column is not None
     assert column.type == "int8"
     assert adopted.failure() is None
@@ -319,7 +319,7 @@ def test_a_column_may_be_null_once_its_table_says_so(adopted: Adopted) -> None:
     adopted.adopt()
     adopted.change(_ID, _V, ("m", "integer", "n"), not_null=["v"])
     not_null = {column.name: column.not_null for column in adopted.relation().columns}
-    assert not_null == {"id": True, "v": True, "n": False}
+    assert not_null == {"id": True, "v": True, "m": False}
 
 
 _10_2, _12_2, _12_4 = (("numeric", numeric_typmod(*p)) for p in ((10, 2), (12, 2), (12, 4)))

@@ -12,6 +12,7 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_subscription import Subscription
+from replctl.lake import replicated_table
 from replctl.lake.conflict_message import duplicated, orphan, still_referenced, violation
 from replctl.lake.row_description import RowReader
 from replctl.lake.target import local_target
@@ -163,6 +164,7 @@ def test_apply_tells_what_the_writing_role_may_read(
     def detail(action: str, *, run_as_owner: bool) -> str | None:
         problem = Problem(1, "not null", 2, 0, {1: "1", 2: None, 3: "own"}, action)
         monkeypatch.setattr(secrets, "engine", lambda: None)
+        monkeypatch.setattr(replicated_table, "left_out_error", lambda outcome, family: None)
         monkeypatch.setattr(spark.jobs, "first_problem", lambda engine, outcome, keys: problem)
         subscription = Subscription(1, 5, "s", 10, "", ("p",), None, run_as_owner=run_as_owner)
         table = TargetRelations(secrets, subscription).table(remote)

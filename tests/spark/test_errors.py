@@ -198,6 +198,7 @@ def test_storage_that_is_not_there(error: Exception) -> None:
 def test_a_server_without_the_connector_for_s3(
     message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(spark_errors, "attached_clusters", lambda: ())
     error = SparkConnectGrpcException(message, grpc_status_code=StatusCode.INTERNAL)
     told = translated(error)
     assert (told.sqlstate, told.message) == ("55000", "the Spark server has no connector for S3")

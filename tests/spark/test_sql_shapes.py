@@ -270,6 +270,9 @@ class Recorder:
     def run(self, text: str) -> list[tuple[Any, ...]]:
         return self.rows(text)
 
+    def provide_for(self, text: str) -> None:
+        """Nothing is needed."""
+
     @contextmanager
     def running(self) -> Iterator[None]:
         yield
