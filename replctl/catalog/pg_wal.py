@@ -59,6 +59,7 @@ class Commit:
     origin: str | None
     origin_lsn: int | None
     changes_catalog: bool
+    is_internal: bool
     entries: tuple[LogEntry, ...]
 
 
@@ -373,9 +374,7 @@ def entries_between(
 
 
 def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit]:
-    """Return the transactions committed in (from_lsn, to_lsn], in order, with their entries.  Leave
-    out internal ones.
-    """
+    """Return the transactions committed in (from_lsn, to_lsn], in order, with their entries."""
     entries: dict[int, list[LogEntry]] = defaultdict(list)
     for entry in entries_between(catalog, from_lsn, to_lsn, (*_ROW_ACTIONS, MESSAGE)):
         entries[entry.xid].append(entry)
@@ -385,7 +384,6 @@ def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit
         .where(
             xact.c.dbid == catalog.database_oid,
             xact.c.status == "c",
-            ~xact.c.is_internal,
             or_(xact.c.block_xid.is_(None), xact.c.block_xid == xact.c.xid),  # no savepoints
             xact.c.commit_lsn > from_lsn,
             xact.c.commit_lsn <= to_lsn,
@@ -400,6 +398,7 @@ def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit
             row.origin,
             row.origin_lsn,
             bool(row.changes_catalog),
+            bool(row.is_internal),
             tuple(entries[int(row.xid)]),
         )
         for row in catalog.connection.execute(query)

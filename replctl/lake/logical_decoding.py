@@ -127,9 +127,11 @@ class _Batch:
             check_readable(catalog, load_relations(catalog, oids).values())
 
     def transactions(self) -> Iterator[DecodedTransaction]:
-        """Yield each of the transactions with its changes."""
+        """Yield each of the transactions with its changes, without internal ones."""
         rows = self._row_changes()
         for commit in self._commits:
+            if commit.is_internal:
+                continue
             yield DecodedTransaction(
                 commit.xid,
                 commit.commit_lsn,
