@@ -15,7 +15,7 @@ from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
 from replctl.catalog.enum_label import unsafe_labels
 from replctl.catalog.pg_authid import find_role, role_names
-from replctl.catalog.pg_class import find_relation_oid
+from replctl.catalog.pg_class import Relation, find_relation_oid, get_relation
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_namespace import find_schema, schema_names
 from replctl.catalog.pg_type import enum_labels, find_type, get_type, type_name, type_oid
@@ -343,6 +343,13 @@ def _domain_check(
     base, typmod = base_type(environment, domain.name)
     expr = domain_check(environment, domain.name, nodes.Param(1, base, typmod))
     return base, compiled(with_enum_order(environment, expr))
+
+
+def relation_named(catalog: Catalog, schema_name: str, name: str) -> Relation | None:
+    """Return the relation of a name; None if there is none, or no such schema."""
+    schema_oid = find_schema(catalog, schema_name)
+    oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
+    return None if oid is None else get_relation(catalog, oid)
 
 
 def is_relation_visible(environment: CatalogEnvironment, oid: int) -> bool | None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from replctl.catalog.pg_class import Column, Relation, find_relation_oid, get_relation
-from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.namespace import relation_named
+from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_replication_slots import SessionOrigin
 from replctl.catalog.pg_subscription import Subscription
 from replctl.commands.alter_object import rename
@@ -77,11 +77,8 @@ def _follow(
     """Change a table within the open block.  A table that is not there is reported when changes of
     rows come.
     """
-    schema, name = target
     with session.read() as catalog:
-        schema_oid = find_schema(catalog, schema)
-        oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
-        relation = None if oid is None else get_relation(catalog, oid)
+        relation = relation_named(catalog, *target)
     if relation is None:
         return
     for text in _Followed(relation, subscription, changes).statements():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from replctl.catalog.pg_class import find_relation_oid, leaf_partitions, load_relations
-from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.namespace import relation_named
+from replctl.catalog.pg_class import leaf_partitions
 from replctl.catalog.pg_wal import version_at
 from replctl.errors import UndefinedTable
 from replctl.replication.node import Snapshot
@@ -18,10 +18,9 @@ def past_snapshot(session: Session, schema_name: str, name: str, lsn: int) -> Sn
     """
     with session.read() as current:
         catalog = current.as_of(lsn)
-        schema_oid = find_schema(catalog, schema_name)
-        oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
-        if oid is None:
+        relation = relation_named(catalog, schema_name, name)
+        if relation is None:
             raise UndefinedTable(f'relation "{schema_name}.{name}" does not exist on the publisher')
-        leaves = leaf_partitions(catalog, load_relations(catalog, [oid])[oid])
+        leaves = leaf_partitions(catalog, relation)
         versions = {str(leaf.oid): version_at(current, leaf.oid, lsn) for leaf in leaves}
     return Snapshot(lsn, {"versions": versions})

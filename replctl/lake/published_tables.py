@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from replctl.catalog.commit_digest import digest_at
-from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import Relation, find_relation_oid, leaf_partitions, load_relations
+from replctl.catalog.namespace import CatalogEnvironment, relation_named
+from replctl.catalog.pg_class import Relation, leaf_partitions, load_relations
 from replctl.catalog.pg_inherits import ancestors_of, descendants_of
-from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_subscription import subscriptions_of_relation
@@ -227,9 +226,7 @@ class PublishedTables:
 
     def _relation(self, schema_name: str, name: str) -> Relation:
         with self._session.read() as catalog:
-            schema_oid = find_schema(catalog, schema_name)
-            oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
-            relation = None if oid is None else load_relations(catalog, [oid])[oid]
+            relation = relation_named(catalog, schema_name, name)
         if relation is None:
             raise UndefinedTable(f'relation "{schema_name}.{name}" does not exist on the publisher')
         return relation

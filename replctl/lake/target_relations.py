@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from replctl.catalog.aclchk import Privileges, denied
+from replctl.catalog.namespace import relation_named
 from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_class import (
     RELKIND_PLURAL,
     Relation,
-    find_relation_oid,
     load_relations,
 )
-from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import (
@@ -120,9 +119,7 @@ class TargetRelations:
     def _oid(self, published: tuple[str, str]) -> int:
         schema_name, name = target = self._subscription.table_map.target(published)
         with self.session.read() as catalog:
-            schema_oid = find_schema(catalog, schema_name)
-            oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
-            relation = None if oid is None else load_relations(catalog, [oid])[oid]
+            relation = relation_named(catalog, schema_name, name)
         if relation is None:
             raise ObjectNotInPrerequisiteState(
                 f'logical replication target relation "{schema_name}.{name}" does not exist',
