@@ -104,7 +104,7 @@ def creating_tables(
         block.begin(session, is_implicit=True)
     try:
         for text in statements:
-            _carry_out(text, run)
+            carry_out_text(text, run)
         yield
         if is_alone:
             block.commit(session)
@@ -114,7 +114,12 @@ def creating_tables(
         raise
 
 
-def _carry_out(text: str, run: RunStatement) -> None:
+def carry_out_text(text: str, run: RunStatement) -> None:
+    """Carry out a statement that replctl has written.
+
+    Raises:
+        PostgresError: the statement fails; the CONTEXT has its text.
+    """
     try:
         run(parse_statement(text))
     except PostgresError as error:

@@ -14,13 +14,13 @@ from replctl.catalog.pg_subscription import Subscription
 from replctl.commands.alter_object import rename
 from replctl.commands.alter_table import alter_table
 from replctl.commands.comment import comment
+from replctl.commands.create_missing import carry_out_text
 from replctl.errors import InternalError, ObjectNotInPrerequisiteState, PostgresError
 from replctl.lake import block
 from replctl.lake.waiting import when_free
 from replctl.lake.widened_column import is_wider
 from replctl.open_node import open_subscriber
 from replctl.parser import ast
-from replctl.parser.parse import parse_statement
 from replctl.record import dataclass
 from replctl.replication.subscription_run import SubscriptionRun
 from replctl.replication.table_definition import (
@@ -82,12 +82,7 @@ def _follow(
     if relation is None:
         return
     for text in _Followed(relation, subscription, changes).statements():
-        try:
-            _run(session, parse_statement(text))
-        except PostgresError as error:
-            error.position = -1  # it counts in a text that the user has not written
-            error.context = error.context or f'SQL statement "{text}"'
-            raise
+        carry_out_text(text, partial(_run, session))
 
 
 def _run(session: Session, statement: ast.Statement) -> None:
