@@ -30,6 +30,8 @@ def left_out_error(outcome: Outcome, family: Mapping[int, Relation]) -> Postgres
     Raises:
         The errors of `delta_rules`.
     """
+    if not any(leaf.source.left_out for leaf in outcome.target.leaves):
+        return None
     changes = spark.jobs.leaf_changes(outcome)
     for number, (leaf, change) in enumerate(zip(outcome.target.leaves, changes, strict=True)):
         left_out = leaf.source.left_out

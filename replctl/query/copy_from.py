@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from replctl import spark
 from replctl.catalog.pg_class import Relation, get_relation
-from replctl.errors import SerializationFailure, WrongObjectType
+from replctl.errors import WrongObjectType
 from replctl.expr import nodes
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
@@ -23,7 +23,7 @@ from replctl.query.copy_relation import file_error
 from replctl.query.lake import LakeDialect
 from replctl.query.session_form import in_form
 from replctl.query.sql import QueryWriter
-from replctl.query.write import plan_of, written
+from replctl.query.write import as_planned, plan_of, written
 from replctl.result import Result
 from replctl.session import Session
 
@@ -111,11 +111,7 @@ def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
     with session.read() as catalog:
         relation = get_relation(catalog, plan.relation.oid)
         relation = None if relation is None else with_delta_columns(relation)
-        if relation is None or _definition(relation) != _definition(plan.relation):
-            raise SerializationFailure(
-                f'relation "{plan.relation.name}" was changed by another session',
-                hint="Repeat the statement.",
-            )
+        relation = as_planned(relation, plan.relation)
         supplied = frozenset(item.column.name for item in plan.given)
         table_plan = replace(plan_of(catalog, relation), supplied=supplied)
         source = _source(plan, LakeDialect(function_context(session, catalog)))
@@ -139,10 +135,6 @@ def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
             raise rows.error
         table.check(outcome, context=context)
         return table.write(outcome)
-
-
-def _definition(relation: Relation) -> Relation:
-    return replace(relation, storage=None)
 
 
 def _source(plan: CopyPlan, dialect: LakeDialect) -> str:

@@ -251,14 +251,20 @@ def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTab
     with writing(session, list(leaves.values()), is_whole=is_whole, guarded=guarded) as writer:
         for oid, leaf in leaves.items():
             current = writer.relations.get(oid)
-            if current is None or _definition(current) != _definition(leaf):
-                raise _changed(leaf)
+            as_planned(current, leaf)
         _check_guarded(session, {k: v for plan in plans for k, v in plan.other_relations.items()})
         yield [WrittenTable(session, plan, writer) for plan in plans]
 
 
-def _definition(relation: Relation) -> Relation:
-    return replace(relation, storage=None)
+def as_planned(current: Relation | None, planned: Relation) -> Relation:
+    """Return a table, which must still be defined as it was when a statement was planned.
+
+    Raises:
+        SerializationFailure: it has another definition, or was dropped (40001).
+    """
+    if current is None or replace(current, storage=None) != replace(planned, storage=None):
+        raise _changed(planned)
+    return current
 
 
 def _check_guarded(session: Session, others: Mapping[int, Relation]) -> None:
