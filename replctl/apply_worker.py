@@ -43,6 +43,7 @@ from replctl.replication.apply_error import name_both
 from replctl.replication.history import check_history
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts
 from replctl.replication.subscription_run import SubscriptionRun
+from replctl.replication.table_definition import SchemaChange
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.session import Session
 from replctl.spark import SharedFeeds
@@ -198,7 +199,7 @@ class ApplyWorker:
                 session.cluster.log.report_error(error, backend_type=APPLY_WORKER)
             return False
 
-    def _follow_schema(self) -> Callable[[SubscriptionRun, int], None] | None:
+    def _follow_schema(self) -> Callable[[SubscriptionRun, SchemaChange], None] | None:
         if not self._subscription.follow_schema:
             return None
         from replctl.commands.follow_schema import follow_schema

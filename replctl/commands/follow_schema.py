@@ -26,6 +26,7 @@ from replctl.replication.subscription_run import SubscriptionRun
 from replctl.replication.table_definition import (
     ColumnChanges,
     ColumnDefinition,
+    SchemaChange,
     column_changes,
 )
 from replctl.session import Session
@@ -37,32 +38,30 @@ from replctl.types.quote import (
 )
 
 
-def follow_schema(session: Session, run: SubscriptionRun, lsn: int) -> None:
-    """Change the columns of a subscription's tables as the published ones changed at an LSN, once:
-    the subscription's progress is then at that LSN.
+def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) -> None:
+    """Change the columns of a subscription's tables as the published ones have changed, once: the
+    subscription's progress is then at the LSN of the change.
 
-    Everything before the LSN must be applied.
+    Everything before must be applied.
 
     Raises:
         ObjectNotInPrerequisiteState: a change cannot be made here (55000).
         PostgresError: a table cannot be changed.
     """
-    tables, names = run.publisher.tables, run.subscription.publications
     starts = run.subscriber.state.starts()
-    before = {(item.schema, item.name): item for item in tables.definitions(names, lsn - 1)}
     changes = {
-        name: column_changes(before[name], item)
-        for item in tables.definitions(names, lsn)
-        if (name := (item.schema, item.name)) in before and starts.get(name, lsn) < lsn
+        name: column_changes(change.before[name], after)
+        for name, after in change.after.items()
+        if name in change.before and starts.get(name, change.lsn) < change.lsn
     }
     with open_subscriber(session, run.subscription) as subscriber:
         own = subscriber.state.session
-        own.origin = SessionOrigin(run.subscriber.state.origin_name, lsn)
+        own.origin = SessionOrigin(run.subscriber.state.origin_name, change.lsn)
         block.begin(own, is_implicit=True)
         try:
-            for name, change in changes.items():
+            for name, columns in changes.items():
                 target = run.subscription.table_map.target(name)
-                when_free(own, partial(_follow, own, run.subscription, target, change))
+                when_free(own, partial(_follow, own, run.subscription, target, columns))
             block.commit(own)
         except BaseException:
             own.origin = None  # the progress stays where it is

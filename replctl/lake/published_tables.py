@@ -35,7 +35,7 @@ from replctl.lake.table_read import enter_foreign_versions, numbered_as
 from replctl.lake.version_chain import replaced
 from replctl.replication.node import RemoteRelation, Rows, Snapshot
 from replctl.replication.published_relation import PublicationSet, TableToCopy
-from replctl.replication.table_definition import TableDefinition
+from replctl.replication.table_definition import SchemaChange, TableDefinition
 from replctl.session import Session
 from replctl.spark import CopySource, copied_sql
 
@@ -86,37 +86,45 @@ class PublishedTables:
             check_filters(self._session, table.relation, table.filters)
         return [remote_table(table) for table in tables]
 
-    def definitions(self, names: Sequence[str], lsn: int | None = None) -> list[TableDefinition]:
+    def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
         """Return the definitions with which a subscriber can create the published tables, by schema
         and name.
-
-        Args:
-            lsn: as they were at an LSN; None: as they are.
 
         Raises:
             FeatureNotSupported: the publications list different columns of a table.
         """
-        with self._session.read() as current:
-            catalog = current if lsn is None else current.as_of(lsn)
-            environment = CatalogEnvironment(
-                catalog, self._session.database_name, (), self._session.role_oid
-            )
-            tables = PublicationSet.of_names(catalog, names).tables_to_copy()
-            return [table_definition(environment, table) for table in tables]
-
-    def schema_changes(self, names: Sequence[str], from_lsn: int, to_lsn: int) -> list[int]:
-        """Return the LSNs in (from_lsn, to_lsn] at which definitions of published tables change, in
-        order.
-        """
         with self._session.read() as catalog:
-            commits = catalog.changes_between(from_lsn, to_lsn)
-        previous = self.definitions(names, from_lsn) if commits else []
+            return self._definitions(catalog, names)
+
+    def _definitions(self, catalog: Catalog, names: Sequence[str]) -> list[TableDefinition]:
+        environment = CatalogEnvironment(
+            catalog, self._session.database_name, (), self._session.role_oid
+        )
+        tables = PublicationSet.of_names(catalog, names).tables_to_copy()
+        return [table_definition(environment, table) for table in tables]
+
+    def schema_changes(
+        self, names: Sequence[str], from_lsn: int, to_lsn: int
+    ) -> list[SchemaChange]:
+        """Return the changes of published definitions in (from_lsn, to_lsn], in order.
+
+        Raises:
+            FeatureNotSupported: the publications list different columns of a table.
+        """
         changes = []
-        for lsn in commits:
-            current = self.definitions(names, lsn)
-            if current != previous:
-                changes.append(lsn)
-            previous = current
+        with self._session.read() as catalog:
+
+            def at(lsn: int) -> dict[tuple[str, str], TableDefinition]:
+                found = self._definitions(catalog.as_of(lsn), names)
+                return {(item.schema, item.name): item for item in found}
+
+            commits = catalog.changes_between(from_lsn, to_lsn)
+            before = at(from_lsn) if commits else {}
+            for lsn in commits:
+                after = at(lsn)
+                if after != before:
+                    changes.append(SchemaChange(lsn, before, after))
+                before = after
         return changes
 
     def snapshot(self, schema_name: str, name: str) -> Snapshot:

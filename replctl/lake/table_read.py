@@ -246,7 +246,8 @@ def _present_versions(catalog: Catalog, family: Mapping[int, Relation]) -> dict[
     ]
     own = catalog.xids.top if behind else None
     written = set() if own is None else {i.relid for i in intents_of(catalog.connection, own)}
-    return {oid: last_committed_version(catalog, oid) for oid in behind if oid not in written}
+    found = {oid: last_committed_version(catalog, oid) for oid in behind if oid not in written}
+    return {oid: version for oid, version in found.items() if version is not None}
 
 
 def relation_leaves(

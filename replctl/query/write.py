@@ -250,8 +250,7 @@ def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTab
         raise SerializationFailure("columns have other names in the Delta table now")
     with writing(session, list(leaves.values()), is_whole=is_whole, guarded=guarded) as writer:
         for oid, leaf in leaves.items():
-            current = writer.relations.get(oid)
-            as_planned(current, leaf)
+            as_planned(writer.relations.get(oid), leaf)
         _check_guarded(session, {k: v for plan in plans for k, v in plan.other_relations.items()})
         yield [WrittenTable(session, plan, writer) for plan in plans]
 

@@ -228,12 +228,12 @@ class _Worker:
         if start >= end:
             return False
         has_applied = False
-        for lsn in self._run.schema_changes(start, end):
-            has_applied |= self._between(start, lsn - 1)
-            start = lsn - 1
-            if self._run.follow_schema is not None:
-                self._run.follow_schema(self._run, lsn)
-                self._subscriber.state.advance(self._position(lsn))
+        for change in self._run.schema_changes(start, end):
+            assert self._run.follow_schema is not None
+            has_applied |= self._between(start, change.lsn - 1)
+            self._run.follow_schema(self._run, change)
+            self._subscriber.state.advance(self._position(change.lsn))
+            start = change.lsn - 1
         has_applied |= self._between(start, end)
         self._subscriber.state.advance(self._position(end))
         return has_applied

@@ -20,7 +20,7 @@ from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
 from replctl.record import dataclass
 from replctl.replication.log_range import LogRange
-from replctl.replication.table_definition import TableDefinition
+from replctl.replication.table_definition import SchemaChange, TableDefinition
 
 if TYPE_CHECKING:
     from replctl.replication.conflict_type import ConflictType
@@ -296,18 +296,15 @@ class PublishedTables(Protocol):
     def relations(self, names: Sequence[str]) -> list[RemoteRelation]:
         """Return the relations of the publications, by name."""
 
-    def definitions(self, names: Sequence[str], lsn: int | None = None) -> list[TableDefinition]:
+    def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
         """Return the definitions, by name, with which a subscriber can create the published
         tables.
-
-        Args:
-            lsn: as they were at an LSN; None: as they are.
         """
 
-    def schema_changes(self, names: Sequence[str], from_lsn: int, to_lsn: int) -> list[int]:
-        """Return the LSNs in (from_lsn, to_lsn] at which definitions of published tables change, in
-        order.
-        """
+    def schema_changes(
+        self, names: Sequence[str], from_lsn: int, to_lsn: int
+    ) -> list[SchemaChange]:
+        """Return the changes of published definitions in (from_lsn, to_lsn], in order."""
 
     def snapshot(self, schema: str, name: str) -> Snapshot:
         """Take a snapshot of a relation to copy."""

@@ -10,6 +10,7 @@ from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
 from replctl.record import dataclass
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts, Subscriber
+from replctl.replication.table_definition import SchemaChange
 
 #: Called with transactions that were applied together, and the rows that they changed.
 OnApplied: TypeAlias = Callable[[Sequence[RemoteTransaction], RowCounts], None]
@@ -22,8 +23,8 @@ class SubscriptionRun:
     Attributes:
         on_progress: called with the current work, the amount done, and the total.
         on_applied: called with written transactions; for the rows of a copy without transactions.
-        follow_schema: called with the LSNs at which definitions of published tables change, when
-            everything before is applied; None: the subscriber does not follow them.
+        follow_schema: called with each change of published definitions, when everything before it
+            is applied; None: the subscriber does not follow them.
     """
 
     publisher: Publisher
@@ -31,7 +32,7 @@ class SubscriptionRun:
     subscription: Subscription
     on_progress: Callable[[str, int, int], None] = field(default=lambda what, done, total: None)
     on_applied: OnApplied = field(default=lambda transactions, rows: None)
-    follow_schema: Callable[[SubscriptionRun, int], None] | None = None
+    follow_schema: Callable[[SubscriptionRun, SchemaChange], None] | None = None
 
     def of_table(self, relation: SubscriptionRelation) -> SubscriptionRun:
         """Return the run of the same subscription for the synchronization of one table."""
@@ -41,8 +42,8 @@ class SubscriptionRun:
             on_progress=lambda what, done, total: None,
         )
 
-    def schema_changes(self, from_lsn: int, to_lsn: int) -> list[int]:
-        """Return the LSNs in (from_lsn, to_lsn] at which to call `follow_schema`."""
+    def schema_changes(self, from_lsn: int, to_lsn: int) -> list[SchemaChange]:
+        """Return the changes in (from_lsn, to_lsn] to call `follow_schema` with."""
         if self.follow_schema is None:
             return []
         names = self.subscription.publications

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from replctl.record import dataclass
 from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
@@ -106,6 +106,19 @@ class TableDefinition:
             if column.comment is not None:
                 place = f"{table}.{quote_identifier(column.name)}"
                 yield f"COMMENT ON COLUMN {place} IS {quote_string(column.comment)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """A commit that changes definitions of published tables.
+
+    Attributes:
+        before, after: the definitions of all published tables, by schema and name.
+    """
+
+    lsn: int
+    before: Mapping[tuple[str, str], TableDefinition]
+    after: Mapping[tuple[str, str], TableDefinition]
 
 
 @dataclass(frozen=True, slots=True)
