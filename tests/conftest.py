@@ -5,7 +5,7 @@ from fix_cluster import cluster, session
 from fix_lake import lake
 from fix_postgres import postgres_server
 from fix_psql import fresh_home, psql
-from fix_replication import publisher, shared_cluster, subscriber
+from fix_replication import publisher, shared_cluster, source, subscriber, target
 from fix_s3 import s3, s3_server
 from fix_spark import connect_server, engine, spark_session
 from hypothesis import HealthCheck, settings
@@ -35,6 +35,8 @@ __all__ = [
     "s3_server",
     "session",
     "shared_cluster",
+    "source",
     "spark_session",
     "subscriber",
+    "target",
 ]

@@ -9,7 +9,18 @@ import pytest
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
+from replctl.catalog.pg_class import Relation, get_relation
 from replctl.session import Session
+
+
+def relation_of(session: Session, name: str = "t") -> Relation:
+    """Return a relation that a session finds by its search path."""
+    with session.read() as catalog:
+        oid = session.environment(catalog).relation_oid(None, name)
+        assert oid is not None
+        found = get_relation(catalog, oid)
+    assert found is not None
+    return found
 
 
 @pytest.fixture

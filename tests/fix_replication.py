@@ -66,3 +66,15 @@ def publisher(cluster: Cluster, engine: Engine) -> Database:
 def subscriber(cluster: Cluster, engine: Engine) -> Database:
     """Database test_sub of the test's cluster."""
     return connect(cluster, "test_sub", engine)
+
+
+@pytest.fixture
+def source(cluster: Cluster, engine: Engine) -> Database:
+    """Database source of the test's cluster."""
+    return connect(cluster, "source", engine)
+
+
+@pytest.fixture
+def target(cluster: Cluster, engine: Engine) -> Database:
+    """Database target of the test's cluster."""
+    return connect(cluster, "target", engine)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fix_cluster import relation_of
 from fix_psql import Psql
 from golden_script import answer_of
 
-from replctl.catalog.pg_class import Relation, get_relation
 from replctl.lake.publisher import LakePublisher
 from replctl.session import Session
 
@@ -55,16 +55,7 @@ def folder(tmp_path: Path) -> Path:
 def _columns(session: Session, folder: Path, elements: str) -> list[tuple[str, str, int, bool]]:
     answer = answer_of(session, f"create table t {elements} using delta location '{folder}'")
     assert answer == ("CREATE TABLE",)
-    return [(c.name, c.type, c.typmod, c.not_null) for c in _relation(session).columns]
-
-
-def _relation(session: Session) -> Relation:
-    with session.read() as catalog:
-        oid = session.environment(catalog).relation_oid(None, "t")
-        assert oid is not None
-        found = get_relation(catalog, oid)
-    assert found is not None
-    return found
+    return [(c.name, c.type, c.typmod, c.not_null) for c in relation_of(session).columns]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +151,7 @@ def test_columns_left_out_do_not_come_back(session: Session, folder: Path) -> No
     publisher = LakePublisher(session)
     _commit(folder, 1, [*_FIELDS, _field("later", "long")])
     publisher.slots.current_lsn([("public", "t")])
-    relation = _relation(session)
+    relation = relation_of(session)
     assert [column.name for column in relation.columns] == ["id", "later"]
     assert relation.storage is not None
     assert relation.storage.left_out == ("Mixed", "a", "n", "s", "v")
@@ -168,7 +159,7 @@ def test_columns_left_out_do_not_come_back(session: Session, folder: Path) -> No
     _commit(folder, 2, fewer)
     _commit(folder, 3, [*_FIELDS, _field("later", "long")])
     publisher.slots.current_lsn([("public", "t")])
-    assert [column.name for column in _relation(session).columns] == ["id", "later"]
+    assert [column.name for column in relation_of(session).columns] == ["id", "later"]
 
 
 def test_a_dump_has_the_list(psql: Psql, folder: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fix_cluster import relation_of
 from fix_psql import Psql
 from golden_script import answer_of
 
-from replctl.catalog.pg_class import Relation, get_relation
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_rules import DeltaRules, check_can_be_undone, check_uniform, rules_of
 from replctl.lake.table_state import TableState
@@ -200,16 +200,7 @@ def test_rows_of_append_only_tables_stay(
         f" delta.`{folder}` SET TBLPROPERTIES ('delta.appendOnly' = 'false').",
     )
     with pytest.raises(ObjectNotInPrerequisiteState, match="in a transaction block"):
-        check_can_be_undone(_relation(session))
-
-
-def _relation(session: Session) -> Relation:
-    with session.read() as catalog:
-        oid = session.environment(catalog).relation_oid(None, "t")
-        assert oid is not None
-        found = get_relation(catalog, oid)
-    assert found is not None
-    return found
+        check_can_be_undone(relation_of(session))
 
 
 def test_other_formats_need_their_library(session: Session, tmp_path: Path) -> None:
@@ -223,7 +214,7 @@ def test_other_formats_need_their_library(session: Session, tmp_path: Path) -> N
         return len(asked) > 1
 
     with pytest.raises(ObjectNotInPrerequisiteState) as caught:
-        check_uniform(_relation(session), has_class)
+        check_uniform(relation_of(session), has_class)
     assert caught.value.message == (
         'cannot write table "t": Spark does not have the library "delta-iceberg"'
     )
@@ -231,7 +222,7 @@ def test_other_formats_need_their_library(session: Session, tmp_path: Path) -> N
         "If the format is not needed, its owner can use Spark: ALTER TABLE"
         f" delta.`{folder}` UNSET TBLPROPERTIES ('delta.universalFormat.enabledFormats')."
     )
-    check_uniform(_relation(session), has_class)
+    check_uniform(relation_of(session), has_class)
     assert asked == ["org.apache.spark.sql.delta.icebergShaded.IcebergConverter"] * 2
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from fix_cluster import relation_of
 from fix_psql import Psql
 from golden_script import answer_of
 
-from replctl.catalog.pg_class import get_relation
 from replctl.lake.table_read import table_source
 from replctl.session import Session
 from replctl.spark import PartitionZone, column_sql
@@ -148,12 +148,7 @@ def test_values_are_moved_when_they_are_read(
 ) -> None:
     _write(tmp_path, [_OTHER_BARE, _ZONED, None])
     assert _adopt(session, tmp_path, zone) == ("CREATE TABLE",)
-    with session.read() as catalog:
-        oid = session.environment(catalog).relation_oid(None, "t")
-        assert oid is not None
-        relation = get_relation(catalog, oid)
-    assert relation is not None
-    source = table_source(relation)
+    source = table_source(relation_of(session))
     assert [column.zone for column in source.columns] == [None, expected]
     assert source.version == (None if expected is None else 0)
     moved = "to_utc_timestamp(`At`, 'Europe/Zurich')"

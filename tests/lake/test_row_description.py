@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from fix_cluster import relation_of
 from golden_script import answer_of
 
 from replctl import spark
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import find_role
-from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_subscription import Subscription
 from replctl.lake import replicated_table
 from replctl.lake.conflict_message import duplicated, orphan, still_referenced, violation
@@ -54,18 +55,9 @@ def secrets(session: Session) -> Session:
     return session
 
 
-def _relation(session: Session, name: str) -> Relation:
-    with session.read() as catalog:
-        oid = session.environment(catalog).relation_oid(None, name)
-        assert oid is not None
-        relation = get_relation(catalog, oid)
-    assert relation is not None
-    return relation
-
-
 def _detail(session: Session, role: str, table: str, kind: str, supplied: str = "") -> str | None:
     """The DETAIL of a violation of a kind."""
-    relation = _relation(session, table)
+    relation = relation_of(session, table)
     family = {relation.oid: relation}
     values: list[str | None] = ["1", "-2", None, "x" * 65]
     row = dict(zip([c.attnum for c in relation.columns], values, strict=False))
@@ -136,7 +128,7 @@ def test_errors_show_what_the_role_may_read(secrets: Session) -> None:
 def test_row_of_a_child_is_shown_as_one_of_the_table_that_is_named(secrets: Session) -> None:
     for statement in ("create table child (own text) inherits (t)", "grant select on t to nobody"):
         answer_of(secrets, statement)
-    parent, child = _relation(secrets, "t"), _relation(secrets, "child")
+    parent, child = relation_of(secrets, "t"), relation_of(secrets, "child")
     row = dict(zip([c.attnum for c in child.columns], ["1", "2", "b", "c", "own"], strict=True))
     with secrets.read() as catalog:
         nobody = find_role(catalog, "nobody")

@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from faulty_proxy import Fault
 from fix_s3 import ACCOUNT, S3
 
@@ -30,14 +28,7 @@ def _run(session: Session, statement: str) -> None:
 
 
 def _write(s3: S3, name: str, values: list[str]) -> None:
-    rows = pa.table({"id": pa.array(range(len(values)), pa.int32()), "v": values})
-    write_deltalake(
-        s3.location(name),
-        rows,
-        mode="append",
-        storage_options=s3.options,
-        configuration={"delta.enableChangeDataFeed": "true"},
-    )
+    s3.write(name, range(len(values)), values)
 
 
 def _remove(s3: S3, name: str) -> None:

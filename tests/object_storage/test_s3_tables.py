@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from faulty_proxy import Fault
 from fix_replication import Database
 from fix_s3 import S3
@@ -26,14 +25,7 @@ pytestmark = [
 
 def _write(s3: S3, name: str, ids: Iterable[int]) -> None:
     numbers = list(ids)
-    table = pa.table({"id": pa.array(numbers, pa.int32()), "v": [f"row {i}" for i in numbers]})
-    write_deltalake(
-        s3.location(name),
-        table,
-        mode="append",
-        storage_options=s3.options,
-        configuration={"delta.enableChangeDataFeed": "true"},
-    )
+    s3.write(name, numbers, [f"row {i}" for i in numbers])
 
 
 def _subscribe(publisher: Database, subscriber: Database, s3: S3, scheme: str = "s3") -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from fix_replication import Database, connect
+from fix_replication import Database
 from golden_script import answer_of
-
-from replctl.catalog.cluster import Cluster
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -40,16 +38,6 @@ class Owner:
 @pytest.fixture
 def owner(engine: Engine, tmp_path: Path) -> Owner:
     return Owner(engine, tmp_path)
-
-
-@pytest.fixture
-def source(cluster: Cluster, engine: Engine) -> Database:
-    return connect(cluster, "source", engine)
-
-
-@pytest.fixture
-def target(cluster: Cluster, engine: Engine) -> Database:
-    return connect(cluster, "target", engine)
 
 
 def _failing(row: str) -> str:

@@ -20,6 +20,12 @@ pytestmark = pytest.mark.spark
 
 _TABLE = "CREATE TABLE t (id int PRIMARY KEY, a text, b text, n int NOT NULL)"
 _QUERY = "SELECT * FROM t ORDER BY 1"
+#: The names of two columns are exchanged between two changes.
+_EXCHANGE = (
+    "UPDATE t SET a = 'A' WHERE id = 1",
+    "ALTER TABLE t RENAME a TO x; ALTER TABLE t RENAME b TO a; ALTER TABLE t RENAME x TO b",
+    "UPDATE t SET a = 'after' WHERE id = 2",
+)
 _COLUMNS = (
     "SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute"
     " WHERE attrelid = 't'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
@@ -53,9 +59,7 @@ def test_each_change_at_its_place(publisher: Database, subscriber: Database) -> 
     _subscribe(publisher, subscriber)
     _run(
         publisher,
-        "UPDATE t SET a = 'A' WHERE id = 1",
-        "ALTER TABLE t RENAME a TO x; ALTER TABLE t RENAME b TO a; ALTER TABLE t RENAME x TO b",
-        "UPDATE t SET a = 'after' WHERE id = 2",
+        *_EXCHANGE,
         "ALTER TABLE t ADD COLUMN d int DEFAULT 5",
         "INSERT INTO t VALUES (4, 'b4', 'a4', 4, 6)",
         "ALTER TABLE t ALTER COLUMN n TYPE bigint, ALTER COLUMN n DROP NOT NULL",
@@ -79,12 +83,7 @@ def test_each_change_at_its_place(publisher: Database, subscriber: Database) -> 
 
 def test_once(publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     _subscribe(publisher, subscriber)
-    _run(
-        publisher,
-        "UPDATE t SET a = 'A' WHERE id = 1",
-        "ALTER TABLE t RENAME a TO x; ALTER TABLE t RENAME b TO a; ALTER TABLE t RENAME x TO b",
-        "UPDATE t SET a = 'after' WHERE id = 2",
-    )
+    _run(publisher, *_EXCHANGE)
 
     def fail(*_arguments: object) -> None:
         raise InternalError("stopped after the change of the table")

@@ -7,25 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from fix_replication import Database, connect
+from fix_replication import Database
 from golden_script import answer_of
-
-from replctl.catalog.cluster import Cluster
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def source(cluster: Cluster, engine: Engine) -> Database:
-    return connect(cluster, "source", engine)
-
-
-@pytest.fixture
-def target(cluster: Cluster, engine: Engine) -> Database:
-    return connect(cluster, "target", engine)
 
 
 def _make(engine: Engine, folder: Path) -> None:

@@ -1,0 +1,93 @@
+"""An engine that notes the statements of a job, and carries out none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Stop(Exception):
+    """The statement is noted, and nothing follows."""
+
+
+class Recorder:
+    """An engine, a session and a frame that note statements and carry out none.
+
+    Args:
+        answers: to queries, one after the other, then no rows.
+        stops: the first statement is the last.
+    """
+
+    def __init__(self, *answers: list[tuple[Any, ...]], stops: bool = False) -> None:
+        self.statements: list[str] = []
+        self._answers = list(answers)
+        self._stops = stops
+        self._write: list[str] = []
+
+    def sql(self, text: str, **_: Any) -> Recorder:
+        self.statements.append(text)
+        if self._stops:
+            raise Stop
+        return self
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        self.sql(text)
+        return self._answers.pop(0) if self._answers else []
+
+    def run(self, text: str) -> list[tuple[Any, ...]]:
+        return self.rows(text)
+
+    def provide_for(self, text: str) -> None:
+        """Nothing is needed."""
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        yield
+
+    # session, query_size
+    @property
+    def session(self) -> Recorder:
+        return self
+
+    @property
+    def conf(self) -> Recorder:
+        return self
+
+    @property
+    def query_size(self) -> Recorder:
+        return self
+
+    def set(self, name: str, value: str) -> None: ...
+
+    def unset(self, name: str) -> None: ...
+
+    def choose(self, *_: Any, **__: Any) -> None: ...
+
+    def is_small(self, _query: str) -> bool:
+        return False
+
+    # frame
+    def coalesce(self, _count: int) -> Recorder:
+        return self
+
+    @property
+    def write(self) -> Recorder:
+        self._write = []
+        return self
+
+    def format(self, name: str) -> Recorder:
+        return self._noted(name)
+
+    def mode(self, name: str) -> Recorder:
+        return self._noted(name)
+
+    def options(self, **options: str) -> Recorder:
+        return self._noted(*(f"{name} = {value}" for name, value in sorted(options.items())))
+
+    def save(self, location: str) -> None:
+        self.statements.append(f"-- write {', '.join(self._write)} to {location}")
+
+    def _noted(self, *parts: str) -> Recorder:
+        self._write += parts
+        return self
