@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     Row,
+    and_,
     delete,
     exists,
     func,
@@ -94,6 +95,8 @@ class Storage:
             no longer has.
         others: names of the columns that other programs have created in the Delta table and the
             relation does not have.
+        reserved: names of the columns that an ALTER TABLE of replctl may have created in the Delta
+            table before it failed or its process died.
     """
 
     location: str
@@ -110,6 +113,7 @@ class Storage:
     last_renaming: int = -1
     unused: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -161,6 +165,7 @@ def load_storage(
     }
     unused: dict[int, list[str]] = defaultdict(list)
     others: dict[int, list[str]] = defaultdict(list)
+    reserved: dict[int, list[str]] = defaultdict(list)
     for row in catalog.connection.execute(
         select(column).where(column.c.relid.in_(oids)).order_by(column.c.attnum)
     ):
@@ -171,6 +176,8 @@ def load_storage(
         is_there = stored.since_version is not None and not stored.is_dropped
         if is_there and (relid, number) not in used:
             (unused if is_own else others)[relid].append(stored.name)
+        elif number < 0 and not stored.is_dropped:
+            reserved[relid].append(stored.name)
         if (relid, number) in numbers:
             columns[relid][numbers[relid, number]] = stored
         elif (relid, number) not in current and 0 < number < FIRST_STORAGE_NUMBER:
@@ -195,6 +202,7 @@ def load_storage(
             renamed[int(row.relid)],
             tuple(sorted(unused[int(row.relid)])),
             tuple(sorted(others[int(row.relid)])),
+            tuple(sorted(reserved[int(row.relid)])),
         )
         for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
     }
@@ -262,10 +270,11 @@ def note_removal(
     """
     table = state_schema.storage_column
     is_meant = or_(table.c.name.in_(list(names)), table.c.attnum.in_(list(numbers)))
+    is_reserved = and_(table.c.since_version.is_(None), table.c.attnum < 0)
     connection.execute(
         update(table)
         .where(table.c.relid == relid, is_meant, ~table.c.is_dropped)
-        .where(table.c.since_version <= version)
+        .where(or_(table.c.since_version <= version, is_reserved))
         .values(is_dropped=True, renamed_version=version)
     )
 

@@ -99,14 +99,15 @@ def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
     storage = relation.storage
     if storage is None or not storage.is_made or storage.is_adopted or storage.is_read_only:
         return None
-    if not storage.unused and not differing_names(relation):
+    leftovers = (*storage.unused, *storage.reserved)
+    if not leftovers and not differing_names(relation):
         return None
     state = table_state(storage.location)
     fields = columns_of(state.metadata, storage.location, state.version)
     if not _may_be_rewritten(state, fields):
         return None
     present = {str(field["name"]): None for field in fields}
-    removed = [name for name in storage.unused if name in present]
+    removed = [name for name in leftovers if name in present]
     own = {
         column.attnum: stored.name
         for column in relation.columns

@@ -315,7 +315,9 @@ def test_a_type_is_changed_as_a_whole_or_not_at_all(command: Command) -> None:
     again = "ALTER TABLE keyed ADD v_1 int;\nALTER TABLE keyed ALTER v TYPE varchar(90);\n"
     command.run("-d", "test_pub", script=again)
     command.run("-d", "test_pub", script="ALTER TABLE keyed DROP v_1;\n")
+    command.run("-d", "test_pub", script=touch)
     assert command.answers("test_pub") == before
+    assert _names_in_storage(command) == ["id", "v"]
 
 
 @pytest.mark.parametrize("point", [*_points("columns"), "write.before-log"])
@@ -330,14 +332,18 @@ def test_the_next_write_drops_and_renames_columns(command: Command, point: str) 
     code, _ = command.run("-d", "test_pub", script=written, kill_at=point)
     assert code == -signal.SIGKILL
     command.run("-d", "test_pub", script="DELETE FROM keyed WHERE id = -1;\n")
-    path = "SELECT pg_relation_filepath('keyed')"
-    place = command.run("-d", "test_pub", "-A", "-t", "-c", path)[1].strip()
-    fields = DeltaTable(str(command.home / place)).schema().fields
-    assert [field.name for field in fields] == ["id", "v", "gone"]
+    assert _names_in_storage(command) == ["id", "v", "gone"]
     wrong = "SELECT count(*) FROM keyed WHERE gone IS DISTINCT FROM id"
     assert command.run("-d", "test_pub", "-A", "-t", "-c", wrong)[1].strip() == "0"
     command.run("-d", "test_pub", script="ALTER TABLE keyed DROP gone;\n")
     assert command.answers("test_pub") == before
+
+
+def _names_in_storage(command: Command) -> list[str]:
+    """Return the names of the columns of the Delta table of keyed."""
+    path = "SELECT pg_relation_filepath('keyed')"
+    place = command.run("-d", "test_pub", "-A", "-t", "-c", path)[1].strip()
+    return [field.name for field in DeltaTable(str(command.home / place)).schema().fields]
 
 
 def test_a_block_is_done_as_a_whole_or_not_at_all(command: Command) -> None:

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from fix_replication import Database, connect
 from follow_hint import follow_hint
 
-from replctl.errors import InternalError
+from replctl.errors import InternalError, InvalidTextRepresentation
 from replctl.lake import table_read
 from replctl.spark import delta_table
 
@@ -69,6 +69,20 @@ def test_the_next_write_removes_them(publisher: Database, engine: Engine) -> Non
     assert publisher.rows("SELECT v, secret FROM t WHERE id = 1") == [("A", "1")]
     # once: one commit for each statement, and one for the column
     assert len(DeltaTable(_location(publisher)).history()) == written + 3
+
+
+def test_the_next_write_removes_what_a_failed_statement_has_left(
+    publisher: Database, engine: Engine
+) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    with pytest.raises(InvalidTextRepresentation):
+        publisher.run("ALTER TABLE t ALTER v TYPE int USING v::int")
+    publisher.run("INSERT INTO t VALUES (4, 's4', 'd')")
+    assert _columns(publisher, engine) == ["id", "secret", "v"]
+    publisher.run("ALTER TABLE t ALTER v TYPE int USING length(v)")
+    publisher.run("DELETE FROM t WHERE id = 4")
+    assert _columns(publisher, engine) == ["id", "secret", "v"]
+    assert _plain_rows(publisher, engine) == [(1, "s1", 1), (2, "s2", 1), (3, "s3", 1)]
 
 
 def test_a_column_of_another_type_leaves_no_column_of_nulls(
