@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from replctl.adt import arrayfuncs, comparison, functions, jsonpath, network
+from replctl.adt import arrayfuncs, comparison, functions, jsonpath_exec, network
 from replctl.errors import CheckViolation, FeatureNotSupported, NotNullViolation, PostgresError
 from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
@@ -114,7 +114,7 @@ def constant(expr: nodes.Const) -> Any:
     if expr.type == "unknown":
         return expr.value
     if expr.type == "jsonpath":
-        jsonpath.read(expr.value)  # refuse it now, not with the first row
+        jsonpath_exec.read(expr.value)  # refuse it now, not with the first row
     return arrayfuncs.plain(type_text.parse(expr.type, expr.value))
 
 
