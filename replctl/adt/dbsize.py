@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
-from replctl.adt import numeric
+from replctl.adt import numeric_arithmetic
 from replctl.errors import InvalidParameterValue
 from replctl.types.numeric import numeric_in, numeric_out
 from replctl.types.text_form import BLANKS
@@ -53,7 +53,7 @@ def _pretty_numeric(size: Decimal) -> str:
         return f"{numeric_out(size)} {_UNITS[-1]}"
     if abs(size) < _FIRST_LIMIT:
         return f"{numeric_out(size)} bytes"
-    return _pretty(int(numeric.rounded(size, 0, ROUND_DOWN)), _halved)
+    return _pretty(int(numeric_arithmetic.rounded(size, 0, ROUND_DOWN)), _halved)
 
 
 def _bytes(text: str) -> int:
@@ -74,8 +74,8 @@ def _bytes(text: str) -> int:
             detail=f'Invalid size unit: "{unit}".',
             hint='Valid units are "bytes", "B", "kB", "MB", "GB", "TB", and "PB".',
         )
-    size = numeric.multiply(number, Decimal(1024**power))
-    return numeric.FUNCTIONS["numeric_int8"](size)  # type: ignore[no-any-return]
+    size = numeric_arithmetic.multiply(number, Decimal(1024**power))
+    return numeric_arithmetic.FUNCTIONS["numeric_int8"](size)  # type: ignore[no-any-return]
 
 
 #: prosrc -> function

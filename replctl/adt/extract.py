@@ -205,10 +205,10 @@ def _extract_timestamp(type_name: str) -> Callable[[str, int], Part]:
 
 
 def _julian(days: int, clock: int) -> Decimal:
-    from replctl.adt import numeric
+    from replctl.adt import numeric_arithmetic
 
-    fraction = numeric.divide(Decimal(clock), Decimal(USECS_PER_DAY))
-    return numeric.FUNCTIONS["numeric_add"](Decimal(days + UNIX_EPOCH_JULIAN), fraction)  # type: ignore[no-any-return]
+    fraction = numeric_arithmetic.divide(Decimal(clock), Decimal(USECS_PER_DAY))
+    return numeric_arithmetic.FUNCTIONS["numeric_add"](Decimal(days + UNIX_EPOCH_JULIAN), fraction)  # type: ignore[no-any-return]
 
 
 def _extract_time(name: str, time: int) -> Part:

@@ -13,7 +13,7 @@ from functools import cmp_to_key, lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
-from replctl.adt import numeric
+from replctl.adt import numeric_arithmetic
 from replctl.adt.arrayfuncs import dimensions
 from replctl.errors import (
     ArraySubscriptError,
@@ -380,7 +380,7 @@ def _array_length(value: Any) -> int:
 
 
 def _cast(type_name: str, shown: str) -> Callable[[str], Any]:
-    convert: Callable[[Any], Any] = numeric.FUNCTIONS.get(
+    convert: Callable[[Any], Any] = numeric_arithmetic.FUNCTIONS.get(
         f"numeric_{type_name}", lambda value: value
     )
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from replctl.adt import jsonb, jsonb_layout, jsonpath_datetime, jsonpath_method, numeric
+from replctl.adt import jsonb, jsonb_layout, jsonpath_datetime, jsonpath_method, numeric_arithmetic
 from replctl.adt.jsonpath_datetime import Moment
 from replctl.adt.jsonpath_method import Failure
 from replctl.adt.regex_lexer import Options
@@ -40,11 +40,11 @@ Chain: TypeAlias = tuple[Accessor, ...]
 Test: TypeAlias = Callable[[Any, Any], bool | None]
 
 _ARITHMETIC = {
-    "+": numeric.FUNCTIONS["numeric_add"],
-    "-": numeric.FUNCTIONS["numeric_sub"],
-    "*": numeric.FUNCTIONS["numeric_mul"],
-    "/": numeric.FUNCTIONS["numeric_div"],
-    "%": numeric.FUNCTIONS["numeric_mod"],
+    "+": numeric_arithmetic.FUNCTIONS["numeric_add"],
+    "-": numeric_arithmetic.FUNCTIONS["numeric_sub"],
+    "*": numeric_arithmetic.FUNCTIONS["numeric_mul"],
+    "/": numeric_arithmetic.FUNCTIONS["numeric_div"],
+    "%": numeric_arithmetic.FUNCTIONS["numeric_mod"],
 }
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq,

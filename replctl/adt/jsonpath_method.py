@@ -9,7 +9,7 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from replctl.adt import jsonb, numeric
+from replctl.adt import jsonb, numeric_arithmetic
 from replctl.adt.checks import integer
 from replctl.errors import DataError, NonNumericJsonItem, NumericValueOutOfRange, PostgresError
 from replctl.types import text
@@ -66,8 +66,12 @@ def call(method: Method, item: Any) -> Any:
 
 _NUMERIC: dict[str, Callable[[Decimal], Decimal]] = {
     "abs": abs,
-    "ceiling": lambda value: numeric.result(numeric.rounded(value, 0, ROUND_CEILING)),
-    "floor": lambda value: numeric.result(numeric.rounded(value, 0, ROUND_FLOOR)),
+    "ceiling": lambda value: numeric_arithmetic.result(
+        numeric_arithmetic.rounded(value, 0, ROUND_CEILING)
+    ),
+    "floor": lambda value: numeric_arithmetic.result(
+        numeric_arithmetic.rounded(value, 0, ROUND_FLOOR)
+    ),
 }
 
 
@@ -102,7 +106,7 @@ def _double(item: str | Decimal, shown: str) -> Decimal:
         raise _not_finite("double")
     if isinstance(item, Decimal):
         return item
-    converted: Decimal = numeric.FUNCTIONS["float8_numeric"](value)
+    converted: Decimal = numeric_arithmetic.FUNCTIONS["float8_numeric"](value)
     return converted
 
 
@@ -110,7 +114,7 @@ def _integer(name: str, item: str | Decimal, shown: str) -> Decimal:
     """Round a number, or parse a string, which must be an integer."""
     type_name = "int8" if name == "bigint" else "int4"
     if isinstance(item, Decimal):
-        shown = numeric_out(numeric.rounded(item, 0))
+        shown = numeric_out(numeric_arithmetic.rounded(item, 0))
         try:
             return Decimal(integer(int(shown), type_name))
         except NumericValueOutOfRange:

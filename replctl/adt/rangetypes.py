@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from replctl.adt import numeric
+from replctl.adt import numeric_arithmetic
 from replctl.errors import DataError, SqlSyntaxError
 from replctl.record import dataclass
 from replctl.types import text as type_text
@@ -57,7 +57,7 @@ def _subtype(name: str) -> Subtype:
     return Subtype(
         lambda text, now: type_text.parse(element, text),
         lambda value: type_text.render(element, value),
-        key=numeric.key if element == "numeric" else _same,
+        key=numeric_arithmetic.key if element == "numeric" else _same,
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from replctl.adt import numeric
+from replctl.adt import numeric_arithmetic
 from replctl.errors import PostgresError
 from replctl.spark import python_program
 from replctl.spark.data_type import decimal_of, not_stored, text_of_wire, to_wire_value, wire
@@ -169,7 +169,7 @@ def _writer(type_name: str) -> Callable[[Any], str | None]:
 
 
 def _divide(left: str, right: str) -> str:
-    return numeric_out(numeric.divide(Decimal(left), Decimal(right)))
+    return numeric_out(numeric_arithmetic.divide(Decimal(left), Decimal(right)))
 
 
 def _canonical(value: str) -> str:
@@ -221,7 +221,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Any], type]] = {
     "replctl_numeric_canonical": (_canonical, str),
     "replctl_numeric_key": (_sort_key, str),
     "replctl_numeric_coerce": (_coerce, str),
-    "replctl_numeric_sum": (_of_list(numeric.total), str),
-    "replctl_numeric_avg": (_of_list(numeric.average), str),
+    "replctl_numeric_sum": (_of_list(numeric_arithmetic.total), str),
+    "replctl_numeric_avg": (_of_list(numeric_arithmetic.average), str),
     "replctl_partition_hash": (_hash_partition, int),
 }
