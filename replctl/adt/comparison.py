@@ -10,7 +10,7 @@ from typing import Any
 from replctl.adt import (
     arrayfuncs,
     float_,
-    interval,
+    interval_arithmetic,
     jsonb,
     network,
     numeric_arithmetic,
@@ -88,7 +88,7 @@ _KEYS: dict[str, Key] = {
     "numeric": numeric_arithmetic.key,
     "bpchar": lambda value: value.rstrip(" "),
     "char": char_byte,
-    "interval": interval.key,
+    "interval": interval_arithmetic.key,
     "timetz": timetz.key,
     "inet": network.key,
     "cidr": network.key,

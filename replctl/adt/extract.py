@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from replctl.adt import interval
+from replctl.adt import interval_arithmetic
 from replctl.adt.checks import finite_timestamp, is_infinite_date, is_infinite_timestamp
 from replctl.adt.timestamp import date_to_timestamp, offset_at, zone_of
 from replctl.errors import DatetimeFieldOverflow, FeatureNotSupported, InvalidParameterValue
@@ -249,7 +249,7 @@ def _truncated(value: int, size: int) -> tuple[int, int]:
 def _extract_interval(name: str, value: Interval) -> Part:
     unit = _unit(name, "interval")
     months, days, micros = value
-    if interval.is_infinite(value):
+    if interval_arithmetic.is_infinite(value):
         if unit in ["microseconds", "milliseconds", "second", "minute", "month", "quarter"]:
             return None
         if unit in ["hour", "day", "year", "decade", "century", "millennium", "epoch"]:
@@ -280,7 +280,7 @@ def _extract_interval(name: str, value: Interval) -> Part:
         case "millennium":
             return _truncated(years, 1000)[0]
         case "epoch":
-            return interval.epoch(value)
+            return interval_arithmetic.epoch(value)
     raise _unsupported(name.lower(), "interval")
 
 
@@ -352,7 +352,7 @@ def _truncate_in_zone(name: str, micros: int, zone_name: str) -> int:
 
 
 def _truncate_interval(name: str, value: Interval) -> Interval:
-    if interval.is_infinite(value):
+    if interval_arithmetic.is_infinite(value):
         return value
     unit = _unit_of_length(name, "interval")
     months, days, micros = value
@@ -381,7 +381,7 @@ def _bin(stride: Interval, micros: int, origin: int) -> int:
         return micros
     if is_infinite_timestamp(origin):
         raise DatetimeFieldOverflow("origin out of range")
-    if interval.is_infinite(stride):
+    if interval_arithmetic.is_infinite(stride):
         raise DatetimeFieldOverflow("timestamps cannot be binned into infinite intervals")
     if stride[0]:
         raise FeatureNotSupported(
@@ -396,7 +396,7 @@ def _bin(stride: Interval, micros: int, origin: int) -> int:
 def _interval_part(name: str, value: Interval) -> float | None:
     """Implement date_part() of an interval; the epoch is a sum in double precision."""
     part = _extract_interval(name, value)
-    if _unit(name, "interval") != "epoch" or interval.is_infinite(value):
+    if _unit(name, "interval") != "epoch" or interval_arithmetic.is_infinite(value):
         return None if part is None else float(part)
     months, days, micros = value
     years, month = _truncated(months, 12)

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from replctl.adt import interval, timestamp, timetz
+from replctl.adt import interval_arithmetic, timestamp, timetz
 from replctl.adt.checks import integer
 from replctl.adt.numeric_scale import CONTEXT
 from replctl.errors import InvalidPrecedingOrFollowingSize, NumericValueOutOfRange
@@ -64,7 +64,7 @@ def _numbers(add: Callable[[Any, Any], Any], subtract: Callable[[Any, Any], Any]
 
 
 def _timestamps(value: int, base: int, offset: Interval, sub: bool, less: bool) -> bool:
-    _check_size(is_valid=interval.key(offset) >= 0)
+    _check_size(is_valid=interval_arithmetic.key(offset) >= 0)
     if offset == INTERVAL_INFINITY and base == (INFINITY if sub else MINUS_INFINITY):
         return True
     move = timestamp.minus_interval if sub else timestamp.plus_interval
@@ -77,12 +77,12 @@ def _dates(value: int, base: int, offset: Interval, sub: bool, less: bool) -> bo
 
 
 def _intervals(value: Interval, base: Interval, offset: Interval, sub: bool, less: bool) -> bool:
-    _check_size(is_valid=interval.key(offset) >= 0)
+    _check_size(is_valid=interval_arithmetic.key(offset) >= 0)
     far = INTERVAL_INFINITY if sub else INTERVAL_MINUS_INFINITY
     if offset == INTERVAL_INFINITY and base == far:
         return True
-    bound = (interval.subtract if sub else interval.add)(base, offset)
-    return _compared(interval.key(value), interval.key(bound), less)
+    bound = (interval_arithmetic.subtract if sub else interval_arithmetic.add)(base, offset)
+    return _compared(interval_arithmetic.key(value), interval_arithmetic.key(bound), less)
 
 
 def _time_bound(base: int, offset: Interval, sub: bool) -> int | None:

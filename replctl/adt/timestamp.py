@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from replctl.adt import interval
+from replctl.adt import interval_arithmetic
 from replctl.adt.checks import (
     finite_date,
     finite_timestamp,
@@ -68,7 +68,7 @@ def _days_between(a: int, b: int) -> int:
 
 def plus_interval(micros: int, value: Interval) -> int:
     """Add months first (cutting the day to the month's end), then days, then the rest."""
-    if interval.is_infinite(value):
+    if interval_arithmetic.is_infinite(value):
         infinite = INFINITY if value == INTERVAL_INFINITY else MINUS_INFINITY
         if is_infinite_timestamp(micros) and micros != infinite:
             raise DatetimeFieldOverflow("timestamp out of range")
@@ -87,7 +87,7 @@ def plus_interval(micros: int, value: Interval) -> int:
 def _plus_in_zone(micros: int, value: Interval, zone_name: str) -> int:
     """Add months and days separately in the local time of a zone (date_add)."""
     zone = zone_of(zone_name)
-    if interval.is_infinite(value) or is_infinite_timestamp(micros):
+    if interval_arithmetic.is_infinite(value) or is_infinite_timestamp(micros):
         return plus_interval(micros, value)
     months, days, rest = value
     for step in ((months, 0, 0), (0, days, 0)):
@@ -98,7 +98,7 @@ def _plus_in_zone(micros: int, value: Interval, zone_name: str) -> int:
 
 
 def minus_interval(micros: int, value: Interval) -> int:
-    return plus_interval(micros, interval.negative(value))
+    return plus_interval(micros, interval_arithmetic.negative(value))
 
 
 def difference(a: int, b: int) -> Interval:
@@ -107,7 +107,7 @@ def difference(a: int, b: int) -> Interval:
         return _infinite_difference(a, b)
     if not -(2**63) <= a - b < 2**63:
         raise DatetimeFieldOverflow("interval out of range")
-    return interval.justify_hours((0, 0, a - b))
+    return interval_arithmetic.justify_hours((0, 0, a - b))
 
 
 def _infinite_difference(a: int, b: int) -> Interval:
@@ -134,23 +134,23 @@ def age(a: int, b: int) -> Interval:
         days, months = days + days_of_month(year, month), months - 1
     while months < 0:
         months, years = months + 12, years - 1
-    return interval.checked(sign * (years * 12 + months), sign * days, sign * micros)
+    return interval_arithmetic.checked(sign * (years * 12 + months), sign * days, sign * micros)
 
 
 def time_plus(time: int, value: Interval) -> int:
-    if interval.is_infinite(value):
+    if interval_arithmetic.is_infinite(value):
         raise DatetimeFieldOverflow("cannot add infinite interval to time")
     return (time + value[2]) % USECS_PER_DAY
 
 
 def time_minus(time: int, value: Interval) -> int:
-    if interval.is_infinite(value):
+    if interval_arithmetic.is_infinite(value):
         raise DatetimeFieldOverflow("cannot subtract infinite interval from time")
     return (time - value[2]) % USECS_PER_DAY
 
 
 def _interval_to_time(value: Interval) -> int:
-    if interval.is_infinite(value):
+    if interval_arithmetic.is_infinite(value):
         raise DatetimeFieldOverflow("cannot convert infinite interval to time")
     return value[2] % USECS_PER_DAY
 
@@ -262,7 +262,7 @@ def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int,
 
 def zone_seconds(value: Interval) -> int:
     """Return the seconds east of UTC of a time zone that is an interval."""
-    if interval.is_infinite(value):
+    if interval_arithmetic.is_infinite(value):
         raise InvalidParameterValue(f'interval time zone "{interval_out(value)}" must be finite')
     if value[0] or value[1]:
         raise InvalidParameterValue(
@@ -402,7 +402,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "float8_timestamptz": _from_epoch,
     "timestamptz_pl_interval_at_zone": _plus_in_zone,
     "timestamptz_mi_interval_at_zone": lambda micros, value, zone_name: _plus_in_zone(
-        micros, interval.negative(value), zone_name
+        micros, interval_arithmetic.negative(value), zone_name
     ),
     **_overlaps_of("timestamp", plus_interval),
     **_overlaps_of("timestamptz", plus_interval),
