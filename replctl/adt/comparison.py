@@ -9,13 +9,13 @@ from typing import Any
 
 from replctl.adt import (
     arrayfuncs,
+    datetime_arithmetic,
     float_,
     interval_arithmetic,
     jsonb,
     network,
     numeric_arithmetic,
     rangetypes,
-    timestamp,
     timetz,
 )
 from replctl.errors import FeatureNotSupported
@@ -155,7 +155,8 @@ def _keys(left: str, right: str) -> tuple[Key, Key]:
     """Return the keys with which values of two types are compared with each other."""
     if {left, right} & {"date"} and {left, right} & {"timestamp", "timestamptz"}:
         first, second = (
-            timestamp.compare_key_of_date if item == "date" else _same for item in (left, right)
+            datetime_arithmetic.compare_key_of_date if item == "date" else _same
+            for item in (left, right)
         )
         return first, second
     if left != right and "bpchar" in (left, right) and "text" in (left, right):

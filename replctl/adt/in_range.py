@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from replctl.adt import interval_arithmetic, timestamp, timetz
+from replctl.adt import datetime_arithmetic, interval_arithmetic, timetz
 from replctl.adt.checks import integer
 from replctl.adt.numeric_scale import CONTEXT
 from replctl.errors import InvalidPrecedingOrFollowingSize, NumericValueOutOfRange
@@ -67,12 +67,12 @@ def _timestamps(value: int, base: int, offset: Interval, sub: bool, less: bool) 
     _check_size(is_valid=interval_arithmetic.key(offset) >= 0)
     if offset == INTERVAL_INFINITY and base == (INFINITY if sub else MINUS_INFINITY):
         return True
-    move = timestamp.minus_interval if sub else timestamp.plus_interval
+    move = datetime_arithmetic.minus_interval if sub else datetime_arithmetic.plus_interval
     return _compared(value, move(base, offset), less)
 
 
 def _dates(value: int, base: int, offset: Interval, sub: bool, less: bool) -> bool:
-    first, second = (timestamp.date_to_timestamp(item) for item in (value, base))
+    first, second = (datetime_arithmetic.date_to_timestamp(item) for item in (value, base))
     return _timestamps(first, second, offset, sub, less)
 
 

@@ -8,7 +8,7 @@ import re
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from replctl.adt import timestamp, timetz
+from replctl.adt import datetime_arithmetic, timetz
 from replctl.adt.checks import finite_date, finite_timestamp
 from replctl.adt.jsonpath_method import Failure
 from replctl.errors import (
@@ -196,13 +196,13 @@ def _converted(moment: Moment, target: str) -> Moment | None:
         return moment
     match source, target:
         case "timestamp", "date":
-            return Moment(target, timestamp.timestamp_to_date(value))
+            return Moment(target, datetime_arithmetic.timestamp_to_date(value))
         case "timestamp", "time":
             return Moment(target, value % USECS_PER_DAY)
         case "timestamptz", "timetz":
             return Moment(target, (value % USECS_PER_DAY, 0))
         case "date", "timestamp":
-            return Moment(target, timestamp.date_to_timestamp(value))
+            return Moment(target, datetime_arithmetic.date_to_timestamp(value))
         case ("timestamptz", "date" | "time" | "timestamp") | ("timetz", "time"):
             raise _needs_zone(source, target)
         case ("time", "timetz") | ("date" | "timestamp", "timestamptz"):
@@ -226,5 +226,5 @@ def _key(moment: Moment) -> Any:
     if moment.type_name == "timetz":
         return timetz.key(moment.value)
     if moment.type_name == "date":
-        return timestamp.compare_key_of_date(moment.value)
+        return datetime_arithmetic.compare_key_of_date(moment.value)
     return moment.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from replctl.adt import timestamp
+from replctl.adt import datetime_arithmetic
 from replctl.adt.checks import finite_timestamp, is_infinite_timestamp
 from replctl.types.date import USECS_PER_DAY, TimeTz
 from replctl.types.interval import Interval
@@ -19,15 +19,15 @@ def key(value: TimeTz) -> tuple[int, int]:
 
 
 def _plus_interval(value: TimeTz, span: Interval) -> TimeTz:
-    return timestamp.time_plus(value[0], span), value[1]
+    return datetime_arithmetic.time_plus(value[0], span), value[1]
 
 
 def _minus_interval(value: TimeTz, span: Interval) -> TimeTz:
-    return timestamp.time_minus(value[0], span), value[1]
+    return datetime_arithmetic.time_minus(value[0], span), value[1]
 
 
 def _date_and_time(days: int, value: TimeTz) -> int:
-    start = timestamp.date_to_timestamp(days)
+    start = datetime_arithmetic.date_to_timestamp(days)
     if is_infinite_timestamp(start):
         return start
     return finite_timestamp(
@@ -37,7 +37,7 @@ def _date_and_time(days: int, value: TimeTz) -> int:
 
 def _at_zone(zone: Interval, value: TimeTz) -> TimeTz:
     """Implement timetz AT TIME ZONE interval."""
-    west = -timestamp.zone_seconds(zone)
+    west = -datetime_arithmetic.zone_seconds(zone)
     return (value[0] + (value[1] - west) * _SECOND) % USECS_PER_DAY, west
 
 
@@ -46,7 +46,7 @@ def _of_timestamp(micros: int) -> TimeTz | None:
 
 
 def _overlaps(*ends: TimeTz | None) -> bool | None:
-    return timestamp.overlaps(*(None if end is None else key(end) for end in ends))
+    return datetime_arithmetic.overlaps(*(None if end is None else key(end) for end in ends))
 
 
 #: prosrc -> function
