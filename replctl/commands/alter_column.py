@@ -7,7 +7,12 @@ from dataclasses import replace
 from replctl.catalog.heap import insert_column, update_column
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
-from replctl.commands.column import ColumnDraft, check_column_name, check_type, column_draft
+from replctl.commands.column_definition import (
+    ColumnDraft,
+    check_column_name,
+    check_type,
+    column_draft,
+)
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import drop_objects

@@ -26,7 +26,7 @@ from replctl.catalog.pg_subscription import find_subscription, update_subscripti
 from replctl.catalog.pg_type import find_type, type_oid, type_schema_oid
 from replctl.catalog.worker import client_name, rename_walsender
 from replctl.commands.alter_table import change_owner, check_new_owner
-from replctl.commands.column import check_column_name
+from replctl.commands.column_definition import check_column_name
 from replctl.commands.create_schema import check_schema_name
 from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl, carry_out

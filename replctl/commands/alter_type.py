@@ -17,7 +17,7 @@ from replctl.catalog.pg_inherits import children_of, descendants_of
 from replctl.catalog.pg_publication import published_tables
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.commands.alter_column import existing_column
-from replctl.commands.column import check_stored_type, column_collation, typed
+from replctl.commands.column_definition import check_stored_type, column_collation, typed
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import describe, is_membership_of_column
 from replctl.commands.object_address import Object, relation_object

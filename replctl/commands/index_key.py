@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from replctl.catalog.pg_class import KeyDetail, Relation
-from replctl.commands.column import column_collation
+from replctl.commands.column_definition import column_collation
 from replctl.commands.ddl import Ddl
 from replctl.commands.table_expression import columns_used, index_expression
 from replctl.errors import (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, Constraint, Relation
-from replctl.commands.column import ColumnDraft
+from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import renumbered_check
 from replctl.commands.ddl import Ddl
 from replctl.errors import (

@@ -10,7 +10,7 @@ from replctl.catalog.heap import insert_relation
 from replctl.catalog.pg_class import Column, PartitionBound, Relation, RelKind, find_relation_oid
 from replctl.catalog.pg_inherits import insert_parent
 from replctl.catalog.pg_type import find_type, insert_type, type_oid
-from replctl.commands.column import (
+from replctl.commands.column_definition import (
     ColumnDraft,
     check_column_count,
     check_column_name,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, Relation
-from replctl.commands.column import ColumnDraft
+from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import add_check, renumbered_check
 from replctl.commands.ddl import Ddl
 from replctl.commands.index import constraint_of, define_index, draft_like

@@ -16,7 +16,7 @@ from replctl.catalog.storage import (
 )
 from replctl.commands.adopted_columns import AdoptedColumns, all_columns, listed_columns
 from replctl.commands.alter_column import set_not_null
-from replctl.commands.column import check_column_count
+from replctl.commands.column_definition import check_column_count
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.reloptions import table_options

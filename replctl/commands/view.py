@@ -15,7 +15,12 @@ from replctl.catalog.pg_class import (
     load_relations,
 )
 from replctl.catalog.pg_rewrite import put_view_rule
-from replctl.commands.column import ColumnDraft, check_column_name, check_stored_type, typed
+from replctl.commands.column_definition import (
+    ColumnDraft,
+    check_column_name,
+    check_stored_type,
+    typed,
+)
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.inherit import check_own_columns
