@@ -21,7 +21,7 @@ from replctl.commands import (
     alter_type,
     attach,
     column_attributes,
-    identity,
+    identity_column,
 )
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.delta_property import is_delta_property, set_delta_properties
@@ -177,11 +177,11 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
         case "cluster_on" | "set_without_cluster":
             _set_clustered(ddl, relation, command.name)
         case "add_identity":
-            identity.add_identity(ddl, relation, command, recurses=recurses)
+            identity_column.add_identity(ddl, relation, command, recurses=recurses)
         case "alter_identity":
-            identity.alter_identity(ddl, relation, command, recurses=recurses)
+            identity_column.alter_identity(ddl, relation, command, recurses=recurses)
         case "drop_identity":
-            identity.drop_identity(ddl, relation, command, recurses=recurses)
+            identity_column.drop_identity(ddl, relation, command, recurses=recurses)
         case "add_constraint":
             assert command.constraint is not None
             alter_constraint.add_constraint(ddl, relation, command.constraint, recurses=recurses)
