@@ -22,7 +22,7 @@ PLACES = (
     "commands/delta_property.py", "commands/subscription_options.py",
     "commands/subscription_table.py", "commands/subscription_map.py", "catalog/table_map.py",
     "commands/follow_schema.py",
-    "commands/alter_table.py", "catalog/identity.py",
+    "commands/alter_table.py", "catalog/cluster_identity.py",
     "catalog/identify.py", "catalog/catalog_file.py", "catalog/open_cluster.py",
     "catalog/home_directory.py", "catalog/pg_control.py", "catalog/promotion.py",
     "catalog/cluster.py", "catalog/standby.py",

@@ -28,12 +28,12 @@ from replctl.catalog.catalog_file import (
     replaced,
     stored_lsn,
 )
+from replctl.catalog.cluster_identity import check_identity, is_at_home
 from replctl.catalog.home_directory import (
     CATALOG,
     make_home_private,
     refusal_of,
 )
-from replctl.catalog.identity import check_identity, is_at_home
 from replctl.catalog.pg_authid import DATABASE_OWNER, initial_memberships, initial_roles
 from replctl.catalog.pg_control import (
     ControlData,

@@ -16,7 +16,7 @@ from fix_lake import Lake
 from golden_script import answer_of
 from patience import PATIENCE
 
-from replctl.catalog import identity, schema
+from replctl.catalog import cluster_identity, schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.identify import identify_moved
@@ -257,10 +257,10 @@ def test_an_original_that_cannot_be_read_is_not_gone(lake: Lake, tmp_path: Path)
 
 
 def test_a_home_without_a_catalog_that_is_complete_holds_nothing(tmp_path: Path) -> None:
-    assert identity.identifier_at(tmp_path) is None
+    assert cluster_identity.identifier_at(tmp_path) is None
     with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection:
         connection.execute("CREATE TABLE alembic_version (a int)")
-    assert identity.identifier_at(tmp_path) is None
+    assert cluster_identity.identifier_at(tmp_path) is None
 
 
 def test_who_is_in_use_is_not_identified(lake: Lake, tmp_path: Path) -> None:
