@@ -295,7 +295,7 @@ def _add_schema(app: typer.Typer, parsed: list[Subcommand]) -> None:
         home: Home = None,
     ) -> None:
         def run(settings: PsqlSettings) -> bool:
-            from replctl.psql.schema import show_schema
+            from replctl.psql.schema_command import show_schema
 
             return show_schema(settings, conninfo, tuple(publication), table_map, table_options)
 
