@@ -17,8 +17,8 @@ from pathlib import Path
 from posixpath import normpath
 from typing import Any
 
-from replctl.environment import environment_with
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.process_environment import environment_with
 from replctl.record import dataclass
 
 #: Spellings of one store; each engine uses the one that it is given.

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO
 
 from replctl.cache_directory import cache_directory
-from replctl.environment import environment_with
 from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState, PostgresError
+from replctl.process_environment import environment_with
 from replctl.spark.installation import pyspark_folder
 from replctl.spark.java import check_user, find_java, java_release, module_options
 from replctl.spark.java_environment import jvm_environment

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from replctl.environment import environment_with
 from replctl.errors import FeatureNotSupported
+from replctl.process_environment import environment_with
 from replctl.spark import java_start
 from replctl.spark.java_environment import NO_DEFAULTS
 from replctl.spark.memory import cached_logs, heap, memory_limit

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from replctl.environment import environment_with
+from replctl.process_environment import environment_with
 from replctl.spark.installation import pyspark_folder
 from replctl.spark.java_environment import (
     jvm_environment,
