@@ -227,11 +227,11 @@ def _run(session: Session, statement: ast.Statement) -> Result:
     match statement:
         case ast.SelectStmt():
             from replctl.query.select import select
-            from replctl.query.session_form import shown_result
+            from replctl.query.settings_rewrite import shown_result
 
             return shown_result(session, select(session, statement, _function_runner(session)))
         case ast.Insert() | ast.Update() | ast.Delete() | ast.Truncate():
-            from replctl.query.session_form import shown_result
+            from replctl.query.settings_rewrite import shown_result
 
             return shown_result(session, _change_rows(session, statement))
         case ast.Copy():

@@ -43,7 +43,7 @@ from replctl.lake.rewrite import ColumnRewrite, TableRewrite
 from replctl.lake.storage_place import renew_storage_column
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
-from replctl.query.session_form import in_form
+from replctl.query.settings_rewrite import in_form
 from replctl.record import dataclass
 from replctl.spark import column_sql, storage_type, stored_sql, to_sql
 from replctl.types.quote import quote_identifier

@@ -29,7 +29,7 @@ from replctl.expr import nodes
 from replctl.expr.user_type import without_user_types
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
-from replctl.query.session_form import in_form
+from replctl.query.settings_rewrite import in_form
 from replctl.record import dataclass
 from replctl.spark import StagedColumn, scan, to_sql
 from replctl.types.builtin import system_columns

@@ -8,7 +8,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
-from replctl.query.session_form import in_form
+from replctl.query.settings_rewrite import in_form
 from replctl.query.sqlite import is_answerable, run_query
 from replctl.query.tree import Output, Query
 from replctl.types import text

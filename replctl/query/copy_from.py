@@ -21,7 +21,7 @@ from replctl.lake.waiting import when_free
 from replctl.parser import ast
 from replctl.query.copy_relation import file_error
 from replctl.query.lake import LakeDialect
-from replctl.query.session_form import in_form
+from replctl.query.settings_rewrite import in_form
 from replctl.query.sql import QueryWriter
 from replctl.query.write import as_planned, plan_of, written
 from replctl.result import Result

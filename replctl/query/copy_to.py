@@ -21,7 +21,7 @@ from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.copy_options import CopyFormat, copy_format
 from replctl.query.copy_relation import column_numbers, copied_relation, file_error
 from replctl.query.select import select
-from replctl.query.session_form import shown_result
+from replctl.query.settings_rewrite import shown_result
 from replctl.result import Result
 from replctl.session import Session
 from replctl.types.encoding import codec

@@ -21,7 +21,7 @@ from replctl.functions.function_context import FunctionContext
 from replctl.query import stored
 from replctl.query.inline_function import check_no_calls, inlined
 from replctl.query.row_policy import condition_query, visible_rows
-from replctl.query.session_form import in_form
+from replctl.query.settings_rewrite import in_form
 from replctl.query.tree import (
     FromCte,
     FromFunction,

@@ -33,7 +33,7 @@ from replctl.lake.target import (
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.open_relation import open_relation
-from replctl.query.session_form import in_form
+from replctl.query.settings_rewrite import in_form
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import Reference, Target, UniqueKey
