@@ -10,7 +10,7 @@ from typing import Any
 
 from replctl.catalog.pg_class import Column, Relation
 from replctl.commands.ddl import Ddl
-from replctl.commands.table import define_columns
+from replctl.commands.own_table import define_columns
 from replctl.errors import (
     DatatypeMismatch,
     DuplicateColumn,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replctl.commands.table import create_own_table
+from replctl.commands.own_table import create_own_table
 from replctl.commands.table_location import create_table_at
 from replctl.parser import ast
 from replctl.session import Session

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.naming import check_tablespace
-from replctl.commands.table import make_table
+from replctl.commands.own_table import make_table
 from replctl.commands.view import named_columns
 from replctl.errors import SqlSyntaxError
 from replctl.parser import ast

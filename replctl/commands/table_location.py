@@ -19,14 +19,14 @@ from replctl.commands.alter_column import set_not_null
 from replctl.commands.column_definition import check_column_count
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.reloptions import table_options
-from replctl.commands.table import (
+from replctl.commands.own_table import (
     add_indexes_and_references,
     check_relation_name,
     define_columns,
     new_relation,
     table_place,
 )
+from replctl.commands.reloptions import table_options
 from replctl.errors import FeatureNotSupported, UndefinedTable
 from replctl.lake.adoption import NewestVersion, enter_adopted, newest_version
 from replctl.lake.commit_log import has_foreign_files, leads_out

@@ -16,7 +16,7 @@ from replctl.commands.alter_type import TypeChange, rewrite_columns
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import find_type_of_name
 from replctl.commands.naming import Schema, creation_schema
-from replctl.commands.table import move_array_type
+from replctl.commands.own_table import move_array_type
 from replctl.errors import (
     DuplicateObject,
     FeatureNotSupported,

@@ -25,8 +25,8 @@ from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.inherit import check_own_columns
 from replctl.commands.naming import Schema, check_tablespace, creation_schema
+from replctl.commands.own_table import check_relation_name, new_relation
 from replctl.commands.reloptions import table_options, view_options
-from replctl.commands.table import check_relation_name, new_relation
 from replctl.commands.temporary import temporary_place
 from replctl.commands.view_dependency import use_relations, used_relations
 from replctl.errors import (
