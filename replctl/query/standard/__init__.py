@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from replctl.errors import FeatureNotSupported
 from replctl.functions.function_context import FunctionContext
 from replctl.query.standard import column, constraint, domain, privilege, relation, routine
-from replctl.query.standard.common import Row
+from replctl.query.standard.visibility import Row
 
 #: Views of what there cannot be here: triggers, foreign tables, character sets ...
 _EMPTY = frozenset(
