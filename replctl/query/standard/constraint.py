@@ -9,7 +9,7 @@ from replctl.catalog.pg_class import Constraint, Relation, get_relation
 from replctl.catalog.ruleutils import domain_constraint_definition, get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard.column import domain_place
+from replctl.query.standard.columns import domain_place
 from replctl.query.standard.domain import domains
 from replctl.query.standard.visibility import Row, has_any, place, relations, visible, yes_or_no
 
