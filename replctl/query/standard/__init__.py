@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from replctl.errors import FeatureNotSupported
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard import columns, constraint, domain, privilege, relation, routine
+from replctl.query.standard import columns, domain, privilege, relation, routine, table_constraints
 from replctl.query.standard.visibility import Row
 
 #: Views of what there cannot be here: triggers, foreign tables, character sets ...
@@ -24,7 +24,7 @@ _EMPTY = frozenset(
 _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
     **relation.VIEWS,
     **columns.VIEWS,
-    **constraint.VIEWS,
+    **table_constraints.VIEWS,
     **domain.VIEWS,
     **privilege.VIEWS,
     **routine.VIEWS,
