@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from replctl.errors import FeatureNotSupported
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard import columns, domain, privilege, relation, routine, table_constraints
+from replctl.query.standard import columns, domains, privilege, relation, routine, table_constraints
 from replctl.query.standard.visibility import Row
 
 #: Views of what there cannot be here: triggers, foreign tables, character sets ...
@@ -25,7 +25,7 @@ _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
     **relation.VIEWS,
     **columns.VIEWS,
     **table_constraints.VIEWS,
-    **domain.VIEWS,
+    **domains.VIEWS,
     **privilege.VIEWS,
     **routine.VIEWS,
 }
