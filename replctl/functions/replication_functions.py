@@ -15,7 +15,7 @@ from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_replication_slots import ReplicationSlot
 from replctl.catalog.pg_stat_subscription_stats import reset_statistics
 from replctl.catalog.pg_wal import NO_XID, enter_message
-from replctl.catalog.slot_limits import (
+from replctl.catalog.slot_requirements import (
     check_decoding_requirements,
     create_slot_at_end,
     create_slot_within_limits,

@@ -17,7 +17,7 @@ from replctl.catalog.pg_replication_slots import (
     get_slot,
     note_publications,
 )
-from replctl.catalog.slot_limits import check_decoding_requirements, create_slot_at_end
+from replctl.catalog.slot_requirements import check_decoding_requirements, create_slot_at_end
 from replctl.catalog.slotsync import (
     check_alterable,
     check_creatable,
