@@ -13,10 +13,10 @@ from typing import Any
 from replctl.catalog import schema, schema_table
 from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
-from replctl.catalog.enum_label import unsafe_labels
 from replctl.catalog.pg_authid import find_role, role_names
 from replctl.catalog.pg_class import Relation, find_relation_oid, get_relation
 from replctl.catalog.pg_domain import get_domain
+from replctl.catalog.pg_enum import unsafe_labels
 from replctl.catalog.pg_namespace import find_schema, schema_names
 from replctl.catalog.pg_type import enum_labels, find_type, get_type, type_name, type_oid
 from replctl.catalog.transaction import Catalog

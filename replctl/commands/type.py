@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from replctl.catalog.aclchk import owner_of
-from replctl.catalog.enum_label import rename_label
 from replctl.catalog.pg_class import Column, load_relations, relation_oids
+from replctl.catalog.pg_enum import rename_label
 from replctl.catalog.pg_type import (
     find_type,
     insert_enum_label,
