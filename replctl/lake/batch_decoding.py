@@ -23,7 +23,6 @@ from replctl.errors import (
     PostgresError,
     UndefinedObject,
 )
-from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.change_source import (
     change_source,
     changed_types,
@@ -34,6 +33,7 @@ from replctl.lake.change_source import (
 )
 from replctl.lake.column_fault import check_decodable
 from replctl.lake.delta_log import log_versions
+from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.file_access import check_readable
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.recovery import recover

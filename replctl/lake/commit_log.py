@@ -51,7 +51,6 @@ from replctl.errors import (
     UndefinedFile,
     UndefinedTable,
 )
-from replctl.lake.change_feed import with_feeds
 from replctl.lake.column_changes import follow_columns, follow_own_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_commit import DeltaCommit
@@ -63,6 +62,7 @@ from replctl.lake.delta_log import (
     outside_checkpoint,
     readable_after,
 )
+from replctl.lake.feed_choice import with_feeds
 from replctl.lake.partition_zone import check_partition_zones
 from replctl.lake.table_metadata import has_row_ids
 from replctl.lake.target_fault import note_replacement

@@ -27,9 +27,9 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
-from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.change_source import change_source, feed_version
 from replctl.lake.column_fault import check_listable
+from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.file_access import check_readable
 from replctl.lake.recovery import recover
 from replctl.lake.table_read import relation_at

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from replctl import spark
 from replctl.catalog.pg_class import Relation
-from replctl.lake.change_feed import chosen_feeds
+from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.replicated_table import ReplicatedTable
 from replctl.lake.table_read import numbered_as
 from replctl.lake.undo import commits_since

@@ -17,9 +17,9 @@ from replctl.catalog.transaction import BlockXids, xids_of_block
 from replctl.errors import PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
-from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_commit import DeltaCommit
+from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.retry import repeated
 from replctl.lake.table_read import written_source
 from replctl.replication.replica_identity import target_key

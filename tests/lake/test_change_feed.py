@@ -16,9 +16,9 @@ from fix_lake import Lake
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_wal import entries_between
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake import change_feed
-from replctl.lake.change_feed import with_feeds
+from replctl.lake import feed_choice
 from replctl.lake.delta_log import commits_after
+from replctl.lake.feed_choice import with_feeds
 from replctl.lake.table_metadata import TableMetadata, metadata_at
 from replctl.spark import FeedVersion
 
@@ -46,7 +46,7 @@ def _relation(lake: Lake, *, is_adopted: bool = True, has_foreign: bool = False)
 
 
 def chosen_feeds(relation: Relation, versions: list[FeedVersion]) -> tuple[FeedVersion, ...]:
-    return change_feed.chosen_feeds(relation, versions, lambda _log: None)
+    return feed_choice.chosen_feeds(relation, versions, lambda _log: None)
 
 
 def _compared(lake: Lake) -> dict[int, bool]:
