@@ -21,7 +21,7 @@ from replctl.functions.function_context import function_context
 from replctl.functions.session_value import session_value
 from replctl.lake.rewrite import ColumnRewrite, NewSequence, TableRewrite, row_number_name
 from replctl.lake.table_read import table_source
-from replctl.query.next_value import check_defaults, check_unconditional
+from replctl.query.sequence_values import check_defaults, check_unconditional
 from replctl.query.settings_rewrite import in_form
 from replctl.record import dataclass
 from replctl.spark import NEXT_VALUE, column_sql, stored_sql, to_sql

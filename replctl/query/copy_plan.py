@@ -18,9 +18,9 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.copy_options import CopyFormat, copy_format
 from replctl.query.copy_relation import column_numbers, copied_relation
-from replctl.query.next_value import check_defaults
 from replctl.query.permission import check_change
 from replctl.query.range_table import FromScope, relation_entry
+from replctl.query.sequence_values import check_defaults
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn

@@ -30,18 +30,18 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
-from replctl.query.next_value import (
-    check_defaults,
-    check_unconditional,
-    with_call_columns,
-    with_sequence_values,
-)
 from replctl.query.on_conflict import arbiters, without_conflicts
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope
 from replctl.query.returning import returned, returned_rows, returning_of
 from replctl.query.row_policy import POLICY_VARNO, changed_rows
+from replctl.query.sequence_values import (
+    check_defaults,
+    check_unconditional,
+    with_call_columns,
+    with_sequence_values,
+)
 from replctl.query.session_calls import divided
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import Output, Query

@@ -23,11 +23,11 @@ from replctl.lake.target import generating_columns
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.lake import changing_query, target_rows
-from replctl.query.next_value import check_unconditional, check_values, with_call_columns
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.range_table import FromScope, relation_entry
 from replctl.query.returning import of_member, returned, returned_rows, returning_outputs
 from replctl.query.row_policy import POLICY_VARNO, RowCheck, changed_rows, numbered_as
+from replctl.query.sequence_values import check_unconditional, check_values, with_call_columns
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromNode, FromTable, Output, Query, is_volatile
 from replctl.query.with_check import check_new_rows
