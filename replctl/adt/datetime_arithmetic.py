@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from replctl.adt import interval_arithmetic
-from replctl.adt.checks import (
+from replctl.adt.float_ import rint
+from replctl.adt.range_check import (
     finite_date,
     finite_timestamp,
     is_infinite_date,
     is_infinite_timestamp,
 )
-from replctl.adt.float_ import rint
 from replctl.errors import DatetimeFieldOverflow, InvalidParameterValue
 from replctl.types.date import DATE_INFINITY, DATE_MINUS_INFINITY, USECS_PER_DAY
 from replctl.types.interval import INFINITY as INTERVAL_INFINITY

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from replctl.adt import interval_arithmetic
-from replctl.adt.checks import finite_timestamp, is_infinite_date, is_infinite_timestamp
 from replctl.adt.datetime_arithmetic import date_to_timestamp, offset_at, zone_of
+from replctl.adt.range_check import finite_timestamp, is_infinite_date, is_infinite_timestamp
 from replctl.errors import DatetimeFieldOverflow, FeatureNotSupported, InvalidParameterValue
 from replctl.types.date import USECS_PER_DAY, TimeTz
 from replctl.types.interval import INFINITY as INTERVAL_INFINITY

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from replctl.adt.checks import integer
+from replctl.adt.range_check import integer
 from replctl.errors import (
     DivisionByZero,
     InvalidArgumentForLogarithm,

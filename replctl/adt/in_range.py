@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from replctl.adt import datetime_arithmetic, interval_arithmetic, timetz
-from replctl.adt.checks import integer
 from replctl.adt.numeric_scale import CONTEXT
+from replctl.adt.range_check import integer
 from replctl.errors import InvalidPrecedingOrFollowingSize, NumericValueOutOfRange
 from replctl.types.date import TimeTz
 from replctl.types.interval import INFINITY as INTERVAL_INFINITY

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from replctl.adt.checks import integer
+from replctl.adt.range_check import integer
 from replctl.errors import DivisionByZero, NumericValueOutOfRange
 
 _SIZES = {"2": "int2", "4": "int4", "8": "int8"}

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from replctl.adt import datetime_arithmetic, timetz
-from replctl.adt.checks import finite_date, finite_timestamp
 from replctl.adt.jsonpath_method import Failure
+from replctl.adt.range_check import finite_date, finite_timestamp
 from replctl.errors import (
     DatetimeFieldOverflow,
     FeatureNotSupported,

@@ -10,7 +10,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from replctl.adt import jsonb, numeric_arithmetic
-from replctl.adt.checks import integer
+from replctl.adt.range_check import integer
 from replctl.errors import DataError, NonNumericJsonItem, NumericValueOutOfRange, PostgresError
 from replctl.types import text
 from replctl.types.jsonpath_node import Method

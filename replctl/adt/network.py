@@ -7,7 +7,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
-from replctl.adt.checks import integer
+from replctl.adt.range_check import integer
 from replctl.errors import InvalidParameterValue, NumericValueOutOfRange
 from replctl.types.character import byte_difference
 from replctl.types.inet import network_in

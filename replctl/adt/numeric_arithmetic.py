@@ -17,7 +17,6 @@ from decimal import (
 from typing import Any
 
 from replctl.adt import float_
-from replctl.adt.checks import integer
 from replctl.adt.numeric_scale import (
     CONTEXT,
     MAX_DISPLAY_SCALE,
@@ -27,6 +26,7 @@ from replctl.adt.numeric_scale import (
     scale,
     weight_of,
 )
+from replctl.adt.range_check import integer
 from replctl.errors import (
     DivisionByZero,
     FeatureNotSupported,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from replctl.adt.checks import is_infinite_date, is_infinite_timestamp
 from replctl.adt.numeric_scale import scale
+from replctl.adt.range_check import is_infinite_date, is_infinite_timestamp
 from replctl.types.bit_string import bit_bytes
 from replctl.types.character import char_byte
 from replctl.types.numeric import base_10000

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from replctl.adt import datetime_arithmetic
-from replctl.adt.checks import finite_timestamp, is_infinite_timestamp
+from replctl.adt.range_check import finite_timestamp, is_infinite_timestamp
 from replctl.types.date import USECS_PER_DAY, TimeTz
 from replctl.types.interval import Interval
 

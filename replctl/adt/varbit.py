@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from replctl.adt.checks import int4
+from replctl.adt.range_check import int4
 from replctl.adt.varlena import substring
 from replctl.errors import (
     ArraySubscriptError,

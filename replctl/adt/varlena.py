@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from replctl.adt import case_mapping
 from replctl.adt.character_class import members
-from replctl.adt.checks import int4
+from replctl.adt.range_check import int4
 from replctl.errors import (
     ArraySubscriptError,
     FeatureNotSupported,
