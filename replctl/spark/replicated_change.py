@@ -16,6 +16,7 @@ from replctl.replication.composition import NetEffect
 from replctl.spark.compact import net_effects_sql
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.key_path import existing_rows
+from replctl.spark.net_changes import net_changes
 from replctl.spark.normal_form import is_stored_alike, matches, matching_form, matching_values
 from replctl.spark.outcome import (
     NO_COLUMNS,
@@ -27,7 +28,6 @@ from replctl.spark.outcome import (
     outcome_columns,
     violation_sql,
 )
-from replctl.spark.row_threads import net_changes
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import staged
