@@ -20,8 +20,8 @@ from replctl.expr.type_names import split_name
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.system_views import system_rows
 from replctl.functions.view_rows import in_order
+from replctl.query.information_schema import information_schema
 from replctl.query.pg_get_expr import condition_text, pg_get_expr
-from replctl.query.standard import information_schema
 from replctl.query.view_definition import view_definition
 from replctl.types import text as text_
 from replctl.types.builtin import SystemRelation

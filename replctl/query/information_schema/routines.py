@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from replctl.catalog.pg_proc import UserFunction, list_functions
 from replctl.catalog.pg_type import type_schema_oid
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard.visibility import Row, yes_or_no
+from replctl.query.information_schema.visibility import Row, yes_or_no
 
 
 def _routines(context: FunctionContext) -> Iterator[Row]:

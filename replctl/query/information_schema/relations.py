@@ -8,8 +8,8 @@ from replctl.catalog import schema
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.functions.function_context import FunctionContext
+from replctl.query.information_schema.visibility import Row, place, relations, visible, yes_or_no
 from replctl.query.query_rewrite import view_query
-from replctl.query.standard.visibility import Row, place, relations, visible, yes_or_no
 from replctl.query.tree import tables_of
 from replctl.query.view_definition import view_definition
 from replctl.types.builtin import Type, system_relations_by_oid, types

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_domain import Domain, domain_bases, get_domain
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard.columns import collation_row, domain_place, type_row
-from replctl.query.standard.visibility import Row, place, relations
+from replctl.query.information_schema.columns import collation_row, domain_place, type_row
+from replctl.query.information_schema.visibility import Row, place, relations
 
 
 def domains(context: FunctionContext, *, owned: bool = False) -> Iterator[Domain]:

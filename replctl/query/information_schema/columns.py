@@ -12,7 +12,7 @@ from replctl.catalog.pg_type import type_schema_oid
 from replctl.catalog.ruleutils import get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard.visibility import Row, has_any, place, relations, yes_or_no
+from replctl.query.information_schema.visibility import Row, has_any, place, relations, yes_or_no
 from replctl.types.builtin import system_relations_by_oid, types
 
 _BITS = {"int2": 16, "int4": 32, "int8": 64, "float4": 24, "float8": 53}

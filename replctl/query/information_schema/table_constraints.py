@@ -9,9 +9,16 @@ from replctl.catalog.pg_class import Constraint, Relation, get_relation
 from replctl.catalog.ruleutils import domain_constraint_definition, get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard.columns import domain_place
-from replctl.query.standard.domains import domains
-from replctl.query.standard.visibility import Row, has_any, place, relations, visible, yes_or_no
+from replctl.query.information_schema.columns import domain_place
+from replctl.query.information_schema.domains import domains
+from replctl.query.information_schema.visibility import (
+    Row,
+    has_any,
+    place,
+    relations,
+    visible,
+    yes_or_no,
+)
 
 _KINDS = {"c": "CHECK", "f": "FOREIGN KEY", "p": "PRIMARY KEY", "u": "UNIQUE"}
 _ACTIONS = {

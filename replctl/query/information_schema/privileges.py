@@ -9,7 +9,7 @@ from replctl.catalog.aclchk import column_acls, privileges_of, relation_acl
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_class import Relation
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard.visibility import Row, place, relations, yes_or_no
+from replctl.query.information_schema.visibility import Row, place, relations, yes_or_no
 
 _TABLE_WORDS = {
     "a": "INSERT", "r": "SELECT", "w": "UPDATE", "d": "DELETE", "D": "TRUNCATE", "x": "REFERENCES",

@@ -6,8 +6,15 @@ from collections.abc import Callable, Iterator
 
 from replctl.errors import FeatureNotSupported
 from replctl.functions.function_context import FunctionContext
-from replctl.query.standard import columns, domains, privilege, relation, routine, table_constraints
-from replctl.query.standard.visibility import Row
+from replctl.query.information_schema import (
+    columns,
+    domains,
+    privileges,
+    relations,
+    routines,
+    table_constraints,
+)
+from replctl.query.information_schema.visibility import Row
 
 #: Views of what there cannot be here: triggers, foreign tables, character sets ...
 _EMPTY = frozenset(
@@ -22,12 +29,12 @@ _EMPTY = frozenset(
 )
 
 _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
-    **relation.VIEWS,
+    **relations.VIEWS,
     **columns.VIEWS,
     **table_constraints.VIEWS,
     **domains.VIEWS,
-    **privilege.VIEWS,
-    **routine.VIEWS,
+    **privileges.VIEWS,
+    **routines.VIEWS,
 }
 
 
