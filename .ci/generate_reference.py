@@ -30,7 +30,7 @@ from replctl.catalog import schema_table  # noqa: E402
 from replctl.functions.system_views import _EMPTY, _VIEWS  # noqa: E402
 from replctl.psql import help as psql_help  # noqa: E402
 from replctl.psql.main import _run  # noqa: E402
-from replctl.query import standard  # noqa: E402
+from replctl.query import information_schema  # noqa: E402
 from replctl.query.view_catalog import _CATALOGS  # noqa: E402
 from replctl.types import builtin  # noqa: E402
 from replctl.types.guc import Setting, settings  # noqa: E402
@@ -238,7 +238,7 @@ def views() -> list[str]:
         (
             "information_schema",
             "These are in the schema of that name.",
-            {*standard._VIEWS, *standard._EMPTY},
+            {*information_schema._VIEWS, *information_schema._EMPTY},
         ),
     ):
         lines += [f"## {title}", "", said, "", *_fenced(fill(" ".join(sorted(names)), 100))]

@@ -63,9 +63,9 @@ def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) 
     is_keyed = bool(target.key)
     olds, news = (_told(changes, image, told_by, is_keyed=is_keyed) for image in "on")
     there = _counted(engine, existing, changes, told_by, is_keyed=is_keyed)
-    threads = _Threads(changes, olds, news, there, is_keyed=is_keyed)
-    threads.follow()
-    rows = threads.net()
+    followed = _FollowedRows(changes, olds, news, there, is_keyed=is_keyed)
+    followed.follow()
+    rows = followed.net()
     import pyarrow as pa
 
     assert changes.rows is not None
@@ -83,7 +83,7 @@ def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) 
         yield Staged(view, tuple(wanted), table)
 
 
-class _Threads:
+class _FollowedRows:
     def __init__(
         self,
         changes: Staged,
