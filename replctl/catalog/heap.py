@@ -20,6 +20,7 @@ from replctl.catalog.pg_class import (
     encode_bound,
 )
 from replctl.catalog.pg_default_acl import new_object_acl
+from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_inherits import insert_parent
 from replctl.catalog.pg_type import type_oid
 from replctl.catalog.storage import StorageColumn, insert_storage_column, release_storage_name
@@ -92,6 +93,22 @@ def update_column(catalog: Catalog, relid: int, column: Column) -> None:
     )
     catalog.delete(pg_attrdef, pg_attrdef.c.adrelid == relid, pg_attrdef.c.adnum == column.attnum)
     _insert_default(catalog, relid, column)
+
+
+def remove_column(catalog: Catalog, relid: int, column: Column) -> None:
+    """Mark a column as dropped, and remove its default and its comment.  It keeps its number and
+    its place in storage (RemoveAttributeById).
+    """
+    dropped = Column(
+        column.attnum,
+        f"........pg.dropped.{column.attnum}........",
+        "",
+        column.typmod,
+        is_dropped=True,
+        dimensions=column.dimensions,
+    )
+    update_column(catalog, relid, dropped)
+    set_comment(catalog, "pg_class", relid, None, number=column.attnum)
 
 
 def _column_values(column: Column) -> dict[str, Any]:

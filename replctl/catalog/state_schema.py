@@ -208,6 +208,7 @@ storage_column = Table(
     text("physical_name", nullable=True),
     integer("renamed_version", nullable=True),
     boolean("is_dropped"),  # the table no longer has it
+    boolean("is_followed"),  # the relation's column was dropped with it, and comes back with it
     integer("owner", nullable=True),
     integer("atttypid", nullable=True),
     integer("atttypmod", nullable=True),

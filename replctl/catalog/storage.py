@@ -51,6 +51,7 @@ class StorageColumn:
         physical_name: its name in files, if others have renamed it (column mapping).
         renamed_version: the last version that renamed, dropped or restored it.
         is_dropped: the table no longer has it.
+        is_followed: the relation's column was dropped with it, and comes back with it.
     """
 
     name: str
@@ -59,6 +60,7 @@ class StorageColumn:
     physical_name: str | None = None
     renamed_version: int | None = None
     is_dropped: bool = False
+    is_followed: bool = False
 
     @property
     def identity(self) -> str:
@@ -142,6 +144,7 @@ def storage_column_of(row: Row[Any]) -> StorageColumn:
         row.physical_name,
         row.renamed_version,
         bool(row.is_dropped),
+        bool(row.is_followed),
     )
 
 
@@ -290,6 +293,7 @@ def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> 
             physical_name=column.physical_name,
             renamed_version=column.renamed_version,
             is_dropped=column.is_dropped,
+            is_followed=column.is_followed,
         )
     )
 

@@ -11,9 +11,14 @@ from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog import schema
-from replctl.catalog.heap import delete_constraint, delete_index, delete_relation, update_column
+from replctl.catalog.heap import (
+    delete_constraint,
+    delete_index,
+    delete_relation,
+    remove_column,
+    update_column,
+)
 from replctl.catalog.pg_class import (
-    Column,
     Constraint,
     Relation,
     get_relation,
@@ -22,7 +27,6 @@ from replctl.catalog.pg_class import (
     relation_oids,
 )
 from replctl.catalog.pg_collation import delete_collation, list_collations
-from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_domain import domain_bases, get_domain
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_namespace import delete_schema, schema_names
@@ -476,7 +480,9 @@ def _delete(ddl: Ddl, target: Object) -> None:
                 delete_relation(catalog, relation)
                 tell_of_files(ddl, relation)
         case "column":
-            _delete_column(ddl, target)
+            relation = get_relation(catalog, target.oid)
+            if relation is not None and any(c.attnum == target.number for c in relation.columns):
+                remove_column(catalog, relation.oid, relation.column_at(target.number))
         case "default":
             relation = ddl.relation(target.oid)
             column = relation.column_at(target.number)
@@ -509,26 +515,6 @@ def tell_of_files(ddl: Ddl, relation: Relation) -> None:
     storage = relation.storage
     if storage is not None and storage.is_made and not storage.is_in_base:
         ddl.notice(f'files of table "{relation.name}" remain in "{storage.location}"')
-
-
-def _delete_column(ddl: Ddl, target: Object) -> None:
-    """Mark a column as dropped.  It keeps its number and its place in storage
-    (RemoveAttributeById).
-    """
-    relation = get_relation(ddl.catalog, target.oid)
-    if relation is None or all(c.attnum != target.number for c in relation.columns):
-        return
-    column = relation.column_at(target.number)
-    dropped = Column(
-        column.attnum,
-        f"........pg.dropped.{column.attnum}........",
-        "",
-        column.typmod,
-        is_dropped=True,
-        dimensions=column.dimensions,
-    )
-    update_column(ddl.catalog, relation.oid, dropped)
-    set_comment(ddl.catalog, "pg_class", relation.oid, None, number=column.attnum)
 
 
 def _delete_constraint(ddl: Ddl, oid: int) -> None:

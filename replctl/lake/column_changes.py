@@ -13,7 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from replctl.catalog import schema
-from replctl.catalog.heap import insert_column, replace_storage_column, update_column
+from replctl.catalog.heap import (
+    insert_column,
+    remove_column,
+    replace_storage_column,
+    update_column,
+)
 from replctl.catalog.pg_class import Column, Relation, get_relation
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_subscription import subscriptions_of_relation
@@ -35,6 +40,7 @@ from replctl.lake.adopt import (
     readable_column,
     stored_physical_name,
 )
+from replctl.lake.column_dependents import has_dependents
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import latest_version, metadata_of
 from replctl.lake.storage_place import free_name
@@ -134,7 +140,8 @@ def follow_columns(
     A new column is added to the relation, unless its type is unreadable.  A renamed column gets its
     new name in the relation (`_renamed_columns`).  A widened column gets the new type, unless
     something depends on the old one.  A column that became nullable becomes nullable in the
-    relation.
+    relation.  A dropped column is dropped from the relation, unless something depends on it, and
+    comes back when it is restored.
 
     Args:
         found: the columns that the table has at that version (delta_log.columns_of).
@@ -143,9 +150,11 @@ def follow_columns(
     _rename_columns(catalog, relid, _renamed_back(catalog, relid, found), version)
     relation = get_relation(catalog, relid)
     changes = column_changes(_followed_columns(catalog, relid, relation), found, version)
+    lost = _lost_columns(catalog, relation, changes) if notes_dropped else {}
     for stored in changes.renamed:
         if notes_dropped or not stored.is_dropped:
-            note_renaming(catalog.connection, relid, stored)
+            now = replace(stored, is_followed=stored.number in lost)
+            note_renaming(catalog.connection, relid, now)
     added = []
     for field in changes.new:
         readable = readable_column(field)
@@ -156,13 +165,16 @@ def follow_columns(
             added.append(readable)
     altered = {}
     if relation is not None:
-        altered = _altered_columns(catalog, relation, changes.known, version)
+        altered = _restored_columns(catalog, relation, changes, lost)
+        altered |= _altered_columns(catalog, relation, changes.known, version)
         for attnum, name in _renamed_columns(catalog, relation, changes.known).items():
             altered[attnum] = replace(altered.get(attnum, relation.column_at(attnum)), name=name)
-    if not added and not altered:
+    if not added and not altered and not lost:
         return
     attribute = schema.pg_attribute
     writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
+    for column in lost.values():
+        remove_column(writer, relid, column)
     for column in altered.values():
         update_column(writer, relid, column)
     for new in added:
@@ -275,6 +287,56 @@ def _altered_columns(
         if now != column:
             altered[column.attnum] = now
     return altered
+
+
+def _lost_columns(
+    catalog: Catalog, relation: Relation | None, changes: ColumnChanges
+) -> dict[int, Column]:
+    """Return the columns of an adopted table that others have dropped and nothing depends on, by
+    their numbers in storage.
+    """
+    storage = None if relation is None else relation.storage
+    if relation is None or storage is None or not storage.is_adopted:
+        return {}
+    dropped = {stored.number for stored in changes.renamed if stored.is_dropped}
+    return {
+        number: column
+        for column in relation.columns
+        if (number := storage.columns[column.attnum].number) in dropped
+        and not has_dependents(catalog, relation, column.attnum)
+    }
+
+
+def _restored_columns(
+    catalog: Catalog, relation: Relation, changes: ColumnChanges, lost: Mapping[int, Column]
+) -> dict[int, Column]:
+    """Return the columns to put back, because others have restored what they had dropped, or added
+    a column by its name; by attnum.  The relation's column was dropped then (`_lost_columns`), not
+    by ALTER TABLE.
+
+    Args:
+        lost: the columns that the version drops.
+    """
+    back = {
+        stored.number: changes.known[stored.number]
+        for stored in changes.renamed
+        if stored.is_followed and not stored.is_dropped
+    }
+    restored: dict[int, Column] = {}
+    attribute = schema.pg_attribute
+    rows = catalog.select(attribute, attribute.c.attrelid == relation.oid) if back else ()
+    taken = {str(row.attname) for row in rows} - {column.name for column in lost.values()}
+    for row in rows:
+        attnum, number = int(row.attnum), int(row.attfilenode or row.attnum)
+        readable = readable_column(back[number]) if number in back else None
+        if row.attisdropped and readable is not None:
+            name = _free_name(readable.name, taken)
+            taken.add(name)
+            collation = collation_of(readable.type)
+            restored[attnum] = Column(
+                attnum, name, readable.type, readable.typmod, collation=collation
+            )
+    return restored
 
 
 def _renamed_columns(

@@ -4,7 +4,7 @@ one. So does a column added with a default that is computed for each row.
 The commits of a rewrite are not decoded, because no row changes.  The old column stays for
 ROLLBACK, until the next write of the table removes it (schema_rewrite.py).  The new column is not
 read before the definition that names it is committed, so that a dead process only leaves an unused
-column behind.
+column behind, which the next write removes.
 """
 
 from __future__ import annotations

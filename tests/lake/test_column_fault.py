@@ -28,6 +28,8 @@ from replctl.types.numeric import numeric_typmod
 _ID = ("id", "integer", "id")
 _V = ("v", "string", "v")
 _N = ("n", "integer", "n")
+#: What keeps a dropped column in the relation.
+_KEPT = "CREATE PUBLICATION kept FOR TABLE t (id, v, n)"
 
 
 class Adopted:
@@ -127,6 +129,7 @@ def test_which_column_cannot_be_read(
     names: set[str],
     found: tuple[str, str | None] | None,
 ) -> None:
+    adopted.run(_KEPT)
     adopted.change(*columns)
     fault = column_fault(adopted.relation(), names, [0, adopted.version])
     assert (None if fault is None else (fault.column.name, fault.found)) == found
@@ -134,6 +137,7 @@ def test_which_column_cannot_be_read(
 
 
 def test_a_column_added_by_a_dropped_one_s_name_is_another_one(adopted: Adopted) -> None:
+    adopted.run(_KEPT)
     adopted.change(_ID, _V)
     adopted.change(_ID, _V, ("n", "integer", "col-1"))
     fault = column_fault(adopted.relation(), {"n", "n_1"}, [adopted.version])
@@ -152,8 +156,6 @@ _TO_BIGINT = "ALTER TABLE public.t ALTER COLUMN n TYPE bigint;"
 @pytest.mark.parametrize(
     ("publication", "columns", "statements"),
     [
-        pytest.param("TABLE t", (_ID, _V), [_DROP, _REFRESH], id="dropped"),
-        pytest.param("TABLES IN SCHEMA public", (_ID, _V), [_DROP, _REFRESH], id="in a schema"),
         pytest.param(
             "TABLE t (id, n)",
             (_ID, _V),
@@ -255,6 +257,7 @@ def test_the_statements_of_the_hint_end_it(
 def test_columns_that_cannot_be_written(
     adopted: Adopted, columns: tuple[tuple[str, Any, str], ...], sqlstate: str | None
 ) -> None:
+    adopted.run(_KEPT)
     adopted.change(*columns)
     relation = adopted.relation()
     if sqlstate is None:
@@ -269,6 +272,7 @@ def test_columns_that_cannot_be_written(
 
 def test_a_slot_is_read_again_after_its_hint(adopted: Adopted) -> None:
     adopted.run("SELECT pg_create_logical_replication_slot('slot', 'test_decoding')")
+    adopted.run("CREATE INDEX ON t (n)")  # so that the column stays in the relation
     adopted.change(_ID, _V)
     adopted.append()
     listed = "SELECT count(*) FROM pg_logical_slot_get_changes('slot', NULL, NULL)"
@@ -293,6 +297,49 @@ def test_a_widened_column_has_the_new_type_from_then_on(adopted: Adopted) -> Non
     assert adopted.failure() is None
     adopted.change(_ID, _V, _N)  # restored
     assert adopted.failure() is None
+
+
+@pytest.mark.parametrize("publication", ["TABLE t", "TABLES IN SCHEMA public"])
+def test_a_dropped_column_leaves_the_relation_until_it_is_restored(
+    adopted: Adopted, publication: str
+) -> None:
+    adopted.run(f"CREATE PUBLICATION p FOR {publication}")
+    before = adopted.relation()
+    adopted.change(_ID, _V)
+    assert [column.name for column in adopted.relation().columns] == ["id", "v"]
+    assert adopted.failure() is None
+    adopted.change(_ID, _V, ("m", "long", "col-1"))
+    adopted.change(_ID, _V, ("m", "long", "col-1"), ("n", "long", "col-2"))  # another column
+    names = {column.name: column.attnum for column in adopted.relation().columns}
+    assert names == {"id": 1, "v": 2, "m": 4, "n": 5}
+    adopted.change(_ID, _V, _N)
+    assert adopted.relation().columns == before.columns
+    assert adopted.failure() is None
+
+
+def test_a_column_that_alter_table_has_dropped_does_not_come_back(adopted: Adopted) -> None:
+    adopted.run("ALTER TABLE t DROP COLUMN n")
+    adopted.change(_ID, _V)
+    adopted.change(_ID, _V, _N)
+    assert [column.name for column in adopted.relation().columns] == ["id", "v"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE PUBLICATION q FOR TABLE t (id, n)",
+        "CREATE PUBLICATION q FOR TABLE t WHERE (n > 5)",
+        "CREATE VIEW w AS SELECT n FROM t",
+        "CREATE POLICY y ON t USING (n > 5)",
+        "CREATE INDEX i ON t (n)",
+        "CREATE INDEX i ON t (v) INCLUDE (n)",
+        "CREATE TABLE below () INHERITS (t)",
+    ],
+)
+def test_what_depends_on_a_dropped_column_keeps_it(adopted: Adopted, statement: str) -> None:
+    adopted.run(statement)
+    adopted.change(_ID, _V)
+    assert adopted.relation().column("n") is not None
 
 
 @pytest.mark.parametrize(
