@@ -14,7 +14,6 @@ from functools import partial
 from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
 from replctl.errors import PostgresError, QueryCanceled
 from replctl.lake.subscriber import LakeSubscriber
-from replctl.lane import side_by_side
 from replctl.launcher import enabled_subscriptions
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
@@ -31,6 +30,7 @@ from replctl.replication.log_range import LogRange
 from replctl.replication.node import ChangeBatch, PendingChanges, Publisher, Snapshot
 from replctl.replication.subscription_run import SubscriptionRun
 from replctl.session import Session
+from replctl.session_thread import in_parallel
 from replctl.shown_error import shown_error
 from replctl.spark import cancel_jobs
 from replctl.status import positions, table_positions
@@ -292,9 +292,9 @@ class _Explained:
             for changes in batch.changes
             if any(first <= position <= last for position in changes.positions)
         ]
-        counted = side_by_side(
+        counted = in_parallel(
             [
-                (item.lane, partial(subscriber.changes.count_sent, item, first, last))
+                (item.thread, partial(subscriber.changes.count_sent, item, first, last))
                 for item in changed
             ],
             cancel_jobs,
@@ -323,7 +323,7 @@ class _Explained:
                 estimate = partial(
                     subscriber.changes.estimated_paths, item, counts[name], first, last
                 )
-                paths[name] += item.lane.run(estimate)
+                paths[name] += item.thread.run(estimate)
         for name in names:
             sent = counts.get(name, {})
             self._runs[name].append(

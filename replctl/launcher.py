@@ -30,10 +30,10 @@ from replctl.errors import (
     UnfinishedBatch,
 )
 from replctl.lake.unfinished_batch import unfinished_error
-from replctl.lane import OWN_LANE, gathered
 from replctl.open_node import open_publisher, publisher_key
 from replctl.record import dataclass
 from replctl.session import Session
+from replctl.session_thread import CALLING_THREAD, gathered
 from replctl.shown_error import shown_error
 from replctl.spark import SharedFeeds, cancel_jobs
 from replctl.transaction_block import prevent_in_block
@@ -115,7 +115,7 @@ class Launcher:
         publishers = {item.oid: publisher_key(item) for item in subscriptions}
         followed = Counter(publishers.values())
         with SharedFeeds() as feeds, ThreadPoolExecutor(os.cpu_count()) as pool:
-            begin = pool.submit if len(subscriptions) > 1 else OWN_LANE.submit
+            begin = pool.submit if len(subscriptions) > 1 else CALLING_THREAD.submit
             runs = (
                 begin(
                     partial(self.run, item, feeds if followed[publishers[item.oid]] > 1 else None)

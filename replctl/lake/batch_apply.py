@@ -34,7 +34,6 @@ from replctl.lake.table_write import TableWriter, commit
 from replctl.lake.target_fault import check_faults
 from replctl.lake.target_relations import Families, leaves_of_families, leaves_of_root
 from replctl.lake.target_write import TargetWrite
-from replctl.lane import side_by_side
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import (
@@ -44,6 +43,7 @@ from replctl.replication.node import (
     RowCounts,
     Truncation,
 )
+from replctl.session_thread import in_parallel
 from replctl.spark import LeafChange, cancel_jobs, estimated_path
 
 
@@ -78,8 +78,8 @@ class BatchApply(TargetWrite):
         """Return the positions of changes that cannot be composed with other transactions, because
         they change keys or their table has no key.
         """
-        found = [(item.lane, partial(self._isolated, item)) for item in batch.changes]
-        return set().union(*side_by_side(found, cancel_jobs))
+        found = [(item.thread, partial(self._isolated, item)) for item in batch.changes]
+        return set().union(*in_parallel(found, cancel_jobs))
 
     def _isolated(self, changes: RelationChanges) -> set[int]:
         try:
@@ -154,9 +154,9 @@ class BatchApply(TargetWrite):
             writer = self.writer(locked, unfinished.xid)
             for truncation in part.truncations:
                 self._truncate(writer, truncation, part.families, unfinished, done)
-            side_by_side(
+            in_parallel(
                 [
-                    (work.lane, partial(self._write_table, writer, work, unfinished.targets))
+                    (work.thread, partial(self._write_table, writer, work, unfinished.targets))
                     for work in works
                 ],
                 cancel_jobs,

@@ -46,7 +46,6 @@ from replctl.lake.remote_relation import (
 )
 from replctl.lake.version_chain import replaced
 from replctl.lake.version_range import is_sent_whole
-from replctl.lane import Lane, lanes, side_by_side
 from replctl.record import dataclass
 from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.log_range import LogRange
@@ -63,6 +62,7 @@ from replctl.replication.published_relation import PublicationSet, PublishedRela
 from replctl.replication.refresh_hint import unique_key_hint
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
+from replctl.session_thread import SessionThread, in_parallel, session_threads
 from replctl.spark import ChangeSource, FeedVersion, SharedFeeds, cancel_jobs
 
 #: Assumed number of changes of a commit whose writer recorded no row count.
@@ -139,15 +139,15 @@ class BatchDecoding:
         recover(self._session, [entry.relid for entry in wanted])
         groups = _by_relation(wanted, published)
         truncates = any(entry.action == TRUNCATE for entry in wanted)
-        with lanes(len(groups), max_parallel) as chosen, ExitStack() as stack:
+        with session_threads(len(groups), max_parallel) as chosen, ExitStack() as stack:
             decoding = []
-            for lane, group in zip(chosen, groups, strict=True):
+            for thread, group in zip(chosen, groups, strict=True):
                 are_joined = (
                     joins is not None and not truncates and _may_join(group, published, joins)
                 )
-                decoded = self._relation_changes(published, group, lane, are_joined=are_joined)
-                decoding.append((lane, partial(stack.enter_context, decoded)))
-            changes = side_by_side(decoding, cancel_jobs)
+                decoded = self._relation_changes(published, group, thread, are_joined=are_joined)
+                decoding.append((thread, partial(stack.enter_context, decoded)))
+            changes = in_parallel(decoding, cancel_jobs)
             yield ChangeBatch(
                 log.from_lsn,
                 log.to_lsn,
@@ -181,7 +181,7 @@ class BatchDecoding:
         self,
         published: dict[int, PublishedRelation],
         entries: Sequence[_Placed],
-        lane: Lane,
+        thread: SessionThread,
         *,
         are_joined: bool,
     ) -> Iterator[tuple[RelationChanges, bool]]:
@@ -217,7 +217,7 @@ class BatchDecoding:
         with ExitStack() as stack:
             rows = self._decoded(sources, remote, count, stack)
             positions = joined or tuple(placed.position for placed in entries)
-            yield RelationChanges(remote, rows, positions, lane), bool(joined)
+            yield RelationChanges(remote, rows, positions, thread), bool(joined)
 
     def _feeds_of(
         self, item: PublishedRelation, entries: Sequence[_Placed], *, are_joined: bool

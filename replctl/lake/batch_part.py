@@ -27,12 +27,12 @@ from replctl.lake.target_relations import (
     leaves_of_root,
 )
 from replctl.lake.truncation import check_truncatable
-from replctl.lane import Lane, side_by_side
 from replctl.record import dataclass
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import ChangeBatch, RelationChanges, Truncation
 from replctl.replication.update_transformation import Action
+from replctl.session_thread import SessionThread, in_parallel
 from replctl.spark import cancel_jobs
 
 
@@ -42,7 +42,7 @@ class TableWork:
     the changes that found no row.
     """
 
-    lane: Lane
+    thread: SessionThread
     outcome: TableOutcome
     missing: Mapping[ConflictType, int]
 
@@ -128,9 +128,9 @@ class BatchPart:
         Raises:
             ReplicationConflict: a change does not fit.
         """
-        found = side_by_side(
+        found = in_parallel(
             [
-                (item.lane, partial(self._work, item, start, done, locked or {}, stack))
+                (item.thread, partial(self._work, item, start, done, locked or {}, stack))
                 for item, start in self._changes
                 if (item.relation.schema, item.relation.name) in self.families
             ],
@@ -163,7 +163,7 @@ class BatchPart:
             if not self._is_begun:
                 table.denied_actions = self._relations.denied_actions(root, family)
             outcome = stack.enter_context(table.changed(item, start, self._last))
-            return TableWork(item.lane, outcome, outcome.missing)
+            return TableWork(item.thread, outcome, outcome.missing)
         return None
 
     def _first_action(
@@ -171,7 +171,7 @@ class BatchPart:
     ) -> Callable[[], tuple[int, str] | None]:
         session = self._relations.session
         find = partial(first_action, session, changes, start, self._last)
-        return lambda: changes.lane.run(find)
+        return lambda: changes.thread.run(find)
 
     def _check_truncatable(self, families: Families) -> None:
         emptied: dict[int, Relation] = {root.oid: root for root, _family in families.values()}

@@ -17,10 +17,10 @@ from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import SubscriptionRelation
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinition
 from replctl.errors import Notice
-from replctl.lane import OWN_LANE, Lane
 from replctl.record import dataclass
 from replctl.replication.log_range import LogRange
 from replctl.replication.table_definition import SchemaChange, TableDefinition
+from replctl.session_thread import CALLING_THREAD, SessionThread
 
 if TYPE_CHECKING:
     from replctl.replication.conflict_type import ConflictType
@@ -122,13 +122,13 @@ class RelationChanges:
         relation: the publisher's description.
         rows: position, action, old and new values of its columns.
         positions: the positions of its possible changes.
-        lane: the thread that works with its rows.
+        thread: the thread that works with its rows.
     """
 
     relation: RemoteRelation
     rows: Rows
     positions: tuple[int, ...]
-    lane: Lane = OWN_LANE
+    thread: SessionThread = CALLING_THREAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """Threads that work in parallel.  Spark's views belong to a session, and a session to a thread.
-Therefore work that uses earlier views must continue in the same thread (its lane).
+Therefore work that uses earlier views must continue in the same thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replctl.errors import QueryCanceled
 T = TypeVar("T")
 
 
-class Lane:
+class SessionThread:
     """A thread that runs one piece of work after the other.
 
     Args:
@@ -45,34 +45,34 @@ class Lane:
         return self.submit(work).result()
 
 
-#: The lane of work that does not run in parallel.
-OWN_LANE = Lane()
+#: For work that does not run in parallel.
+CALLING_THREAD = SessionThread()
 
 
 @contextmanager
-def lanes(count: int, limit: int) -> Iterator[list[Lane]]:
+def session_threads(count: int, limit: int) -> Iterator[list[SessionThread]]:
     """Yield threads for `count` pieces of work, in turn: at most `limit`, and at most as many as
     the machine has processors.
     """
     width = min(count, limit, os.cpu_count() or 1)
     if width < 2:
-        yield [OWN_LANE] * count
+        yield [CALLING_THREAD] * count
         return
     with ExitStack() as stack:
         pools = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(width)]
-        chosen = [Lane(pool) for pool in pools]
+        chosen = [SessionThread(pool) for pool in pools]
         yield [chosen[number % width] for number in range(count)]
 
 
-def side_by_side(
-    work: Sequence[tuple[Lane, Callable[[], T]]], cancel: Callable[[], None]
+def in_parallel(
+    work: Sequence[tuple[SessionThread, Callable[[], T]]], cancel: Callable[[], None]
 ) -> list[T]:
-    """Run pieces of work, each in its lane, and return their results when all have ended.
+    """Run pieces of work, each in its thread, and return their results when all have ended.
 
     Args, Raises:
         as `gathered`.
     """
-    return gathered((lane.submit(piece) for lane, piece in work), cancel)
+    return gathered((thread.submit(piece) for thread, piece in work), cancel)
 
 
 def gathered(work: Iterable[Future[T]], cancel: Callable[[], None]) -> list[T]:

@@ -12,15 +12,15 @@ import pytest
 from patience import PATIENCE
 
 from replctl.errors import QueryCanceled
-from replctl.lane import OWN_LANE, lanes, side_by_side
+from replctl.session_thread import CALLING_THREAD, in_parallel, session_threads
 
 
-def test_what_is_in_a_lane_stays_in_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_of_a_thread_stays_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 8)
-    with lanes(5, 2) as chosen:
-        first = side_by_side([(lane, get_ident) for lane in chosen], lambda: None)
-        again = side_by_side(
-            [(lane, partial(lane.run, get_ident)) for lane in chosen], lambda: None
+    with session_threads(5, 2) as chosen:
+        first = in_parallel([(thread, get_ident) for thread in chosen], lambda: None)
+        again = in_parallel(
+            [(thread, partial(thread.run, get_ident)) for thread in chosen], lambda: None
         )
     assert len(set(first)) == 2
     assert get_ident() not in first
@@ -30,9 +30,9 @@ def test_what_is_in_a_lane_stays_in_its_thread(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(("count", "limit"), [(1, 4), (3, 1), (3, 0)])
 def test_one_at_a_time_is_done_here(count: int, limit: int) -> None:
-    with lanes(count, limit) as chosen:
-        assert chosen == [OWN_LANE] * count
-        assert side_by_side([(lane, get_ident) for lane in chosen], lambda: None) == (
+    with session_threads(count, limit) as chosen:
+        assert chosen == [CALLING_THREAD] * count
+        assert in_parallel([(thread, get_ident) for thread in chosen], lambda: None) == (
             [get_ident()] * count
         )
 
@@ -48,8 +48,8 @@ def test_all_end_before_the_first_failure_is_raised(monkeypatch: pytest.MonkeyPa
         has_ended.wait(0.1)
         has_ended.set()
 
-    with lanes(2, 2) as (one, other), pytest.raises(ValueError, match="first"):
-        side_by_side([(one, fail), (other, end)], lambda: None)
+    with session_threads(2, 2) as (one, other), pytest.raises(ValueError, match="first"):
+        in_parallel([(one, fail), (other, end)], lambda: None)
     assert has_ended.is_set()
 
 
@@ -69,5 +69,5 @@ def test_ctrl_c_cancels_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     threading.Thread(target=interrupt).start()
     with ExitStack() as stack:
         stack.callback(signal.signal, signal.SIGINT, handler)
-        with lanes(2, 2) as chosen, pytest.raises(QueryCanceled):
-            side_by_side([(lane, work) for lane in chosen], is_cancelled.set)
+        with session_threads(2, 2) as chosen, pytest.raises(QueryCanceled):
+            in_parallel([(thread, work) for thread in chosen], is_cancelled.set)
