@@ -99,11 +99,11 @@ def prepare_type(
                 f'type of inherited column "{column.name}" must be changed in child tables too'
             )
         return changes
-    family = descendants_of(ddl.catalog, relation.oid)
-    for oid in family[1:]:
+    tree = descendants_of(ddl.catalog, relation.oid)
+    for oid in tree[1:]:
         child = ddl.relation(oid)
         below = existing_column(child, column.name)
-        if below.inherited_count > len([parent for parent in child.parents if parent in family]):
+        if below.inherited_count > len([parent for parent in child.parents if parent in tree]):
             raise InvalidTableDefinition(
                 f'cannot alter inherited column "{column.name}" of relation "{child.name}"'
             )

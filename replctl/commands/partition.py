@@ -162,9 +162,9 @@ def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -
 
 def require_partition_rows(ddl: Ddl, partition: Relation) -> None:
     """Require that all rows of a partition belong to it (QueuePartitionConstraintValidation)."""
-    family = partition_tree(ddl.catalog, partition)
+    tree = partition_tree(ddl.catalog, partition)
     for leaf in leaf_partitions(ddl.catalog, partition):
-        rules = own_rules(leaf, family)
+        rules = own_rules(leaf, tree)
         require_rows(
             ddl,
             leaf,

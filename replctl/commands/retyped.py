@@ -80,8 +80,8 @@ class Retyped:
             relation, other = ddl.relation(relid), ddl.relation(other_oid)
             constraint = _constraint(relation, oid)
             check_key_types(ddl, relation, constraint, other)
-            family = {relid, *descendants_of(ddl.catalog, other_oid)}
-            if family & self.rewritten:
+            tree = {relid, *descendants_of(ddl.catalog, other_oid)}
+            if tree & self.rewritten:
                 require_references(ddl, relation, constraint, other)
 
     def _renew_index(self, relation: Relation, oid: int, text: str) -> None:

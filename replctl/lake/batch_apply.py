@@ -32,7 +32,7 @@ from replctl.lake.replicated_table import TableOutcome, count_actions, undone_le
 from replctl.lake.retry import repeated
 from replctl.lake.table_write import TableWriter, commit
 from replctl.lake.target_fault import check_faults
-from replctl.lake.target_relations import Families, leaves_of_families, leaves_of_root
+from replctl.lake.target_relations import PartitionTrees, leaves_of_root, leaves_of_trees
 from replctl.lake.target_write import TargetWrite
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
@@ -120,11 +120,11 @@ class BatchApply(TargetWrite):
         unfinished."""
         unfinished = self._state.unfinished_batch()
         part = BatchPart(self._local, batch, first, last, is_begun=unfinished is not None)
-        with self.locked(part.families) as locked, ExitStack() as stack:
+        with self.locked(part.trees) as locked, ExitStack() as stack:
             tables = locked.relations
             with self._session.read() as catalog:
                 if unfinished is None:
-                    roots = [root.oid for root, _family in part.families.values()]
+                    roots = [root.oid for root, _tree in part.trees.values()]
                     check_faults(catalog, self._subscription, roots)
                 for leaf in tables.values():
                     self._check.check_history(catalog, leaf)
@@ -153,7 +153,7 @@ class BatchApply(TargetWrite):
             injection_point("apply.after-batch")
             writer = self.writer(locked, unfinished.xid)
             for truncation in part.truncations:
-                self._truncate(writer, truncation, part.families, unfinished, done)
+                self._truncate(writer, truncation, part.trees, unfinished, done)
             in_parallel(
                 [
                     (work.thread, partial(self._write_table, writer, work, unfinished.targets))
@@ -178,7 +178,7 @@ class BatchApply(TargetWrite):
         targets = {} if unfinished is None else unfinished.targets
         done = written_leaves(
             self._session,
-            leaves_of_families(part.families),
+            leaves_of_trees(part.trees),
             targets,
             self._check.application,
         )
@@ -303,7 +303,7 @@ class BatchApply(TargetWrite):
         self,
         writer: TableWriter,
         truncation: Truncation,
-        families: Families,
+        trees: PartitionTrees,
         batch: ApplyBatch,
         done: dict[int, int | None],
     ) -> None:
@@ -313,9 +313,9 @@ class BatchApply(TargetWrite):
             "restart_identity": truncation.restart_identity,
         }
         for name in truncation.relations:
-            root, family = families[name]
+            root, tree = trees[name]
             writer.truncations[root.oid] = detail
-            for leaf in leaves_of_root(root, family):
+            for leaf in leaves_of_root(root, tree):
                 writer.truncations[leaf.oid] = detail
                 storage = leaf.storage
                 if storage is None or not storage.is_made or leaf.oid in done:

@@ -21,10 +21,10 @@ from replctl.errors import (
 )
 from replctl.lake.replicated_table import ReplicatedTable, TableOutcome, first_action
 from replctl.lake.target_relations import (
-    Families,
+    PartitionTrees,
     TargetRelations,
-    leaves_of_families,
     leaves_of_root,
+    leaves_of_trees,
 )
 from replctl.lake.truncation import check_truncatable
 from replctl.record import dataclass
@@ -56,7 +56,7 @@ class BatchPart:
         is_trial: it will not be written.
 
     Attributes:
-        families: the existing tables that it affects.
+        trees: the existing tables that it affects.
     """
 
     def __init__(
@@ -75,24 +75,24 @@ class BatchPart:
         self.truncations = tuple(t for t in batch.truncations if first <= t.position <= last)
         self._changes = list(_after_truncations(batch, self.truncations, first, last))
         self._problems = _Problems()
-        self.families: Families = {}
-        self._find_families()
+        self.trees: PartitionTrees = {}
+        self._find_trees()
 
-    def _find_families(self) -> None:
+    def _find_trees(self) -> None:
         relations = self._relations
         for item, start in self._changes:
             with self._problems.of(item, self._first_action(item, start)):
-                self.families |= relations.families([(item.relation.schema, item.relation.name)])
+                self.trees |= relations.trees([(item.relation.schema, item.relation.name)])
         for truncation in self.truncations:
             with self._problems.of_truncation(truncation):
-                truncated = relations.families(truncation.relations)
+                truncated = relations.trees(truncation.relations)
                 self._check_truncatable(truncated)
-                for root, family in truncated.values():
+                for root, tree in truncated.values():
                     if not self._is_begun and (
-                        problem := relations.denied_actions(root, family).get("T")
+                        problem := relations.denied_actions(root, tree).get("T")
                     ):
                         raise problem
-                self.families |= truncated
+                self.trees |= truncated
 
     @property
     def truncated(self) -> set[int]:
@@ -101,15 +101,15 @@ class BatchPart:
             leaf.oid
             for truncation in self.truncations
             for name in truncation.relations
-            for leaf in leaves_of_root(*self.families[name])
+            for leaf in leaves_of_root(*self.trees[name])
         }
 
     def applied_filters(self) -> dict[int, tuple[AppliedFilter, ...]]:
         """Return the row filters that the changes passed, by the table's OID."""
         return {
-            self.families[name][0].oid: item.relation.filters
+            self.trees[name][0].oid: item.relation.filters
             for item, _start in self._changes
-            if (name := (item.relation.schema, item.relation.name)) in self.families
+            if (name := (item.relation.schema, item.relation.name)) in self.trees
         }
 
     def works(
@@ -132,7 +132,7 @@ class BatchPart:
             [
                 (item.thread, partial(self._work, item, start, done, locked or {}, stack))
                 for item, start in self._changes
-                if (item.relation.schema, item.relation.name) in self.families
+                if (item.relation.schema, item.relation.name) in self.trees
             ],
             cancel_jobs,
         )
@@ -147,12 +147,12 @@ class BatchPart:
         locked: Mapping[int, int | None],
         stack: ExitStack,
     ) -> TableWork | None:
-        root, family = self.families[item.relation.schema, item.relation.name]
+        root, tree = self.trees[item.relation.schema, item.relation.name]
         with self._problems.of(item, self._first_action(item, start)):
             table = ReplicatedTable(
                 self._relations.session,
                 root,
-                family,
+                tree,
                 item.relation,
                 self._relations.writer_of(root),
                 done,
@@ -161,7 +161,7 @@ class BatchPart:
                 locked_versions=locked,
             )
             if not self._is_begun:
-                table.denied_actions = self._relations.denied_actions(root, family)
+                table.denied_actions = self._relations.denied_actions(root, tree)
             outcome = stack.enter_context(table.changed(item, start, self._last))
             return TableWork(item.thread, outcome, outcome.missing)
         return None
@@ -173,9 +173,9 @@ class BatchPart:
         find = partial(first_action, session, changes, start, self._last)
         return lambda: changes.thread.run(find)
 
-    def _check_truncatable(self, families: Families) -> None:
-        emptied: dict[int, Relation] = {root.oid: root for root, _family in families.values()}
-        emptied |= leaves_of_families(families)
+    def _check_truncatable(self, trees: PartitionTrees) -> None:
+        emptied: dict[int, Relation] = {root.oid: root for root, _tree in trees.values()}
+        emptied |= leaves_of_trees(trees)
         with self._relations.session.read() as catalog:
             check_truncatable(catalog, emptied)
 

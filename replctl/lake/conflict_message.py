@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def violation(
     relation: Relation,
-    family: dict[int, Relation],
+    tree: dict[int, Relation],
     target: Target,
     problem: Problem,
     reader: RowReader,
@@ -38,7 +38,7 @@ def violation(
     Args:
         reader: the role that sees the error.
     """
-    leaf = relation if problem.leaf is None else family[target.leaves[problem.leaf].relid]
+    leaf = relation if problem.leaf is None else tree[target.leaves[problem.leaf].relid]
     row = reader.row(relation, problem.row)
     failing = None if row is None else f"Failing row contains {row}."
     match problem.kind:

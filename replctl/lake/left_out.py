@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _WRITTEN_AGAIN = ("sent columns", "each row")
 
 
-def left_out_error(outcome: Outcome, family: Mapping[int, Relation]) -> PostgresError | None:
+def left_out_error(outcome: Outcome, tree: Mapping[int, Relation]) -> PostgresError | None:
     """Return the error of an outcome that would lose values of columns that are left out, or whose
     new rows have none in a column that needs one; None if it can be written.
 
     Args:
-        family: the tables that hold the target's rows, by OID.
+        tree: the tables that hold the target's rows, by OID.
 
     Raises:
         The errors of `delta_rules`.
@@ -37,7 +37,7 @@ def left_out_error(outcome: Outcome, family: Mapping[int, Relation]) -> Postgres
         left_out = leaf.source.left_out
         if not left_out:
             continue
-        relation = family[leaf.relid]
+        relation = tree[leaf.relid]
         is_again = outcome.matching in _WRITTEN_AGAIN and (change.deleted or change.updated)
         moves = any(
             group.op == "U" and group.old_leaf == number and group.new_leaf != number

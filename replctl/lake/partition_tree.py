@@ -51,17 +51,17 @@ def partition_rules(
     return tuple(rules)
 
 
-def own_rules(relation: Relation, family: dict[int, Relation]) -> tuple[PartitionRule, ...]:
+def own_rules(relation: Relation, tree: dict[int, Relation]) -> tuple[PartitionRule, ...]:
     """Return the rules of all bounds from the root to a partition; () if it is not a partition.
 
     Args:
-        family: the partition and all relations of its tree.
+        tree: the partition and all relations of its tree.
     """
     rules: list[PartitionRule] = []
     current = relation
     while current.is_partition and current.partition_bound is not None:
-        parent = family[current.parents[0]]
-        rules.insert(0, _rule(relation, parent, current.partition_bound, family))
+        parent = tree[current.parents[0]]
+        rules.insert(0, _rule(relation, parent, current.partition_bound, tree))
         current = parent
     return tuple(rules)
 

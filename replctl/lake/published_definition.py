@@ -88,8 +88,8 @@ def _is_computed(catalog: Catalog, relation: Relation, column: Column) -> bool:
     lsn = catalog.snapshot.as_of_lsn
     if lsn is None or column.missing_value is not None or not column.has_default:
         return False
-    family = load_relations(catalog, descendants_of(catalog, relation.oid)).values()
-    for leaf in family:
+    tree = load_relations(catalog, descendants_of(catalog, relation.oid)).values()
+    for leaf in tree:
         own, stored = leaf.column(column.name), leaf.storage
         if own is None or stored is None:
             continue

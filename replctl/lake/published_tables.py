@@ -242,8 +242,8 @@ class PublishedTables:
 
 def _is_written(catalog: Catalog, relation: Relation) -> bool:
     """Return whether a subscription writes into a table, its partitions or its ancestors."""
-    family = {*ancestors_of(catalog, relation.oid), *descendants_of(catalog, relation.oid)}
-    return any(subscriptions_of_relation(catalog, relid) for relid in family | {relation.oid})
+    tree = {*ancestors_of(catalog, relation.oid), *descendants_of(catalog, relation.oid)}
+    return any(subscriptions_of_relation(catalog, relid) for relid in tree | {relation.oid})
 
 
 def _find_table(publication_set: PublicationSet, schema_name: str, name: str) -> TableToCopy:

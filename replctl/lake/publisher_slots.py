@@ -57,10 +57,10 @@ class PublisherSlots:
         broken = enter_foreign_versions(self._session)
         if broken and needed:
             with self._session.read() as catalog:
-                families = {oid: {oid, *ancestors_of(catalog, oid)} for oid in broken}
-                names = relation_names(catalog, set().union(*families.values()))
+                trees = {oid: {oid, *ancestors_of(catalog, oid)} for oid in broken}
+                names = relation_names(catalog, set().union(*trees.values()))
             for oid, error in broken.items():
-                if any(names.get(member) in needed for member in families[oid]):
+                if any(names.get(member) in needed for member in trees[oid]):
                     raise error
         with self._session.cluster.begin(write=False) as connection:
             return insert_lsn(connection)

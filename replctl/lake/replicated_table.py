@@ -53,7 +53,7 @@ class ReplicatedTable:
     Attributes:
         session: the subscriber's database.
         relation: the table.
-        family: its partition tree.
+        tree: its partition tree, by OID.
         remote: the published relation.
         role: OID of the role that writes the table.
         done: tables that the batch has already written, each with its version before that.
@@ -73,7 +73,7 @@ class ReplicatedTable:
 
     session: Session
     relation: Relation
-    family: dict[int, Relation]
+    tree: dict[int, Relation]
     remote: RemoteRelation
     role: int
     done: Mapping[int, int | None] = field(default_factory=dict)
@@ -87,10 +87,10 @@ class ReplicatedTable:
     def __post_init__(self) -> None:
         read = {**self.versions, **self.done}
         if self.is_replaced or self.is_emptied:
-            read = dict.fromkeys(self.family)
+            read = dict.fromkeys(self.tree)
         with self.session.read() as catalog:
             enums = enums_of(catalog, self.relation)
-            target = replication_target(self.relation, self.remote, self.family, read, enums)
+            target = replication_target(self.relation, self.remote, self.tree, read, enums)
             environment = self.session.environment(catalog)
             target = replace(target, domain_tests=domain_tests(environment, self.relation, target))
             self.target = without_user_types_in(environment, target)
@@ -225,7 +225,7 @@ class ReplicatedTable:
 
     def _check_updatable(self, converted: Staged, first: int, last: int) -> None:
         try:
-            check_updatable(self.target, self.remote, self.relation, self.family)
+            check_updatable(self.target, self.remote, self.relation, self.tree)
         except (FeatureNotSupported, ObjectNotInPrerequisiteState) as error:
             found = spark.jobs.first_action(self.session.engine(), converted, first, last, "UD")
             assert found is not None
@@ -296,7 +296,7 @@ class ReplicatedTable:
             is_reconciled: a conflict of the key is between two published rows.
         """
         self._check_identity(outcome, first)
-        error = left_out_error(outcome, self.family)
+        error = left_out_error(outcome, self.tree)
         if error is not None:
             raise ReplicationConflict(first, error, self.relation.qualified_name)
         problem = spark.jobs.first_problem(self.session.engine(), outcome, keys)
@@ -309,7 +309,7 @@ class ReplicatedTable:
                 if is_reconciled and problem.kind == "key":
                     error = doubly_published(self.relation, self.target, problem, reader)
                 else:
-                    error = violation(self.relation, self.family, self.target, problem, reader)
+                    error = violation(self.relation, self.tree, self.target, problem, reader)
             raise ReplicationConflict(
                 problem.position,
                 error,
@@ -376,7 +376,7 @@ class TableOutcome:
         ]
 
     def _is_made(self, number: int) -> bool:
-        storage = self.table.family[self.leaf_relid(number)].storage
+        storage = self.table.tree[self.leaf_relid(number)].storage
         return storage is not None and storage.is_made
 
     @property
@@ -420,11 +420,11 @@ class TableOutcome:
             relations: the tables in their current state, with all their columns in storage.
         """
         table = self.table
-        family = {**table.family, **relations}
-        current = replication_target(family[table.relation.oid], table.remote, family)
+        tree = {**table.tree, **relations}
+        current = replication_target(tree[table.relation.oid], table.remote, tree)
         leaf, engine = current.leaves[number], table.session.engine()
         if table.is_replaced:
-            _restore_properties(table.session, family[leaf.relid])
+            _restore_properties(table.session, tree[leaf.relid])
             spark.jobs.replace_leaf(engine, self.outcome, number, leaf, note)
         else:
             spark.jobs.write_leaf(

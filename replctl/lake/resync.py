@@ -41,10 +41,10 @@ def objection(
     """
     with session.read() as catalog:
         root = load_relations(catalog, [member.relid])[member.relid]
-        family = partition_tree(catalog, root)
-    enter_foreign_versions(session, [leaf.oid for leaf in leaves_of_root(root, family)])
+        tree = partition_tree(catalog, root)
+    enter_foreign_versions(session, [leaf.oid for leaf in leaves_of_root(root, tree)])
     with session.read() as catalog:
-        is_own = has_own_rows(catalog, subscription, member, root, family)
+        is_own = has_own_rows(catalog, subscription, member, root, tree)
     return None if is_own else _NOT_OWN
 
 

@@ -31,7 +31,7 @@ def row_ownership(
     member: SubscriptionRelation,
     remote: RemoteRelation,
     root: Relation,
-    family: Mapping[int, Relation],
+    tree: Mapping[int, Relation],
 ) -> RowOwnership:
     """Return the known ownership of the rows of a table.
 
@@ -39,14 +39,14 @@ def row_ownership(
         member: the table in the subscription.
         remote: the published table.
         root: the target, which may be partitioned.
-        family: the relations of the target's partition tree, by OID.  It includes `root`.
+        tree: the relations of the target's partition tree, by OID.  It includes `root`.
     """
-    feeds = _other_feeds(catalog, subscription, member, root, family)
-    overlapping = _overlapping(feeds, root, family)
+    feeds = _other_feeds(catalog, subscription, member, root, tree)
+    overlapping = _overlapping(feeds, root, tree)
     columns = {c.name: LocalColumn(c.attnum, c.type, c.typmod) for c in root.columns}
     return RowOwnership(
         publishes_delete="D" in remote.actions,
-        is_own=has_own_rows(catalog, subscription, member, root, family),
+        is_own=has_own_rows(catalog, subscription, member, root, tree),
         has_other_feeds=subscription.oid in overlapping
         or any(oid != subscription.oid for oid, _relid in feeds),
         has_any_origin=subscription.origin.lower() == "any",
@@ -59,20 +59,20 @@ def has_own_rows(
     subscription: Subscription,
     member: SubscriptionRelation,
     root: Relation,
-    family: Mapping[int, Relation],
+    tree: Mapping[int, Relation],
 ) -> bool:
     """Return whether the subscription itself, for this published table, made every commit that
     changed rows of a table since it was empty, copied or reconciled.  A RESTORE by others counts as
     theirs.
 
     Args:
-        member, root, family: see `row_ownership`.
+        member, root, tree: see `row_ownership`.
     """
-    feeds = _other_feeds(catalog, subscription, member, root, family)
-    if subscription.oid in _overlapping(feeds, root, family):
+    feeds = _other_feeds(catalog, subscription, member, root, tree)
+    if subscription.oid in _overlapping(feeds, root, tree):
         return False
     origins = (subscription.origin_name, subscription.table_origin_name(member.relid))
-    leaves = _leaf_oids(root, family)
+    leaves = _leaf_oids(root, tree)
     return not has_changes_of_others(catalog, leaves, origins, member.owned_since)
 
 
@@ -81,22 +81,22 @@ def _other_feeds(
     subscription: Subscription,
     member: SubscriptionRelation,
     root: Relation,
-    family: Mapping[int, Relation],
+    tree: Mapping[int, Relation],
 ) -> set[tuple[int, int]]:
     """Return the other writers of a partition tree: OIDs of subscription and table."""
-    return feeding_members(catalog, {root.oid, *family}) - {(subscription.oid, member.relid)}
+    return feeding_members(catalog, {root.oid, *tree}) - {(subscription.oid, member.relid)}
 
 
 def _overlapping(
-    feeds: set[tuple[int, int]], root: Relation, family: Mapping[int, Relation]
+    feeds: set[tuple[int, int]], root: Relation, tree: Mapping[int, Relation]
 ) -> set[int]:
     """Return the subscriptions that also write into the leaf partitions of a table."""
-    leaves = _leaf_oids(root, family)
-    return {oid for oid, relid in feeds if leaves & _leaf_oids(family.get(relid, root), family)}
+    leaves = _leaf_oids(root, tree)
+    return {oid for oid, relid in feeds if leaves & _leaf_oids(tree.get(relid, root), tree)}
 
 
-def _leaf_oids(root: Relation, family: Mapping[int, Relation]) -> set[int]:
-    return {leaf.oid for leaf in leaves_of_root(root, family)}
+def _leaf_oids(root: Relation, tree: Mapping[int, Relation]) -> set[int]:
+    return {leaf.oid for leaf in leaves_of_root(root, tree)}
 
 
 def copied_member(

@@ -232,13 +232,13 @@ def _with_faults(
     return replace(source, columns=columns)
 
 
-def _present_versions(catalog: Catalog, family: Mapping[int, Relation]) -> dict[int, int | None]:
+def _present_versions(catalog: Catalog, tree: Mapping[int, Relation]) -> dict[int, int | None]:
     """Return the versions of the tables whose columns the next write will rename, unless the
     catalog's own transaction writes them.
     """
     behind = [
         oid
-        for oid, relation in family.items()
+        for oid, relation in tree.items()
         if (storage := relation.storage) is not None
         and storage.is_made
         and not storage.is_adopted
@@ -264,17 +264,17 @@ def relation_leaves(
     if relation.is_partitioned and not inherit:
         return []
     oids = descendants_of(catalog, relation.oid) if inherit else [relation.oid]
-    family = load_relations(catalog, oids)
-    check_readable(catalog, family.values())
+    tree = load_relations(catalog, oids)
+    check_readable(catalog, tree.values())
     versions = visible_versions(catalog, oids)
     if keeps_names:
-        versions = _present_versions(catalog, family) | versions
-    commit_log.check_readable(catalog, family)
+        versions = _present_versions(catalog, tree) | versions
+    commit_log.check_readable(catalog, tree)
     leaves = []
     for oid in oids:
-        if family[oid].is_partitioned:
+        if tree[oid].is_partitioned:
             continue
-        source = _with_faults(catalog, relation, family[oid], versions.get(oid))
+        source = _with_faults(catalog, relation, tree[oid], versions.get(oid))
         if oid in versions and versions[oid] is None:  # the table did not exist before the batch
             source = replace(source, location=None)
         leaves.append((oid, source))

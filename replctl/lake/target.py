@@ -42,11 +42,11 @@ from replctl.types.builtin import Type
 from replctl.types.quote import quote_qualified_identifier
 
 
-def local_target(relation: Relation, family: dict[int, Relation]) -> Target:
+def local_target(relation: Relation, tree: dict[int, Relation]) -> Target:
     """Return the target of INSERT, UPDATE and DELETE.
 
     Args:
-        family: the table, all its partitions, and its ancestors if it is a partition.
+        tree: the table, all its partitions, and its ancestors if it is a partition.
     """
     rules = delta_rules(relation)
     columns = tuple(
@@ -54,7 +54,7 @@ def local_target(relation: Relation, family: dict[int, Relation]) -> Target:
         for column in relation.columns
     )
     key = relation.primary_key
-    return _target(relation, columns, () if key is None else key.key, family, {})
+    return _target(relation, columns, () if key is None else key.key, tree, {})
 
 
 def inserted_into(target: Target, supplied: Collection[str]) -> Target:
@@ -83,7 +83,7 @@ def generating_columns(generated: nodes.Expr | StoredExpr) -> set[int]:
 def replication_target(
     relation: Relation,
     remote: RemoteRelation,
-    family: dict[int, Relation],
+    tree: dict[int, Relation],
     versions: Mapping[int, int | None] | None = None,
     enums: Mapping[str, EnumType] | None = None,
 ) -> Target:
@@ -91,7 +91,7 @@ def replication_target(
 
     Args:
         relation: the subscriber's table of the same name.  A key that is not sent is ignored.
-        family: see `local_target`.
+        tree: see `local_target`.
         versions: the versions at which to read tables (None: before the first one).
         enums: the enums of its columns, by type; needed if values are received.
 
@@ -114,7 +114,7 @@ def replication_target(
         )
         for column in relation.columns
     )
-    key = _identity(relation, family) or ()
+    key = _identity(relation, tree) or ()
     is_sent = {column.attnum for column in columns if column.sent is not None}
     given = [c.name for c in columns if c.is_identity and c.sent and c.attnum not in key]
     if given:
@@ -123,9 +123,7 @@ def replication_target(
             f' "{relation.qualified_name}" cannot be replicated',
             detail="Delta does not update identity columns, and it is not in the table's key.",
         )
-    return _target(
-        relation, columns, key if is_sent.issuperset(key) else (), family, versions or {}
-    )
+    return _target(relation, columns, key if is_sent.issuperset(key) else (), tree, versions or {})
 
 
 def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:
@@ -205,10 +203,10 @@ def _target(
     relation: Relation,
     columns: tuple[TargetColumn, ...],
     key: tuple[int, ...],
-    family: dict[int, Relation],
+    tree: dict[int, Relation],
     versions: Mapping[int, int | None],
 ) -> Target:
-    leaves = tuple(_at_version(leaf, versions) for leaf in leaves_of(relation, family))
+    leaves = tuple(_at_version(leaf, versions) for leaf in leaves_of(relation, tree))
     indexes = sorted(
         relation.indexes, key=lambda index: index.oid
     )  # the order in which they are checked
@@ -219,7 +217,7 @@ def _target(
     ]
     for number, leaf in enumerate(leaves):
         if leaf.relid != relation.oid:
-            unique += _own_unique_keys(relation, family[leaf.relid], number)
+            unique += _own_unique_keys(relation, tree[leaf.relid], number)
     return Target(
         relation.qualified_name,
         columns,
@@ -270,22 +268,22 @@ def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> 
     return replace(target, checks=checks, leaves=leaves, unique=unique)
 
 
-def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ...]:
+def leaves_of(relation: Relation, tree: dict[int, Relation]) -> tuple[Leaf, ...]:
     """Return the tables that hold a relation's rows, with the relation's column numbers and their
     partition rules.
     """
     if not relation.is_partitioned:
         source = numbered_as(relation, relation)
-        leaf = Leaf(relation.oid, relation.name, source, own_rules(relation, family))
+        leaf = Leaf(relation.oid, relation.name, source, own_rules(relation, tree))
         return (_with_delta_rules(leaf, relation, relation),)
-    above = own_rules(relation, family)
+    above = own_rules(relation, tree)
     return tuple(
         _with_delta_rules(
-            _leaf(relation, path[-1], above + partition_rules(relation, path, family)),
+            _leaf(relation, path[-1], above + partition_rules(relation, path, tree)),
             relation,
             path[-1],
         )
-        for path in leaf_paths(relation, family)
+        for path in leaf_paths(relation, tree)
     )
 
 
@@ -501,7 +499,7 @@ def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
 # Replication
 
 
-def _identity(relation: Relation, family: dict[int, Relation]) -> tuple[int, ...] | None:
+def _identity(relation: Relation, tree: dict[int, Relation]) -> tuple[int, ...] | None:
     """Return the attnums by which changes find rows; () if there are none.  A partitioned table
     uses those of its partitions; None if they differ, or if they are not unique across the table.
     """
@@ -509,7 +507,7 @@ def _identity(relation: Relation, family: dict[int, Relation]) -> tuple[int, ...
         return target_key(relation)
     keys: dict[frozenset[str], list[str]] = {}
     parted_by: set[str] = set()
-    for path in leaf_paths(relation, family):
+    for path in leaf_paths(relation, tree):
         leaf = path[-1]
         names = [leaf.column_at(attnum).name for attnum in target_key(leaf)]
         keys.setdefault(frozenset(names), names)
@@ -527,7 +525,7 @@ def _identity(relation: Relation, family: dict[int, Relation]) -> tuple[int, ...
 
 
 def check_updatable(
-    target: Target, remote: RemoteRelation, relation: Relation, family: dict[int, Relation]
+    target: Target, remote: RemoteRelation, relation: Relation, tree: dict[int, Relation]
 ) -> None:
     """Check that UPDATE and DELETE can find their rows in a target (check_relation_updatable in
     worker.c).
@@ -542,7 +540,7 @@ def check_updatable(
         if remote.replica_identity is None
         else set(remote.replica_identity)
     )
-    key = _identity(relation, family)
+    key = _identity(relation, tree)
     if key is None:
         raise FeatureNotSupported(
             f'UPDATE and DELETE of the logical replication target relation "{target.name}" are not'

@@ -105,11 +105,11 @@ class TargetCopy(TargetWrite):
         """
         copied = relation.snapshot
         assert copied is not None
-        families = self._local.families([(remote.schema, remote.name)])
-        root, family = families[remote.schema, remote.name]
+        trees = self._local.trees([(remote.schema, remote.name)])
+        root, tree = trees[remote.schema, remote.name]
         is_replaced = relation.method is CopyMethod.REPLACE
         with (
-            self.locked(families, is_replaced=is_replaced) as locked,
+            self.locked(trees, is_replaced=is_replaced) as locked,
             ExitStack() as stack,
         ):
             tables = locked.relations
@@ -120,7 +120,7 @@ class TargetCopy(TargetWrite):
             table = ReplicatedTable(
                 self._session,
                 root,
-                family,
+                tree,
                 remote,
                 self._local.writer_of(root),
                 done,
@@ -130,7 +130,7 @@ class TargetCopy(TargetWrite):
             self._local.check_copy(root)
             deletion = None
             if relation.method.compares:
-                table.denied_actions = self._local.denied_actions(root, family)
+                table.denied_actions = self._local.denied_actions(root, tree)
                 deletion, mending = self._mending(relation, table, lambda: rows)
                 difference = known.difference(table, rows, mending, tables, locked.versions)
                 if relation.method is CopyMethod.RESYNC and not done:
@@ -167,7 +167,7 @@ class TargetCopy(TargetWrite):
             ObjectNotInPrerequisiteState: the statement must specify which rows to delete (55000).
         """
         table = self._local.table(remote)
-        leaves = leaves_of_root(table.relation, table.family)
+        leaves = leaves_of_root(table.relation, table.tree)
         enter_foreign_versions(self._session, [leaf.oid for leaf in leaves])
         self._mending(relation, table, rows)
 
@@ -178,7 +178,7 @@ class TargetCopy(TargetWrite):
         root, remote = table.relation, table.remote
         with self._session.read() as catalog:
             ownership = row_ownership(
-                catalog, self._subscription, relation, remote, root, table.family
+                catalog, self._subscription, relation, remote, root, table.tree
             )
         if relation.method is CopyMethod.RESYNC:
             check_ownership(self._subscription, root, ownership)
@@ -247,7 +247,7 @@ class TargetCopy(TargetWrite):
         self._local.check_copy(table.relation)
         if not relation.method.compares:
             return RowCounts(spark.jobs.count_rows(self._session.engine(), cast("str", rows)))
-        table.denied_actions = self._local.denied_actions(table.relation, table.family)
+        table.denied_actions = self._local.denied_actions(table.relation, table.tree)
         _deletion, mending = self._mending(relation, table, lambda: rows)
         engine = self._session.engine()
         query = cast("str", rows)
@@ -290,7 +290,7 @@ class TargetCopy(TargetWrite):
                 members[remote.schema, remote.name],
                 remote,
                 pinned.relation,
-                pinned.family,
+                pinned.tree,
             )
         owned = owned_conditions(ownership)
         return compared(self._session, pinned, remote, rows, owned, limit)

@@ -30,7 +30,7 @@ from replctl.replication.node import RemoteRelation
 from replctl.session import Session
 
 #: Relations with their whole partition trees, by (schema, name) of the published ones.
-Families = dict[tuple[str, str], tuple[Relation, dict[int, Relation]]]
+PartitionTrees = dict[tuple[str, str], tuple[Relation, dict[int, Relation]]]
 
 
 class TargetRelations:
@@ -40,7 +40,7 @@ class TargetRelations:
         self.session = session
         self._subscription = subscription
 
-    def families(self, names: Iterable[tuple[str, str]]) -> Families:
+    def trees(self, names: Iterable[tuple[str, str]]) -> PartitionTrees:
         """Return the local tables of published relations, with their partition trees.
 
         Raises:
@@ -63,22 +63,22 @@ class TargetRelations:
                 (55000).
             WrongObjectType: the local relation is not a table (42809).
         """
-        ((root, family),) = self.families([(remote.schema, remote.name)]).values()
-        return ReplicatedTable(self.session, root, family, remote, self.writer_of(root))
+        ((root, tree),) = self.trees([(remote.schema, remote.name)]).values()
+        return ReplicatedTable(self.session, root, tree, remote, self.writer_of(root))
 
     def writer_of(self, relation: Relation) -> int:
         """Return the OID of the role that writes a table: its owner, or the subscription's."""
         return self._subscription.owner if self._subscription.run_as_owner else relation.owner
 
     def denied_actions(
-        self, relation: Relation, family: Mapping[int, Relation] | None = None
+        self, relation: Relation, tree: Mapping[int, Relation] | None = None
     ) -> dict[str, PostgresError]:
         """Return the actions among I, U, D and T that the subscription may not perform on a table,
         and why. The privileges are those of the table's owner, or of the subscription's owner with
         run_as_owner and for TRUNCATE (SwitchToUntrustedUser, TargetPrivilegesCheck).
 
         Args:
-            family: the table's partitions, if their policies matter, too.
+            tree: the table's partitions, if their policies matter, too.
 
         Raises:
             InsufficientPrivilege: it may not become the table's owner (42501).
@@ -93,7 +93,7 @@ class TargetRelations:
                         f'role "{names[self._subscription.owner]}" cannot SET ROLE to'
                         f' "{names[relation.owner]}"'
                     )
-            tables = (relation, *(family or {}).values())
+            tables = (relation, *(tree or {}).values())
             needed = {"I": "a", "U": "rw", "D": "rd", "T": "D"}
             found = {}
             for action, letters in needed.items():
@@ -153,18 +153,18 @@ def _problem_of(
     return None
 
 
-def leaves_of_root(root: Relation, family: Mapping[int, Relation]) -> list[Relation]:
+def leaves_of_root(root: Relation, tree: Mapping[int, Relation]) -> list[Relation]:
     """Return the tables that hold a relation's rows."""
     if not root.is_partitioned:
         return [root]
     result = []
-    for relation in family.values():
+    for relation in tree.values():
         if root.oid in relation.parents:
-            result += leaves_of_root(relation, family)
+            result += leaves_of_root(relation, tree)
     return result
 
 
-def leaves_of_families(families: Families) -> dict[int, Relation]:
+def leaves_of_trees(trees: PartitionTrees) -> dict[int, Relation]:
     """Return the tables that hold the rows of relations, by OID."""
-    found = (leaf for entry in families.values() for leaf in leaves_of_root(*entry))
+    found = (leaf for entry in trees.values() for leaf in leaves_of_root(*entry))
     return {leaf.oid: leaf for leaf in found}

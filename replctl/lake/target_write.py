@@ -23,7 +23,7 @@ from replctl.lake.schema_rewrite import rewrite_schemas
 from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.table_write import TableWriter, undo_relation
-from replctl.lake.target_relations import Families, TargetRelations, leaves_of_families
+from replctl.lake.target_relations import PartitionTrees, TargetRelations, leaves_of_trees
 from replctl.lake.waiting import when_free
 from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
@@ -61,13 +61,13 @@ class TargetWrite:
         }
 
     @contextmanager
-    def locked(self, families: Families, *, is_replaced: bool = False) -> Iterator[Locked]:
+    def locked(self, trees: PartitionTrees, *, is_replaced: bool = False) -> Iterator[Locked]:
         """Lock all tables that may be written, and enter commits of others to them.
 
         Args:
             is_replaced: see TargetCheck.enter.
         """
-        leaves = leaves_of_families(families)
+        leaves = leaves_of_trees(trees)
         relids = sorted(leaves)
         when_free(self._session, lambda: rewrite_schemas(self._session, leaves.values()))
         with ExitStack() as stack:
@@ -86,9 +86,9 @@ class TargetWrite:
                 oid: None if item.storage is None else latest_version(item.storage.location)
                 for oid, item in current.items()
             }
-            for name, (root, family) in families.items():
-                fresh = {oid: current.get(oid, relation) for oid, relation in family.items()}
-                families[name] = (fresh[root.oid], fresh)
+            for name, (root, tree) in trees.items():
+                fresh = {oid: current.get(oid, relation) for oid, relation in tree.items()}
+                trees[name] = (fresh[root.oid], fresh)
             with removing_leftovers(self._session, current, versions):
                 yield Locked(current, versions)
 

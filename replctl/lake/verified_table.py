@@ -40,14 +40,14 @@ class PinnedTarget:
 
     Attributes:
         relation: the table.
-        family: its partition tree.
+        tree: its partition tree, by OID.
         lsn: the position of the publisher's log that it has reached; 0 if nothing was copied or
             applied.
         versions: the Delta version of each leaf, by OID; None: there is no table yet.
     """
 
     relation: Relation
-    family: dict[int, Relation]
+    tree: dict[int, Relation]
     lsn: int
     versions: dict[int, int | None]
 
@@ -65,8 +65,8 @@ def pinned_target(
         PostgresError: it cannot be read.
     """
     session = local.session
-    ((root, family),) = local.families([name]).values()
-    leaves = {leaf.oid: leaf for leaf in leaves_of_root(root, family)}
+    ((root, tree),) = local.trees([name]).values()
+    leaves = {leaf.oid: leaf for leaf in leaves_of_root(root, tree)}
     enter_foreign_versions(session, list(leaves))
     with session.read() as catalog:
         check_readable(catalog, leaves.values())
@@ -77,7 +77,7 @@ def pinned_target(
             oid: visible[oid] if oid in visible else last_committed_version(catalog, oid)
             for oid in leaves
         }
-    return PinnedTarget(root, family, lsn, versions)
+    return PinnedTarget(root, tree, lsn, versions)
 
 
 def compared(
@@ -102,7 +102,7 @@ def compared(
     """
     with session.read() as catalog:
         enums = enums_of(catalog, pinned.relation)
-    target = replication_target(pinned.relation, remote, pinned.family, pinned.versions, enums)
+    target = replication_target(pinned.relation, remote, pinned.tree, pinned.versions, enums)
     sides = Sides(
         cast("str", rows),
         tuple(SentColumn(c.name, c.type, c.typmod) for c in remote.columns),
@@ -116,7 +116,7 @@ def compared(
 def _at_version(pinned: PinnedTarget, leaf: Leaf) -> Leaf:
     """Return a leaf partition with the columns of its table at its version."""
     version = pinned.versions[leaf.relid]
-    source = numbered_as(pinned.relation, pinned.family[leaf.relid], version)
+    source = numbered_as(pinned.relation, pinned.tree[leaf.relid], version)
     return replace(leaf, source=source if version is not None else replace(source, location=None))
 
 

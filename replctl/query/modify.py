@@ -180,7 +180,7 @@ def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
     ]
     if not left:
         return [change.plan.relation for change in changes[:1]]
-    return [change.plan.family[leaf.relid] for change in left for leaf in change.plan.target.leaves]
+    return [change.plan.tree[leaf.relid] for change in left for leaf in change.plan.target.leaves]
 
 
 def _is_never_true(condition: nodes.Expr) -> bool:
@@ -198,8 +198,8 @@ def _members(catalog: Catalog, relation: Relation, inherit: bool) -> list[Relati
     """
     if relation.is_partitioned or not inherit:
         return [] if relation.is_partitioned and not inherit else [relation]
-    family = load_relations(catalog, descendants_of(catalog, relation.oid))
-    return [family[oid] for oid in descendants_of(catalog, relation.oid)]
+    tree = load_relations(catalog, descendants_of(catalog, relation.oid))
+    return [tree[oid] for oid in descendants_of(catalog, relation.oid)]
 
 
 def _change(

@@ -52,7 +52,7 @@ class Plan:
 
     Attributes:
         relation: the table that the statement names.
-        family: the tree of partitions that contains it.
+        tree: the tree of partitions that contains it.
         references, referenced_by: its foreign keys, and those that refer to it.
         other_relations: the tables at the other ends of these keys.
         named: the table that the statement names, if this one is its child.
@@ -60,7 +60,7 @@ class Plan:
     """
 
     relation: Relation
-    family: dict[int, Relation]
+    tree: dict[int, Relation]
     references: tuple[tuple[Constraint, Reference], ...]
     referenced_by: tuple[tuple[Relation, Constraint, Reference], ...]
     other_relations: dict[int, Relation]
@@ -69,7 +69,7 @@ class Plan:
 
     @property
     def target(self) -> Target:
-        return local_target(self.relation, self.family)
+        return local_target(self.relation, self.tree)
 
 
 class WrittenTable:
@@ -79,9 +79,9 @@ class WrittenTable:
         self._session = session
         self._plan = plan
         self._writer = writer
-        self.family = {**plan.family, **writer.relations}
-        self.relation = self.family[plan.relation.oid]
-        self.target = _known_target(session, local_target(self.relation, self.family))
+        self.tree = {**plan.tree, **writer.relations}
+        self.relation = self.tree[plan.relation.oid]
+        self.target = _known_target(session, local_target(self.relation, self.tree))
 
     def check(
         self,
@@ -121,13 +121,13 @@ class WrittenTable:
         Raises:
             IntegrityError: a row is invalid.
         """
-        lost = left_out_error(outcome, self.family)
+        lost = left_out_error(outcome, self.tree)
         if lost is not None:
             raise lost
         problem = spark.jobs.first_problem(self._session.engine(), outcome, keys)
         if problem is not None:
             with self._reader() as reader:
-                error = violation(self.relation, self.family, self.target, problem, reader)
+                error = violation(self.relation, self.tree, self.target, problem, reader)
             error.context = None if context is None else context(problem)
             raise error
 
@@ -179,8 +179,8 @@ class WrittenTable:
             if change.is_nothing:
                 continue
             writer.prepare(leaf.relid)
-            self.family = {**self.family, **writer.relations}
-            current = local_target(self.family[self.relation.oid], self.family).leaves[number]
+            self.tree = {**self.tree, **writer.relations}
+            current = local_target(self.tree[self.relation.oid], self.tree).leaves[number]
             if replaces:
                 writer.check_unchanged(leaf.relid)
             with writer.commit_to(leaf.relid, changes_keys=changes_keys) as note:
@@ -197,11 +197,11 @@ class WrittenTable:
             self._writer.has_foreign_commits(relid) for relid in self._writer.written
         ):
             return
-        current = local_target(self.family[self.relation.oid], self.family)
+        current = local_target(self.tree[self.relation.oid], self.tree)
         problem = spark.jobs.first_collision(self._session.engine(), outcome, current)
         if problem is not None:
             with self._reader() as reader:
-                raise violation(self.relation, self.family, current, problem, reader)
+                raise violation(self.relation, self.tree, current, problem, reader)
 
     @contextmanager
     def _reader(self) -> Iterator[RowReader]:
@@ -243,7 +243,7 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
 @contextmanager
 def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTable]]:
     """Write tables in one transaction: lock their leaves, and undo everything after a failure."""
-    leaves = {leaf.relid: plan.family[leaf.relid] for plan in plans for leaf in plan.target.leaves}
+    leaves = {leaf.relid: plan.tree[leaf.relid] for plan in plans for leaf in plan.target.leaves}
     guarded = {oid for plan in plans for oid in plan.other_relations}
     is_whole = len(leaves) == 1
     if rewrite_schemas(session, leaves.values()):

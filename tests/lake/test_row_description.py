@@ -58,7 +58,7 @@ def secrets(session: Session) -> Session:
 def _detail(session: Session, role: str, table: str, kind: str, supplied: str = "") -> str | None:
     """The DETAIL of a violation of a kind."""
     relation = relation_of(session, table)
-    family = {relation.oid: relation}
+    tree = {relation.oid: relation}
     values: list[str | None] = ["1", "-2", None, "x" * 65]
     row = dict(zip([c.attnum for c in relation.columns], values, strict=False))
     with session.read() as catalog:
@@ -78,7 +78,7 @@ def _detail(session: Session, role: str, table: str, kind: str, supplied: str = 
         leaf = None if kind == "partition" else 0
         number = 0 if kind != "not null" else 3 if table == "t" else 1
         problem = Problem(1, kind, number, leaf, row)  # type: ignore[arg-type]
-        return violation(relation, family, local_target(relation, family), problem, reader).detail
+        return violation(relation, tree, local_target(relation, tree), problem, reader).detail
 
 
 LONG = "x" * 64 + "..."
@@ -156,7 +156,7 @@ def test_apply_tells_what_the_writing_role_may_read(
     def detail(action: str, *, run_as_owner: bool) -> str | None:
         problem = Problem(1, "not null", 2, 0, {1: "1", 2: None, 3: "own"}, action)
         monkeypatch.setattr(secrets, "engine", lambda: None)
-        monkeypatch.setattr(replicated_table, "left_out_error", lambda outcome, family: None)
+        monkeypatch.setattr(replicated_table, "left_out_error", lambda outcome, tree: None)
         monkeypatch.setattr(spark.jobs, "first_problem", lambda engine, outcome, keys: problem)
         subscription = Subscription(1, 5, "s", 10, "", ("p",), None, run_as_owner=run_as_owner)
         table = TargetRelations(secrets, subscription).table(remote)

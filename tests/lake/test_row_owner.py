@@ -108,8 +108,8 @@ class Node:
         with self.session.read() as catalog:
             known = member or self.member(name, table)
             root = load_relations(catalog, [known.relid])[known.relid]
-            family = partition_tree(catalog, root)
-            return row_ownership(catalog, subscription, known, remote, root, family)
+            tree = partition_tree(catalog, root)
+            return row_ownership(catalog, subscription, known, remote, root, tree)
 
 
 @pytest.fixture
