@@ -142,7 +142,7 @@ def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int,
     return {int(row.xid): str(row.backend) for row in connection.execute(query)}
 
 
-def disown(connection: Connection, xid: int) -> None:
+def mark_abandoned(connection: Connection, xid: int) -> None:
     """Mark a failed transaction of this process as abandoned.  The next user of its tables undoes
     it, because all its changes may be present.
     """

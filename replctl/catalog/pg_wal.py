@@ -225,7 +225,7 @@ def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | No
     catalog.connection.execute(foreign.values(action=CHANGE))
 
 
-def bequeath(catalog: Catalog, xid: int, *, relid: int | None = None) -> None:
+def move_to_new_transaction(catalog: Catalog, xid: int, *, relid: int | None = None) -> None:
     """Move the entries of an undone transaction to a new transaction that does nothing else.  The
     old one can then be forgotten, while its versions stay known.
 

@@ -52,7 +52,7 @@ class BatchApply(TargetWrite):
     (replication.node.Changes).
     """
 
-    def opens(self, remote: RemoteRelation) -> bool:
+    def has_target(self, remote: RemoteRelation) -> bool:
         """Return whether a local table can receive changes of a relation.  Like PostgreSQL's
         worker, apply also calls this for relations that it does not apply.
         """
@@ -132,12 +132,12 @@ class BatchApply(TargetWrite):
             if unfinished is not None:
                 take_over(self._session, unfinished.xid, targets)
             done = written_leaves(self._session, tables, targets, self._check.application)
-            works = part.works(done, stack, locked.versions)
+            pieces = part.table_work(done, stack, locked.versions)
             conflicts: Counter[ConflictType] = Counter()
-            for work in works:
+            for work in pieces:
                 conflicts.update(work.missing)
             injection_point("apply.before-batch")
-            leaves = {relid for work in works for relid in work.outcome.changed_relids}
+            leaves = {relid for work in pieces for relid in work.outcome.changed_relids}
             leaves |= part.truncated
             if unfinished is None:
                 if not leaves and not part.truncations:
@@ -157,13 +157,13 @@ class BatchApply(TargetWrite):
             in_parallel(
                 [
                     (work.thread, partial(self._write_table, writer, work, unfinished.targets))
-                    for work in works
+                    for work in pieces
                 ],
                 cancel_jobs,
             )
             injection_point("apply.after-tables")
             self._finish_batch(writer, unfinished, to, conflicts)
-        return sum((work.outcome.row_counts for work in works), RowCounts())
+        return sum((work.outcome.row_counts for work in pieces), RowCounts())
 
     @contextmanager
     def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
@@ -183,7 +183,7 @@ class BatchApply(TargetWrite):
             self._check.application,
         )
         with ExitStack() as stack:
-            yield [work.outcome for work in part.works(done, stack)]
+            yield [work.outcome for work in part.table_work(done, stack)]
 
     def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[str, int]:
         """Return the number of changes of each action (I, U, D) of a relation at some positions."""

@@ -121,7 +121,7 @@ class BatchDecoding:
     def changes(
         self,
         log: LogRange,
-        opens: Callable[[RemoteRelation], bool],
+        has_target: Callable[[RemoteRelation], bool],
         max_parallel: int,
         joins: Callable[[RemoteRelation], bool] | None = None,
     ) -> Iterator[ChangeBatch]:
@@ -134,7 +134,7 @@ class BatchDecoding:
                 columns of a table that changes.
         """
         entries, published = self._published(log)
-        wanted = _wanted_entries(_with_refused(log, published, opens), entries, published)
+        wanted = _wanted_entries(_with_refused(log, published, has_target), entries, published)
         _check_decodable(wanted, published)
         recover(self._session, [entry.relid for entry in wanted])
         groups = _by_relation(wanted, published)
@@ -369,7 +369,7 @@ def _versions_to_read(entries: Sequence[LogEntry]) -> dict[int, list[int]]:
 def _with_refused(
     log: LogRange,
     published: dict[int, PublishedRelation],
-    opens: Callable[[RemoteRelation], bool],
+    has_target: Callable[[RemoteRelation], bool],
 ) -> LogRange:
     """Return a range that also includes relations without a table at the subscriber, because it
     must report them.
@@ -378,7 +378,7 @@ def _with_refused(
         relation_name(item.published_as)
         for item in published.values()
         if relation_name(item.published_as) not in log.starts
-        and not opens(remote_relation(item.published_as, item.columns))
+        and not has_target(remote_relation(item.published_as, item.columns))
     }
     return replace(log, starts={**log.starts, **dict.fromkeys(refused, log.from_lsn)})
 

@@ -112,7 +112,7 @@ class BatchPart:
             if (name := (item.relation.schema, item.relation.name)) in self.trees
         }
 
-    def works(
+    def table_work(
         self,
         done: Mapping[int, int | None],
         stack: ExitStack,

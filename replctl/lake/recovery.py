@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.intent import Intent, delete_intents, disown, writers_of, writes_others
+from replctl.catalog.intent import Intent, delete_intents, mark_abandoned, writers_of, writes_others
 from replctl.catalog.lock import OpenBlock
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_replication_slots import SessionOrigin, commit_with_origin
-from replctl.catalog.pg_wal import bequeath, take_back
+from replctl.catalog.pg_wal import move_to_new_transaction, take_back
 from replctl.catalog.storage import abandon_storage
 from replctl.catalog.transaction import (
     abort_transaction,
@@ -86,7 +86,7 @@ def _disown_abandoned(cluster: Cluster) -> None:
     """
     for xid in list(cluster.abandoned):
         with cluster.begin(write=True) as connection:
-            disown(connection, xid)
+            mark_abandoned(connection, xid)
         cluster.abandoned.discard(xid)
 
 
@@ -133,7 +133,7 @@ def _undo(session: Session, xid: int) -> None:
     with cluster.write(session.database_oid) as catalog:
         # First, so that commits of others within the transaction come before their later ones
         take_back(catalog, xid)
-        bequeath(catalog, xid)
+        move_to_new_transaction(catalog, xid)
         for relation in relations.values():
             commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
         for own in xids_of_block(catalog.connection, xid):
@@ -150,7 +150,7 @@ def _undo_tables(session: Session, xid: int, relids: Collection[int]) -> None:
     with session.cluster.write(session.database_oid) as catalog:
         for relation in relations.values():
             take_back(catalog, xid, relid=relation.oid)
-            bequeath(catalog, xid, relid=relation.oid)
+            move_to_new_transaction(catalog, xid, relid=relation.oid)
             commit_log.enter_versions(catalog, session.cluster, relation, undone_xid=xid)
         delete_intents(catalog.connection, xid, relids)
 

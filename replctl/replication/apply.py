@@ -151,7 +151,7 @@ def changes_between(
     subscriber = run.subscriber
     return run.publisher.decoding.changes(
         run.log_range(from_lsn, to_lsn),
-        subscriber.changes.opens,
+        subscriber.changes.has_target,
         subscriber.state.max_parallel_tables,
         subscriber.changes.joins if may_join else None,
     )

@@ -344,15 +344,15 @@ class Decoding(Protocol):
     def changes(
         self,
         log: LogRange,
-        opens: Callable[[RemoteRelation], bool],
+        has_target: Callable[[RemoteRelation], bool],
         max_parallel: int,
         joins: Callable[[RemoteRelation], bool] | None = None,
     ) -> AbstractContextManager[ChangeBatch]:
         """Return the changes of a range in which definitions do not change.
 
         Args:
-            opens: returns whether the subscriber has a table for a relation's changes.  If not, the
-                changes are sent anyway, so that it reports the missing table.
+            has_target: returns whether the subscriber has a table for a relation's changes.  If
+                not, the changes are sent anyway, so that it reports the missing table.
             max_parallel: the number of relations whose changes are decoded and applied in parallel.
             joins: returns whether only the net effect of transactions matters for the table that
                 receives a relation's changes; None: each transaction matters.
@@ -473,7 +473,7 @@ class Copies(Protocol):
 class Changes(Protocol):
     """Applies changes to the tables of a subscription."""
 
-    def opens(self, remote: RemoteRelation) -> bool:
+    def has_target(self, remote: RemoteRelation) -> bool:
         """Return whether a local table can receive changes of a relation."""
 
     def joins(self, remote: RemoteRelation) -> bool:

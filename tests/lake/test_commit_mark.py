@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_class import Relation, get_relation
-from replctl.catalog.pg_wal import bequeath, entries_between, take_back
+from replctl.catalog.pg_wal import entries_between, move_to_new_transaction, take_back
 from replctl.catalog.transaction import (
     Catalog,
     abort_transaction,
@@ -236,7 +236,7 @@ def test_others_commits_within_a_transaction_are_decoded_where_they_are(
     with reading(lake) as (catalog, table):
         if is_undone:
             take_back(catalog, xid)
-            bequeath(catalog, xid)
+            move_to_new_transaction(catalog, xid)
             commit_log.enter_versions(catalog, lake.session.cluster, table, undone_xid=xid)
             abort_transaction(catalog.connection, xid)
         else:

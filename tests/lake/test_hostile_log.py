@@ -20,7 +20,7 @@ import pytest
 from fix_lake import Lake
 from golden_script import answer_of
 
-from replctl.catalog.intent import Intent, disown, insert_intent, intents_of
+from replctl.catalog.intent import Intent, insert_intent, intents_of, mark_abandoned
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_wal import CHANGE, TRUNCATE, entries_between
 from replctl.catalog.transaction import begin_transaction
@@ -380,7 +380,7 @@ def test_a_dead_block_is_undone_where_its_tables_are_whole(lake: Lake) -> None:
         xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
         for oid in (lake.oid, other):
             insert_intent(catalog.connection, xid, Intent(oid, None, is_whole=False))
-        disown(catalog.connection, xid)
+        mark_abandoned(catalog.connection, xid)
     append(lake, _BROKEN["torn"])
     for _ in range(2):
         recover(session, [other])

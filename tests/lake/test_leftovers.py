@@ -180,7 +180,7 @@ def test_what_cannot_be_undone_now_is_undone_later(
 
     with monkeypatch.context() as full:
         full.setattr(recovery, "undo_commits", refuse)
-        full.setattr(recovery, "disown", refuse)
+        full.setattr(recovery, "mark_abandoned", refuse)
         with pytest.raises(DiskFull):
             undo_or_leave(session, xid)
     with cluster.begin(write=False) as connection:

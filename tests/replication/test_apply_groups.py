@@ -123,7 +123,7 @@ class _Subscriber:
     def starts(self) -> dict[tuple[str, str], int]:
         return {}
 
-    def opens(self, _remote: object) -> bool:
+    def has_target(self, _remote: object) -> bool:
         return True
 
     def joins(self, _remote: object) -> bool:
