@@ -40,6 +40,7 @@ _COPIED = "lake/test_copied.py::test_"
 _COMMANDS = "test_own_command.py::test_"
 _HINTS = "commands/test_hints.py::test_hints_of"
 _LOCATION = f"{_HINTS}_tables_with_a_location"
+_NAMES = "commands/test_catalog_name.py::test_"
 _FOLLOWED = "subscription/test_hints_followed.py::"
 _ANEW = f"{_FOLLOWED}test_subscriptions_that_are_made_again"
 _DISABLED = f"{_FOLLOWED}test_one_statement_is_enough_where_the_error_disables_the_subscription"
@@ -118,7 +119,16 @@ HINTS: dict[str, str] = {
     "A new table needs a directory of its own: choose one that is empty or does not"
     " exist.": _LOCATION,
     "_HINT": _LOCATION,
-    "Write USING delta before LOCATION.": _LOCATION,
+    "Write USING delta before {}.": _LOCATION,
+    "Use USING delta LOCATION.": f"{_NAMES}names_that_lead_to_no_delta_table",
+    "Its owner can make it a Delta table in Spark: CONVERT TO DELTA"
+    " {}.": f"{_NAMES}names_that_lead_to_no_delta_table",
+    "Start Spark with the catalog that has the table, such as --conf"
+    " spark.sql.catalogImplementation=hive for a Hive metastore.": "spark/test_hive_catalog.py::"
+    "test_tables_of_a_hive_metastore",
+    "Its owner can write a Delta table that readers of Iceberg read, too (UniForm): CREATE TABLE"
+    " ... USING delta TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true',"
+    " 'delta.universalFormat.enabledFormats' = 'iceberg').": MACHINE,  # Delta's library for Iceberg
     "Use CREATE TABLE ... (PRIMARY KEY (...) NOT ENFORCED) USING delta"
     " LOCATION.": f"{_HINTS}_keys_and_properties",
     "Use ALTER TABLE {} SET ({} = false).": f"{_HINTS}_keys_and_properties",

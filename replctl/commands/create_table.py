@@ -1,9 +1,9 @@
-"""CREATE TABLE: a table of the cluster's own, or one at a location."""
+"""CREATE TABLE: a table of the cluster's own, one at a location, or one of Spark's catalogs."""
 
 from __future__ import annotations
 
 from replctl.commands.own_table import create_own_table
-from replctl.commands.table_location import create_table_at
+from replctl.commands.table_location import adopt_by_name, create_table_at
 from replctl.parser import ast
 from replctl.session import Session
 
@@ -15,6 +15,8 @@ def create_table(session: Session, statement: ast.CreateTable) -> str:
         PostgresError: PostgreSQL refuses the definition.
         FeatureNotSupported: replctl does not have a part of the definition.
     """
+    if statement.catalog_table is not None:
+        return adopt_by_name(session, statement)
     if statement.location is not None:
         return create_table_at(session, statement)
     return create_own_table(session, statement)

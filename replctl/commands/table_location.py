@@ -1,4 +1,4 @@
-"""CREATE TABLE ... USING delta LOCATION: adopt an existing Delta table, or create one at a
+"""CREATE TABLE ... USING delta LOCATION or TABLE: adopt an existing Delta table, or create one at a
 location.
 """
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from replctl.catalog.heap import insert_relation
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.storage import (
+    CATALOG_TABLE,
     FOREIGN_FILES,
     PARTITION_TIMEZONE,
     insert_storage,
@@ -29,6 +30,7 @@ from replctl.commands.own_table import (
 from replctl.commands.reloptions import table_options
 from replctl.errors import FeatureNotSupported, UndefinedTable
 from replctl.lake.adoption import NewestVersion, enter_adopted, newest_version
+from replctl.lake.catalog_name import resolved_table
 from replctl.lake.commit_log import has_foreign_files, leads_out
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_location_role
@@ -75,7 +77,7 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         check_location_role(session.privileges(catalog), writes=False)
     exists = latest_version(location) is not None
     has_columns = any(isinstance(e, ast.ColumnDef) for e in statement.elements)
-    if not exists and not has_columns:
+    if not exists and (not has_columns or statement.catalog_table is not None):
         raise UndefinedTable(f'there is no Delta table at "{location}"')
     if not exists:
         with session.read() as catalog:
@@ -84,21 +86,39 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     return carry_out(session, lambda ddl: _create(ddl, statement, location, exists=exists))
 
 
+def adopt_by_name(session: Session, statement: ast.CreateTable) -> str:
+    """Adopt the Delta table that a name in the catalogs of Spark leads to, at its location.
+
+    Raises:
+        InvalidName: it is not a name (42602).
+        UndefinedTable: the name leads to nothing.
+        FeatureNotSupported: it leads to something else than a Delta table.
+        PostgresError: see `create_table_at`.
+    """
+    assert statement.catalog_table is not None
+    _refuse(statement)
+    with session.read() as catalog:
+        check_location_role(session.privileges(catalog), writes=False)
+    name, location = resolved_table(session, statement.catalog_table)
+    return create_table_at(session, replace(statement, location=location, catalog_table=name))
+
+
 def _refuse(statement: ast.CreateTable) -> None:
+    word = "LOCATION" if statement.catalog_table is None else "TABLE"
     if statement.access_method != "delta":
         method = statement.access_method or "heap"  # default_table_access_method
         raise FeatureNotSupported(
-            f'LOCATION with access method "{method}" is not supported',
-            hint="Write USING delta before LOCATION.",
+            f'{word} with access method "{method}" is not supported',
+            hint=f"Write USING delta before {word}.",
         )
     if statement.persistence != "permanent":
-        raise FeatureNotSupported("only permanent tables can have a LOCATION")
+        raise FeatureNotSupported(f"only permanent tables can have a {word}")
     if statement.inherits or statement.partition_of or statement.partition_spec:
-        raise FeatureNotSupported("INHERITS and partitions with LOCATION are not supported")
+        raise FeatureNotSupported(f"INHERITS and partitions with {word} are not supported")
     if any(isinstance(element, ast.TableLike) for element in statement.elements):
-        raise FeatureNotSupported("LIKE with LOCATION is not supported")
+        raise FeatureNotSupported(f"LIKE with {word} is not supported")
     if any(option.name not in _OPTIONS for option in statement.options):
-        raise FeatureNotSupported("storage parameters with LOCATION are not supported")
+        raise FeatureNotSupported(f"storage parameters with {word} are not supported")
 
 
 def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool) -> str:
@@ -108,7 +128,10 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     check_location(ddl.catalog, location)
     check_relation_name(ddl, place, statement.relation.name)
     relation = new_relation(ddl, place, statement.relation.name, "r")
-    relation = replace(relation, options=table_options(statement.options, is_adopted=exists))
+    options = table_options(statement.options, is_adopted=exists)
+    if statement.catalog_table is not None:
+        options |= {CATALOG_TABLE: statement.catalog_table}
+    relation = replace(relation, options=options)
     found = newest_version(location) if exists else None
     adopted = None if found is None else _adopted(ddl, relation, statement, found, location)
     if adopted is not None:

@@ -10,6 +10,7 @@ from itertools import count
 from replctl.catalog.pg_class import Column, Constraint, Relation
 from replctl.catalog.ruleutils import constraint_definition, get_expr, own_collation
 from replctl.catalog.storage import (
+    CATALOG_TABLE,
     DELETION_VECTORS,
     FOREIGN_FILES,
     PARTITION_TIMEZONE,
@@ -26,6 +27,8 @@ from replctl.types.quote import quote_identifier, quote_string
 QUESTION = "SELECT pg_catalog.version() LIKE '%(replctl)%' AS is_replctl \\gset\n"
 #: Storage parameters that are set when a table is adopted.
 _ADOPTED = (FOREIGN_FILES, PARTITION_TIMEZONE)
+#: Storage parameters that PostgreSQL does not have.
+_OWN = (CATALOG_TABLE, DELETION_VECTORS, *_ADOPTED)
 IF_REPLCTL, ELSE, END = "\\if :is_replctl\n", "\\else\n", "\\endif\n"
 
 
@@ -47,9 +50,7 @@ def created(
     def with_(options: Mapping[str, str]) -> str:
         return f"{head}{with_options(options).replace(' ', chr(10), 1)};\n{tail}"
 
-    portable = with_(
-        {k: v for k, v in table.options.items() if k not in (DELETION_VECTORS, *_ADOPTED)}
-    )
+    portable = with_({k: v for k, v in table.options.items() if k not in _OWN})
     if is_adopted(table):
         assert table.storage is not None
         location = " ".join(quote_string(table.storage.location).split("\n"))
@@ -159,12 +160,14 @@ def _found_columns(
 
 def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> str:
     assert table.storage is not None
-    location = quote_string(table.storage.location)
+    catalog_table = table.options.get(CATALOG_TABLE)
+    word = "LOCATION" if catalog_table is None else "TABLE"
+    place = quote_string(catalog_table or table.storage.location)
     name = full_name(table)
     foreign = {k: v for k, v in table.options.items() if k in _ADOPTED}
     elements = ", ".join((*_column_list(source, table), *_believed_keys(table)))
     own = f"CREATE TABLE {name}{f' ({elements})' if elements else ''}"
-    own += f" USING delta LOCATION {location}{with_options(foreign)};\n"
+    own += f" USING delta {word} {place}{with_options(foreign)};\n"
     there = _columns_there(table)
     for old, new in renamings([(old, column.name) for old, column in there]):
         shown = f"{quote_identifier(old)} TO {quote_identifier(new)}"

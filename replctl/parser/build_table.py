@@ -37,9 +37,15 @@ class _Storage(NamedTuple):
     on_commit: str | None
     tablespace: str | None
     location: str | None
+    catalog_table: str | None
 
 
-_Location = tuple[Token, Options | None]
+class _Place(NamedTuple):
+    """LOCATION or TABLE after USING delta, with the options that follow it."""
+
+    location: str | None = None
+    catalog_table: str | None = None
+    options: Options | None = None
 
 
 class TableBuilder:
@@ -61,16 +67,17 @@ class TableBuilder:
         options: Options | None = None,
         on_commit: str | None = None,
         tablespace: Token | None = None,
-        location: _Location | None = None,
+        place: _Place | None = None,
     ) -> _Storage:
-        place, more = location or (None, None)
-        said = (*(options or ()), *(more or ()))
+        place = place or _Place()
+        said = (*(options or ()), *(place.options or ()))
         return _Storage(
             optional_text(access_method),
             said,
             on_commit,
             optional_text(tablespace),
-            optional_text(place),
+            place.location,
+            place.catalog_table,
         )
 
     def view_storage(
@@ -78,8 +85,11 @@ class TableBuilder:
     ) -> _Storage:
         return self.table_storage(access_method, options, None, tablespace)
 
-    def table_location(self, word: Token, path: Token, options: Options | None) -> _Location:
-        return path, options
+    def table_location(self, word: Token, path: Token, options: Options | None) -> _Place:
+        return _Place(location=str(path), options=options)
+
+    def catalog_table(self, name: Token, options: Options | None) -> _Place:
+        return _Place(catalog_table=str(name), options=options)
 
     def on_commit(self, *words: Token) -> str:
         return " ".join(words[2:])
@@ -119,9 +129,9 @@ class TableBuilder:
         )
 
     def create_table_adopting(
-        self, head: _TableHead, access_method: Token, options: Options | None, location: _Location
+        self, head: _TableHead, access_method: Token, options: Options | None, place: _Place
     ) -> ast.CreateTable:
-        return _create_table(head, self.table_storage(access_method, options, None, None, location))
+        return _create_table(head, self.table_storage(access_method, options, None, None, place))
 
     def create_table_as(
         self,

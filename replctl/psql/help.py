@@ -344,7 +344,7 @@ CREATE TABLE [ IF NOT EXISTS ] table_name
 
 CREATE TABLE [ IF NOT EXISTS ] table_name
     [ ( { column_name data_type [ column_constraint [ ... ] ] | table_constraint } [, ... ] ) ]
-    USING delta LOCATION 'path or URI'
+    USING delta { LOCATION 'path or URI' | TABLE 'name in the catalogs of Spark' }
     [ WITH ( foreign_files = on, partition_timezone = 'zone' ) ]""",
     ),
     "ALTER TABLE": (

@@ -340,6 +340,13 @@ def _condition(error: Exception) -> tuple[str, str]:
     return "", ""
 
 
+def condition_of(error: PostgresError) -> str:
+    """Return Spark's condition, such as TABLE_OR_VIEW_NOT_FOUND, that was translated to an error;
+    "" if there is none.
+    """
+    return _condition(error.__cause__)[0] if isinstance(error.__cause__, Exception) else ""
+
+
 def _grpc_status(error: Exception) -> str | None:
     """Return the gRPC status of a failed call of a Connect server.  None for other errors,
     including errors that a server returns.

@@ -177,6 +177,15 @@ PARTITION = ast.PartitionBound("list", (_integer(1),))
             ast.CreateTable(TABLE, access_method="delta", location="/x"),
         ),
         (
+            "CREATE TABLE t USING delta TABLE 'lake.t' WITH (foreign_files)",
+            ast.CreateTable(
+                TABLE,
+                access_method="delta",
+                options=(ast.DefElem("foreign_files", None),),
+                catalog_table="lake.t",
+            ),
+        ),
+        (
             "CREATE TABLE t (PRIMARY KEY (a)) USING delta LOCATION '/x'",
             ast.CreateTable(
                 TABLE,

@@ -107,6 +107,7 @@ class CreateTable(Node):
     on_commit: str | None = None
     tablespace: str | None = None
     location: str | None = None  # USING delta LOCATION '...'
+    catalog_table: str | None = None  # USING delta TABLE '...'
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
