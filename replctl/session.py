@@ -111,6 +111,8 @@ class Session:
         finish_batches: finishes partly written batches of subscriptions, or raises an error.
         login: the login that opened it.
         key: its name in the cluster.
+        trusted_names: names in the catalogs of Spark and the locations to which they lead, with the
+            time of the monotonic clock until which that is believed.
     """
 
     cluster: Cluster
@@ -140,6 +142,7 @@ class Session:
     finish_batches: Callable[[UnfinishedBatch], None] = _raise
     login: Login | None = None
     key: str = field(init=False)
+    trusted_names: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sequences = SequenceValues(self.cluster)

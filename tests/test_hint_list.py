@@ -120,6 +120,9 @@ HINTS: dict[str, str] = {
     " exist.": _LOCATION,
     "_HINT": _LOCATION,
     "Write USING delta before {}.": _LOCATION,
+    "To use the Delta table without the name, use ALTER TABLE {} RESET ({}). To use what has the"
+    " name, use DROP TABLE {}, then CREATE TABLE {} USING delta TABLE"
+    " {}.": f"{_NAMES}a_name_that_leads_elsewhere_stops_its_table",
     "Use USING delta LOCATION.": f"{_NAMES}names_that_lead_to_no_delta_table",
     "Its owner can make it a Delta table in Spark: CONVERT TO DELTA"
     " {}.": f"{_NAMES}names_that_lead_to_no_delta_table",

@@ -17,6 +17,7 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Column, Relation, get_relation, load_relations
 from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError, Notice, PostgresError, TransactionInProgress
+from replctl.lake.catalog_name import check_names
 from replctl.lake.definition import changing_definitions
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_readable
@@ -217,6 +218,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                         break  # take the locks, in their order
                 for rewrite in ddl.rewrites:
                     rewritten[rewrite] = rewrite_table(session, rewrite)
+                check_names(session, ddl.concerned if failing else ())
                 for check in () if ddl.rewrites else failing:
                     _look(session, check, ddl)
                     passed[check] = versions

@@ -27,6 +27,8 @@ class FunctionContext:
     session: Session
     #: The rows, as texts, of calls that ran before the query (EVALUATED_BEFORE).
     evaluated: dict[nodes.FuncExpr, list[list[str | None]]] = field(default_factory=dict)
+    #: OIDs of the tables that Spark reads for the query.
+    read_tables: set[int] = field(default_factory=set)
 
 
 #: A function of the context and of SQLite's values.

@@ -23,6 +23,7 @@ from replctl.errors import (
     PostgresError,
     UndefinedObject,
 )
+from replctl.lake.catalog_name import check_names
 from replctl.lake.change_source import (
     change_source,
     changed_types,
@@ -213,6 +214,7 @@ class BatchDecoding:
             sources = [text_source(source, first.published_as, retyped) for source in sources]
         with self._session.read() as current:
             check_readable(current, load_relations(current, by_leaf).values())
+        check_names(self._session, by_leaf)
         count = sum(decoded_rows(placed.entry, relations, _MANY) for placed in entries)
         with ExitStack() as stack:
             rows = self._decoded(sources, remote, count, stack)

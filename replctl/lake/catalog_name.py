@@ -1,15 +1,29 @@
-"""Adopt tables by their names in the catalogs of Spark: a name is resolved to a location, which
-replctl uses from then on.
+"""Adopt tables by their names in the catalogs of Spark.  A name is resolved to a location, which
+replctl uses from then on; before Spark reads or writes the table, the name must still lead there.
 """
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Collection
 
 from replctl import spark
-from replctl.errors import FeatureNotSupported, InvalidName, UndefinedTable
+from replctl.catalog import schema
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.storage import CATALOG_TABLE
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidName,
+    ObjectNotInPrerequisiteState,
+    UndefinedTable,
+)
+from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
+from replctl.types.quote import quote_literal, quote_qualified_identifier
 
+#: Seconds for which a session trusts a name.  Asking Spark takes about 30 ms.
+_TRUSTED = 60.0
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -101,3 +115,54 @@ def _refused(name: str, format_: str) -> FeatureNotSupported:
                 f'adopting a table of format "{other}" is not supported',
                 detail=f'"{name}" is not a Delta table.',
             )
+
+
+def check_names(session: Session, relids: Collection[int]) -> None:
+    """Check the names of those of some tables that were adopted by name, as `check_name`.
+
+    Raises:
+        ObjectNotInPrerequisiteState: see `check_name`.
+    """
+    table = schema.pg_class
+    if not relids:
+        return
+    with session.read() as catalog:
+        is_named = table.c.reloptions.contains(f'"{CATALOG_TABLE}"')
+        named = [int(row.oid) for row in catalog.select(table, table.c.oid.in_(relids), is_named)]
+        relations = load_relations(catalog, named) if named else {}
+    for relation in relations.values():
+        check_name(session, relation)
+
+
+def check_name(session: Session, relation: Relation) -> None:
+    """Check that the name of a table that was adopted by name still leads to its location.  Within
+    a minute, a session asks Spark once.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it leads elsewhere, or nowhere (55000).
+    """
+    name, storage = relation.options.get(CATALOG_TABLE), relation.storage
+    if name is None or storage is None or not storage.is_adopted:
+        return
+    now = time.monotonic()
+    if now < session.trusted_names.get((name, storage.location), now):
+        return
+    found = spark.jobs.find_table(session.engine(), name_parts(name))
+    if found is None:
+        leads_to = "nothing in the catalogs of this Spark"
+    elif found.format != "delta" or found.location is None:
+        leads_to = "a view" if found.format == "view" else f"a table of format {found.format}"
+    elif TableFolder.of(found.location).canonical() != TableFolder.of(storage.location).canonical():
+        leads_to = f'the Delta table at "{found.location}"'
+    else:
+        session.trusted_names[name, storage.location] = now + _TRUSTED
+        return
+    table = quote_qualified_identifier(relation.schema, relation.name)
+    raise ObjectNotInPrerequisiteState(
+        f'the name "{name}" no longer leads to the Delta table of table "{relation.name}"',
+        detail=f'The Delta table is "{storage.location}". The name leads to {leads_to}.',
+        hint=f"To use the Delta table without the name, use ALTER TABLE {table} RESET"
+        f" ({CATALOG_TABLE}). To use what has the name, use DROP TABLE {table}, then CREATE TABLE"
+        f" {table} USING delta TABLE {quote_literal(name)}.",
+        table=relation.name,
+    )

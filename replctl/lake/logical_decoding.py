@@ -27,6 +27,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
+from replctl.lake.catalog_name import check_names
 from replctl.lake.change_source import change_source, feed_version
 from replctl.lake.column_fault import check_listable
 from replctl.lake.feed_choice import chosen_feeds
@@ -125,6 +126,7 @@ class _Batch:
             self._load(catalog)
             oids = {table.published.relation.oid for table in self._tables}
             check_readable(catalog, load_relations(catalog, oids).values())
+        check_names(session, oids)
 
     def transactions(self) -> Iterator[DecodedTransaction]:
         """Yield each of the transactions with its changes, without internal ones."""

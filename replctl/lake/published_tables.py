@@ -24,6 +24,7 @@ from replctl.errors import (
 from replctl.expr import nodes, pg_node_tree
 from replctl.functions.function_context import function_context
 from replctl.functions.session_value import session_value
+from replctl.lake.catalog_name import check_names
 from replctl.lake.column_fault import check_copyable
 from replctl.lake.delta_files import table_size
 from replctl.lake.file_access import check_readable
@@ -172,6 +173,7 @@ class PublishedTables:
             broken = broken_since(current, [leaf.oid for leaf in leaves], snapshot.lsn)
             if broken:
                 raise replaced(next(leaf for leaf in leaves if leaf.oid in broken))
+        check_names(self._session, oids)
         check_filters(self._session, table.relation, table.filters)
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
         for leaf in leaves:

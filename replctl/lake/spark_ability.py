@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.catalog_name import check_name
 from replctl.lake.delta_rules import check_uniform
 from replctl.object_store import is_s3
 from replctl.session import Session
@@ -20,8 +21,10 @@ def check_spark_can_write(session: Session, relation: Relation) -> None:
 
     Raises:
         ObjectNotInPrerequisiteState: Spark lacks the library of a format (55000). Or the table is
-            on S3, and nothing excludes another Spark that writes it (55000).
+            on S3, and nothing excludes another Spark that writes it (55000). Or the name by which
+            it was adopted leads elsewhere (55000).
     """
+    check_name(session, relation)
     check_uniform(relation, lambda name: session.engine().has_class(name))
     storage = relation.storage
     if storage is None or not is_s3(storage.location) or session.setting(SINGLE_WRITER) == "on":

@@ -22,6 +22,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.expr.nodes import Expr
 from replctl.lake import commit_log
+from replctl.lake.catalog_name import check_names
 from replctl.lake.file_access import check_readable
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, visible_versions
 from replctl.lake.target import enums_of, replication_target
@@ -77,6 +78,7 @@ def pinned_target(
             oid: visible[oid] if oid in visible else last_committed_version(catalog, oid)
             for oid in leaves
         }
+    check_names(session, leaves)
     return PinnedTarget(root, tree, lsn, versions)
 
 

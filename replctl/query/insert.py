@@ -25,6 +25,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.error_location import expr_location, raw_location
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
+from replctl.lake.catalog_name import check_names
 from replctl.lake.target import inserted_into
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
@@ -92,6 +93,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
             reads=POLICY_VARNO in used_columns(Query(outputs)),
         )
         check_conditions(context.environment, [check.condition for check in checks])
+    check_names(session, context.read_tables)
     engine = session.engine()
     with (
         written(session, [plan]) as (table,),
@@ -136,6 +138,7 @@ def fill(session: Session, relation: Relation, query: Query, *, reader: int | No
         query = rewritten(context, query, privileges=privileges)
         text = _named(relation.columns, query, LakeDialect(context))
         rows = _NewRows(relation.columns, None, text)
+    check_names(session, context.read_tables)
     engine = session.engine()
     with (
         written(session, [plan]) as (table,),

@@ -87,6 +87,7 @@ class LakeDialect:
         leaves = relation_leaves(
             self.context.catalog, item.relation, inherit=item.inherit, keeps_names=True
         )
+        self.context.read_tables.update(oid for oid, _source in leaves)
         parts = [
             f"SELECT *, {number} AS leaf, {oid}L AS c{TABLEOID} FROM"
             f" ({scan(source, with_row_id=is_ordered)})"

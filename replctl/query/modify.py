@@ -18,6 +18,7 @@ from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.error_location import raw_location
 from replctl.functions.function_context import function_context
+from replctl.lake.catalog_name import check_names
 from replctl.lake.delta_rules import append_only_error, check_takes_updates, with_delta_columns
 from replctl.lake.target import generating_columns
 from replctl.parser import ast
@@ -375,6 +376,7 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
             rows = with_call_columns(session, context, calls, rows, order)
             source = f" FROM ({rows}) r{_TARGET}"
         text = f"SELECT {', '.join(columns)}{source}"
+    check_names(session, context.read_tables)
     if change.from_:  # change a row once, even if several rows join it
         place = (
             "row_number() OVER (PARTITION BY leaf, row_version, row_id ORDER BY 1) AS occurrence"

@@ -12,6 +12,7 @@ from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.sorting import known_type
 from replctl.functions.function_context import function_context
+from replctl.lake.catalog_name import check_names
 from replctl.memory_limit import SETTING as MEMORY
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
@@ -101,6 +102,7 @@ def returned_rows(
         )
         names = ", ".join(f"c{i}" for i in range(1, len(outputs) + 1))
         source = writer.source(query)
+    check_names(session, context.read_tables)
     text = (
         f"SELECT {names} FROM (SELECT {selected}, r{POLICY_VARNO}.position AS q_position{source})"
         " ORDER BY q_position"

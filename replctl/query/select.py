@@ -83,10 +83,13 @@ def select(
 
 @dataclass(frozen=True, slots=True)
 class _SparkPart:
-    """The part of a query that Spark runs: its SQL, and the rest of the query, if any."""
+    """The part of a query that Spark runs: its SQL, the rest of the query, if any, and the tables
+    that it reads.
+    """
 
     text: str
     divided: DividedQuery | None
+    read_tables: tuple[int, ...]
 
 
 def _answer(query: Query, context: FunctionContext) -> list[list[str | None]] | _SparkPart:
@@ -98,15 +101,18 @@ def _answer(query: Query, context: FunctionContext) -> list[list[str | None]] | 
         return parts.answer(context, run_query(parts.rows, context, form=canonical_form))
     from replctl.query.lake import spark_sql  # queries over catalogs do not need this import
 
-    return _SparkPart(spark_sql(query if parts is None else parts.rows, context), parts)
+    text = spark_sql(query if parts is None else parts.rows, context)
+    return _SparkPart(text, parts, tuple(context.read_tables))
 
 
 def _fetched(session: Session, query: Query, part: _SparkPart) -> list[list[str | None]]:
     """Return the rows of a query from Spark.  Call this outside of the catalog's transaction, since
     it may take long.
     """
+    from replctl.lake.catalog_name import check_names
     from replctl.spark import StagedColumn
 
+    check_names(session, part.read_tables)
     parts = part.divided
     columns = [
         StagedColumn(f"c{i}", column.type, column.typmod)

@@ -9,6 +9,7 @@ from replctl.catalog.pg_class import Relation
 from replctl.errors import InsufficientPrivilege
 from replctl.expr import nodes
 from replctl.functions.function_context import function_context
+from replctl.lake.catalog_name import check_names
 from replctl.query.lake import changing_query
 from replctl.query.row_policy import POLICY_VARNO, RowCheck
 from replctl.query.sql import QueryWriter
@@ -55,4 +56,5 @@ def _failing_rows(
         context = function_context(session, catalog)
         query, dialect = changing_query(context, query, new_rows)
         text = QueryWriter(dialect).write(query)
+    check_names(session, context.read_tables)
     return f"{text} LIMIT 1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import pytest
 from fix_replication import Database
 from golden_script import answer_of
 
+from replctl import spark
 from replctl.dump.dumped_database import DumpOptions, dump_database
 from replctl.session import Session
 
@@ -104,3 +105,84 @@ def test_names_that_lead_to_no_delta_table(spark_session: Session, schema: Schem
     engine.run(parquet[2].partition("Spark: ")[2].removesuffix("."))
     assert refused(f"{name}.p") == ("CREATE TABLE",)
     assert Database(spark_session).rows("SELECT * FROM t") == [("1", "x")]
+
+
+def test_a_name_that_leads_elsewhere_stops_its_table(
+    engine: Engine, source: Database, target: Database, schema: Schema
+) -> None:
+    folder, full = schema.make("t", "one"), f"spark_catalog.{schema.name}.t"
+    schema.make("other", "other", "1, 'other'")
+    for name in ("t", "other"):
+        source.run(
+            f"CREATE TABLE {name} (PRIMARY KEY (id) NOT ENFORCED)"
+            f" USING delta TABLE '{schema.name}.{name}'"
+        )
+        source.run(f"CREATE PUBLICATION {name} FOR TABLE {name}")
+        target.run(f"CREATE TABLE {name} (id int PRIMARY KEY, v text)")
+        target.run(f"CREATE SUBSCRIPTION {name} CONNECTION 'dbname=source' PUBLICATION {name}")
+    assert target.sync() == []
+    for row in ("2, 'b'", "3, 'c'"):
+        engine.run(f"INSERT INTO {schema.name}.t VALUES ({row})")
+    engine.run(f"INSERT INTO {schema.name}.other VALUES (2, 'other')")
+
+    # The owner gives the name to another table
+    engine.run(f"DROP TABLE {schema.name}.t")
+    new = schema.make("t", "two", "9, 'new'")
+    (failure,) = target.sync()
+    hint = (
+        "HINT: To use the Delta table without the name, use ALTER TABLE public.t RESET"
+        " (catalog_table). To use what has the name, use DROP TABLE public.t, then CREATE TABLE"
+        f" public.t USING delta TABLE '{full}'."
+    )
+    message = f'the name "{full}" no longer leads to the Delta table of table "t"'
+    assert message in str(failure.error)
+    assert target.rows("SELECT id FROM other ORDER BY id") == [("1",), ("2",)]
+    later = replace_session(source)
+    for statement in ("SELECT * FROM t", "INSERT INTO t VALUES (7)", "CREATE TABLE c AS TABLE t"):
+        assert answer_of(later, statement) == (
+            f"ERROR 55000: {message}",
+            f'DETAIL: The Delta table is "{folder}". The name leads to the Delta table at "{new}".',
+            hint,
+        )
+    assert Database(later).rows("SELECT count(*) FROM other") == [("2",)]
+    engine.run(f"DROP TABLE {schema.name}.t")
+    engine.run(f"CREATE VIEW {schema.name}.t AS SELECT 1 AS id")
+    assert answer_of(later, "SELECT * FROM t")[1].endswith("The name leads to a view.")
+    engine.run(f"DROP VIEW {schema.name}.t")
+    assert "leads to nothing" in answer_of(later, "SELECT * FROM t")[1]
+
+    # Both ways of the hint
+    source.run("ALTER TABLE public.t RESET (catalog_table)")
+    assert target.sync() == []
+    assert target.rows("SELECT id FROM t ORDER BY id") == [("1",), ("2",), ("3",)]
+    assert Database(later).rows("SELECT count(*) FROM t") == [("3",)]
+    engine.run(f"CREATE TABLE {schema.name}.t USING delta LOCATION '{new}'")
+    source.run(f"DROP TABLE public.t; CREATE TABLE public.t USING delta TABLE '{full}'")
+    assert source.rows("SELECT * FROM t") == [("9", "new")]
+
+
+def replace_session(database: Database) -> Session:
+    """Return another session of a database: it has not asked for a name yet."""
+    session = database.session
+    return session.in_database(session.database_oid)
+
+
+def test_a_session_asks_for_a_name_once(
+    spark_session: Session, schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema.make("t", "t")
+    Database(spark_session).run(f"CREATE TABLE t USING delta TABLE '{schema.name}.t'")
+    asked: list[tuple[str, ...]] = []
+    find = spark.jobs.find_table
+
+    def found(engine: Engine, name: Sequence[str]) -> spark.jobs.CatalogTable | None:
+        asked.append(tuple(name))
+        return find(engine, name)
+
+    monkeypatch.setattr(spark.jobs, "find_table", found)
+    session = replace_session(Database(spark_session))
+    for _number in range(2):
+        Database(session).rows("SELECT * FROM t")
+        Database(session).run("INSERT INTO t VALUES (5, 'x')")
+    assert asked == [("spark_catalog", schema.name, "t")]
+    assert session.trusted_names
