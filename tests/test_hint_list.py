@@ -41,6 +41,7 @@ _COMMANDS = "test_own_command.py::test_"
 _HINTS = "commands/test_hints.py::test_hints_of"
 _LOCATION = f"{_HINTS}_tables_with_a_location"
 _NAMES = "commands/test_catalog_name.py::test_"
+_REGISTERED = f"{_NAMES}tables_are_registered_in_the_catalogs_of_spark"
 _FOLLOWED = "subscription/test_hints_followed.py::"
 _ANEW = f"{_FOLLOWED}test_subscriptions_that_are_made_again"
 _DISABLED = f"{_FOLLOWED}test_one_statement_is_enough_where_the_error_disables_the_subscription"
@@ -123,6 +124,9 @@ HINTS: dict[str, str] = {
     "To use the Delta table without the name, use ALTER TABLE {} RESET ({}). To use what has the"
     " name, use DROP TABLE {}, then CREATE TABLE {} USING delta TABLE"
     " {}.": f"{_NAMES}a_name_that_leads_elsewhere_stops_its_table",
+    "Choose another name: ALTER TABLE {} SET ({} = 'SCHEMA.NAME').": _REGISTERED,
+    "Make it in Spark: CREATE SCHEMA {}.": _REGISTERED,
+    "Use DROP TABLE {} in Spark, which leaves the files.": f"{_NAMES}a_name_that_stays_in_spark",
     "Use USING delta LOCATION.": f"{_NAMES}names_that_lead_to_no_delta_table",
     "Its owner can make it a Delta table in Spark: CONVERT TO DELTA"
     " {}.": f"{_NAMES}names_that_lead_to_no_delta_table",

@@ -216,6 +216,7 @@ def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> in
         state_schema.apply_batch,
         state_schema.commit_nonce,
         state_schema.logical_worker,
+        state_schema.spark_registration,  # those of the original's tables
         state_schema.walsender,
     ):
         connection.execute(delete(state))

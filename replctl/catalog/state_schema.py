@@ -188,6 +188,16 @@ storage_table = Table(
     boolean("has_row_ids"),  # its rows have row ids (delta.enableRowTracking)
 )
 
+#: Tables that replctl has registered in the catalogs of Spark, with the name and the location to
+#: which it leads.  A row stays when the relation is dropped, until the name is taken out of there.
+spark_registration = Table(
+    "spark_registration",
+    metadata,
+    Column("relid", Integer, primary_key=True, autoincrement=False),
+    text("name"),
+    text("location"),
+)
+
 #: The columns of a Delta table.  A name, once given, stays, even if DDL renames the relation's
 #: column.  `since_version` is the Delta version from which the column has its own values; NULL: it
 #: does not exist yet.

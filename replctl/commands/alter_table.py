@@ -14,7 +14,8 @@ from replctl.catalog.aclchk import privileges_of, put_relation_acl, relation_acl
 from replctl.catalog.heap import update_index, update_relation
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
-from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES
+from replctl.catalog.spark_registration import is_registered
+from replctl.catalog.storage import CATALOG_TABLE, DELETION_VECTORS, FOREIGN_FILES
 from replctl.commands import (
     alter_column,
     alter_constraint,
@@ -269,6 +270,13 @@ def _change_options(
     if is_made and options.get(DELETION_VECTORS) != relation.options.get(DELETION_VECTORS):
         raise FeatureNotSupported(
             f'the option "{DELETION_VECTORS}" of a table that has been written cannot be changed',
+            hint="Make a new table with it, and copy the rows.",
+        )
+    if options.get(CATALOG_TABLE) != relation.options.get(CATALOG_TABLE) and is_registered(
+        ddl.catalog.connection, relation.oid
+    ):
+        raise FeatureNotSupported(
+            f'the option "{CATALOG_TABLE}" of a table that is registered cannot be changed',
             hint="Make a new table with it, and copy the rows.",
         )
     update_relation(ddl.catalog, replace(relation, options=options))

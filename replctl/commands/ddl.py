@@ -18,6 +18,7 @@ from replctl.catalog.pg_class import Column, Relation, get_relation, load_relati
 from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError, Notice, PostgresError, TransactionInProgress
 from replctl.lake.catalog_name import check_names
+from replctl.lake.catalog_registration import unregister_dropped
 from replctl.lake.definition import changing_definitions
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_readable
@@ -211,6 +212,8 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                         if not is_checked or ddl.rewrites or ddl.last_writes:
                             raise _RowsFirst
                     _report(ddl)
+                    if session.block is None:
+                        unregister_dropped(session)
                     return result
                 except _RowsFirst:
                     if not ddl.concerned <= locked:

@@ -10,6 +10,7 @@ from replctl.catalog.heap import insert_relation
 from replctl.catalog.pg_class import Column, PartitionBound, Relation, RelKind, find_relation_oid
 from replctl.catalog.pg_inherits import insert_parent
 from replctl.catalog.pg_type import find_type, insert_type, type_oid
+from replctl.catalog.storage import CATALOG_TABLE
 from replctl.commands.column_definition import (
     ColumnDraft,
     check_column_count,
@@ -46,6 +47,7 @@ from replctl.commands.temporary import check_on_commit, is_temporary, temporary_
 from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
+    FeatureNotSupported,
     InvalidObjectDefinition,
     InvalidTableDefinition,
     UndefinedObject,
@@ -259,6 +261,10 @@ def _insert(
         persistence="u" if statement.persistence == "unlogged" else relation.persistence,
         options=table_options(statement.options, kind),
     )
+    if relation.persistence == "t" and CATALOG_TABLE in relation.options:
+        raise FeatureNotSupported(
+            f'storage parameter "{CATALOG_TABLE}" of a temporary table is not supported'
+        )
     if statement.partition_bound is not None:
         bound = _bound(ddl, relation, parents[0], statement.partition_bound)
         relation = replace(relation, is_partition=True, partition_bound=bound)

@@ -8,14 +8,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES, PARTITION_TIMEZONE
+from replctl.catalog.storage import (
+    CATALOG_TABLE,
+    DELETION_VECTORS,
+    FOREIGN_FILES,
+    PARTITION_TIMEZONE,
+)
 from replctl.commands.define import get_boolean
 from replctl.errors import (
     FeatureNotSupported,
+    InvalidName,
     InvalidParameterValue,
     SqlSyntaxError,
     WrongObjectType,
 )
+from replctl.lake.catalog_name import name_parts
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.types.guc import plain_number
@@ -41,8 +48,12 @@ class _TimeZone:
     """A region of the time zone database."""
 
 
-#: Names to numbers, enumerations, time zones, or None for booleans.
-_Known = Mapping[str, _Number | tuple[str, ...] | _TimeZone | None]
+class _CatalogTable:
+    """A name in the catalogs of Spark, with a schema."""
+
+
+#: Names to numbers, enumerations, other domains, or None for booleans.
+_Known = Mapping[str, _Number | tuple[str, ...] | _TimeZone | _CatalogTable | None]
 _VACUUM: _Known = {
     "autovacuum_enabled": None,
     "autovacuum_vacuum_threshold": _Number(0, _MAX_INT),
@@ -72,6 +83,7 @@ _TABLE: _Known = {
     DELETION_VECTORS: None,
     FOREIGN_FILES: None,
     PARTITION_TIMEZONE: _TimeZone(),
+    CATALOG_TABLE: _CatalogTable(),
 }
 #: Parameters of adopted tables only, with the reason.
 _ADOPTED = {
@@ -100,8 +112,8 @@ def table_options(
 
     Raises:
         InvalidParameterValue: a name is unknown or given twice, or a value is wrong (22023).
-        WrongObjectType: the table is partitioned, or a parameter is only for adopted tables
-            (42809).
+        WrongObjectType: the table is partitioned, or a parameter is only for adopted tables, or not
+            for them (42809).
         FeatureNotSupported: OIDS is true.
     """
     own = []
@@ -122,12 +134,22 @@ def table_options(
             hint="Specify storage parameters for its leaf partitions instead.",
         )
     found = _read(own, _TABLE)
-    for name in found:
+    _check_adoption(found, is_adopted=is_adopted)
+    return found
+
+
+def _check_adoption(options: Mapping[str, str], *, is_adopted: bool) -> None:
+    """Check that the parameters fit a table that is adopted, or is not."""
+    for name in options:
         if name in _ADOPTED and not is_adopted:
             raise WrongObjectType(
                 f'storage parameter "{name}" is only for adopted tables', detail=_ADOPTED[name]
             )
-    return found
+    if is_adopted and CATALOG_TABLE in options:
+        raise WrongObjectType(
+            f'storage parameter "{CATALOG_TABLE}" is not for adopted tables',
+            hint="Adopt the table by its name: CREATE TABLE ... USING delta TABLE 'SCHEMA.NAME'.",
+        )
 
 
 def index_options(options: Sequence[ast.DefElem], access_method: str) -> dict[str, str]:
@@ -211,6 +233,8 @@ def _check(name: str, option: ast.DefElem, known: _Known) -> None:
     elif isinstance(domain, _TimeZone):
         if not isinstance(zone_named(value.lower()), RegionZone):
             raise InvalidParameterValue(f'invalid value for parameter "{name}": "{value}"')
+    elif isinstance(domain, _CatalogTable):
+        _check_catalog_table(name, value)
     elif isinstance(domain, tuple):
         if value.lower() not in (*domain, "true", "false", "yes", "no", "1", "0"):
             quoted = [f'"{word}"' for word in domain]
@@ -220,6 +244,18 @@ def _check(name: str, option: ast.DefElem, known: _Known) -> None:
             )
     else:
         _check_number(name, value, domain)
+
+
+def _check_catalog_table(name: str, value: str) -> None:
+    try:
+        parts = name_parts(value)
+    except InvalidName:
+        parts = []
+    if len(parts) < 2:
+        raise InvalidParameterValue(
+            f'invalid value for parameter "{name}": "{value}"',
+            detail="It must be the name of a table of Spark with its schema, such as lake.events.",
+        )
 
 
 def _check_boolean(name: str, option: ast.DefElem, value: str) -> None:

@@ -21,6 +21,7 @@ from replctl.catalog.transaction import abort_transaction, insert_lsn
 from replctl.errors import InvalidSavepointSpecification, PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
+from replctl.lake.catalog_registration import unregister_dropped
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import tell_of_files
 from replctl.lake.recovery import undo_or_leave
@@ -76,6 +77,8 @@ def commit(session: Session) -> None:
         session.put_setting(name, value)
     _close(session, block)
     _rewrite_schemas(session, written)
+    if top is not None:
+        unregister_dropped(session)
 
 
 def _rewrite_schemas(session: Session, written: Sequence[Relation]) -> None:
@@ -108,6 +111,8 @@ def rollback(session: Session) -> None:
                     )
     finally:
         _close(session, block)
+    if top is not None:
+        unregister_dropped(session)
 
 
 def fail(session: Session) -> None:

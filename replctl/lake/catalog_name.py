@@ -20,6 +20,7 @@ from replctl.errors import (
 )
 from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
+from replctl.spark import CatalogTable
 from replctl.types.quote import quote_literal, quote_qualified_identifier
 
 #: Seconds for which a session trusts a name.  Asking Spark takes about 30 ms.
@@ -78,14 +79,26 @@ def resolved_table(session: Session, name: str) -> tuple[str, str]:
             hint="Start Spark with the catalog that has the table, such as --conf"
             " spark.sql.catalogImplementation=hive for a Hive metastore.",
         )
+    shown = full_name(parts, found)
+    if found.format != "delta" or found.location is None:
+        raise _refused(shown, found.format)
+    return shown, found.location
+
+
+def full_name(parts: list[str], found: CatalogTable) -> str:
+    """Return a name in Spark with the catalog and the schema in which Spark has found the table."""
     if len(parts) == 1 and found.namespace:
         parts = [*name_parts(found.namespace), *parts]
     if found.catalog and (len(parts) < 3 or parts[0].lower() != found.catalog.lower()):
         parts = [found.catalog, *parts]
-    shown = shown_name(parts)
+    return shown_name(parts)
+
+
+def leads_to(found: CatalogTable, location: str) -> bool:
+    """Return whether a table in the catalogs of Spark is the Delta table at a location."""
     if found.format != "delta" or found.location is None:
-        raise _refused(shown, found.format)
-    return shown, found.location
+        return False
+    return TableFolder.of(found.location).canonical() == TableFolder.of(location).canonical()
 
 
 def _refused(name: str, format_: str) -> FeatureNotSupported:
@@ -148,19 +161,19 @@ def check_name(session: Session, relation: Relation) -> None:
     if now < session.trusted_names.get((name, storage.location), now):
         return
     found = spark.jobs.find_table(session.engine(), name_parts(name))
-    if found is None:
-        leads_to = "nothing in the catalogs of this Spark"
-    elif found.format != "delta" or found.location is None:
-        leads_to = "a view" if found.format == "view" else f"a table of format {found.format}"
-    elif TableFolder.of(found.location).canonical() != TableFolder.of(storage.location).canonical():
-        leads_to = f'the Delta table at "{found.location}"'
-    else:
+    if found is not None and leads_to(found, storage.location):
         session.trusted_names[name, storage.location] = now + _TRUSTED
         return
+    if found is None:
+        other = "nothing in the catalogs of this Spark"
+    elif found.format == "delta":
+        other = f'the Delta table at "{found.location}"'
+    else:
+        other = "a view" if found.format == "view" else f"a table of format {found.format}"
     table = quote_qualified_identifier(relation.schema, relation.name)
     raise ObjectNotInPrerequisiteState(
         f'the name "{name}" no longer leads to the Delta table of table "{relation.name}"',
-        detail=f'The Delta table is "{storage.location}". The name leads to {leads_to}.',
+        detail=f'The Delta table is "{storage.location}". The name leads to {other}.',
         hint=f"To use the Delta table without the name, use ALTER TABLE {table} RESET"
         f" ({CATALOG_TABLE}). To use what has the name, use DROP TABLE {table}, then CREATE TABLE"
         f" {table} USING delta TABLE {quote_literal(name)}.",

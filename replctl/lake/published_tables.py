@@ -170,8 +170,7 @@ class PublishedTables:
                     "could not start initial contents copy for table"
                     f' "{schema_name}.{name}": ERROR:  {error.message}'
                 ) from error
-            broken = broken_since(current, [leaf.oid for leaf in leaves], snapshot.lsn)
-            if broken:
+            if broken := broken_since(current, oids, snapshot.lsn):
                 raise replaced(next(leaf for leaf in leaves if leaf.oid in broken))
         check_names(self._session, oids)
         check_filters(self._session, table.relation, table.filters)

@@ -31,6 +31,7 @@ from replctl.catalog.transaction import Catalog, commit_transaction, insert_lsn,
 from replctl.errors import DuplicateObject, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
+from replctl.lake.catalog_registration import missing_registration, register
 from replctl.lake.column_fault import check_columns
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_commit import DeltaCommit
@@ -154,8 +155,8 @@ class TableWriter:
         return table_source(self.relations[relid])
 
     def prepare(self, relid: int) -> TableSource:
-        """Prepare a relation for writing: create its Delta table, or add columns that DDL has added
-        since the last write.
+        """Prepare a relation for writing: create its Delta table, add columns that DDL has added
+        since the last write, or register it in the catalogs of Spark.
         """
         self.written.add(relid)
         check_columns(self.session, self.relations[relid])
@@ -166,8 +167,11 @@ class TableWriter:
             for c in relation.columns
             if storage.columns[c.attnum].since_version is None
         ]
+        name = missing_registration(self.session, relation)
         if missing or not storage.is_made:
             self._bring_up_to_date(relation, storage, missing)
+        if name is not None:
+            register(self.session, relation, name)
         return self.source(relid)
 
     def _with_own_names(self, relation: Relation) -> Relation:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from replctl.errors import PostgresError, UndefinedFile
 from replctl.record import dataclass
-from replctl.spark.data_type import quote_name
+from replctl.spark.data_type import quote, quote_name, table_name
 from replctl.spark.spark_errors import condition_of
 
 if TYPE_CHECKING:
@@ -66,6 +66,32 @@ def spark_name(name: Sequence[str]) -> str:
     ["lake", "my t"]  ->  "`lake`.`my t`"
     """
     return ".".join(map(quote_name, name))
+
+
+def has_namespace(engine: Engine, name: Sequence[str]) -> bool:
+    """Return whether the catalogs of Spark have a schema with a name in parts."""
+    try:
+        engine.run(f"DESCRIBE NAMESPACE {spark_name(name)}")
+    except PostgresError as error:
+        if condition_of(error).startswith(_NOT_FOUND):
+            return False
+        raise
+    return True
+
+
+def register_table(engine: Engine, name: Sequence[str], location: str) -> None:
+    """Give the Delta table at a location a name, unless the name is taken.  This does not change
+    the Delta table.
+    """
+    engine.provide_for(table_name(location))
+    engine.run(
+        f"CREATE TABLE IF NOT EXISTS {spark_name(name)} USING delta LOCATION {quote(location)}"
+    )
+
+
+def unregister_table(engine: Engine, name: Sequence[str]) -> None:
+    """Take the name of an external table out of its catalog.  The files stay."""
+    engine.run(f"DROP TABLE IF EXISTS {spark_name(name)}")
 
 
 def described_table(rows: Iterable[Sequence[Any]]) -> CatalogTable:

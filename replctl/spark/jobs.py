@@ -4,8 +4,10 @@ only inspect an outcome.
 
 from __future__ import annotations
 
-from replctl.spark.catalog_table import CatalogTable as CatalogTable
 from replctl.spark.catalog_table import find_table as find_table
+from replctl.spark.catalog_table import has_namespace as has_namespace
+from replctl.spark.catalog_table import register_table as register_table
+from replctl.spark.catalog_table import unregister_table as unregister_table
 from replctl.spark.decoded_changes import count_actions as count_actions
 from replctl.spark.decoded_changes import decoded as decoded
 from replctl.spark.decoded_changes import first_action as first_action

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from fix_replication import Database
 from golden_script import answer_of
 
 from replctl import spark
 from replctl.dump.dumped_database import DumpOptions, dump_database
+from replctl.errors import ConnectionFailure
 from replctl.session import Session
 
 if TYPE_CHECKING:
@@ -175,7 +178,7 @@ def test_a_session_asks_for_a_name_once(
     asked: list[tuple[str, ...]] = []
     find = spark.jobs.find_table
 
-    def found(engine: Engine, name: Sequence[str]) -> spark.jobs.CatalogTable | None:
+    def found(engine: Engine, name: Sequence[str]) -> spark.CatalogTable | None:
         asked.append(tuple(name))
         return find(engine, name)
 
@@ -186,3 +189,144 @@ def test_a_session_asks_for_a_name_once(
         Database(session).run("INSERT INTO t VALUES (5, 'x')")
     assert asked == [("spark_catalog", schema.name, "t")]
     assert session.trusted_names
+
+
+def _leads_to(schema: Schema, table: str) -> str | None:
+    found = spark.jobs.find_table(schema.engine, [schema.name, table])
+    return None if found is None else found.location
+
+
+def test_tables_are_registered_in_the_catalogs_of_spark(
+    source: Database, target: Database, schema: Schema
+) -> None:
+    name, engine = schema.name, schema.engine
+    source.run("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")
+    source.run("CREATE PUBLICATION p FOR TABLE t")
+    # The name is taken: nothing is copied
+    schema.make("t", "other")
+    target.run(f"CREATE TABLE t (id int PRIMARY KEY, v text) WITH (catalog_table = '{name}.t')")
+    target.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p")
+    (failure,) = target.sync()
+    assert f'table "{name}.t" already exists in the catalogs of Spark' in str(failure.error)
+    assert answer_of(target.session, "INSERT INTO t VALUES (1, 'x')") == (
+        f'ERROR 42P07: table "{name}.t" already exists in the catalogs of Spark',
+        'DETAIL: Table "t" was to be registered under this name.',
+        "HINT: Choose another name: ALTER TABLE public.t SET (catalog_table = 'SCHEMA.NAME').",
+    )
+    target.run(f"ALTER TABLE public.t SET (catalog_table = '{name}_x.t')")
+    (missing,) = [line for line in answer_of(target.session, "INSERT INTO t VALUES (1, 'x')")
+                  if line.startswith("HINT")]  # fmt: skip
+    engine.run(missing.partition("Spark: ")[2].removesuffix("."))
+    engine.run(f"DROP SCHEMA {name}_x")
+    target.run(f"ALTER TABLE public.t SET (catalog_table = '{name}.copy')")
+    assert target.sync() == []
+    assert engine.rows(f"SELECT * FROM {name}.copy") == [(1, "a")]
+    source.run("UPDATE t SET v = 'b'")
+    target.run("ALTER TABLE t RENAME TO renamed; ALTER TABLE renamed RENAME TO t")
+    assert target.sync() == []
+    assert engine.rows(f"SELECT * FROM {name}.copy") == [(1, "b")]
+    changed = answer_of(target.session, "ALTER TABLE t RESET (catalog_table)")
+    assert changed[0].endswith('"catalog_table" of a table that is registered cannot be changed')
+
+    # Only its own name goes with the table
+    target.run("DROP SUBSCRIPTION s")
+    target.run("BEGIN; DROP TABLE t; ROLLBACK")
+    assert _leads_to(schema, "copy") is not None
+    target.run("DROP TABLE t")
+    assert _leads_to(schema, "copy") is None
+    with_name = f"WITH (catalog_table = '{name}.copy')"
+    target.run(f"CREATE TABLE t (id int) {with_name}; INSERT INTO t VALUES (1)")
+    engine.run(f"DROP TABLE {name}.copy")
+    other = schema.make("copy", "third")
+    target.run("DROP TABLE t")
+    assert _leads_to(schema, "copy") == str(other)
+
+
+def test_a_registration_of_a_transaction_that_is_rolled_back(
+    spark_session: Session, schema: Schema
+) -> None:
+    database, name = Database(spark_session), f"{schema.name}.t"
+    made = f"CREATE TABLE t (id int) USING delta LOCATION '{schema.folder}/own'"
+    made += f" WITH (catalog_table = '{name}')"
+    database.run(f"BEGIN; {made}; INSERT INTO t VALUES (1)")
+    assert _leads_to(schema, "t") == f"{schema.folder}/own"
+    database.run("ROLLBACK")
+    assert _leads_to(schema, "t") is None
+
+
+@pytest.mark.parametrize("place", ["spark.jobs.register_table", "insert_registration"])
+def test_the_next_write_registers_what_was_interrupted(
+    spark_session: Session, schema: Schema, place: str
+) -> None:
+    """The process may end before the table is registered, and before that is noted."""
+    database, name = Database(spark_session), f"{schema.name}.t"
+    database.run(f"CREATE TABLE t (id int) WITH (catalog_table = '{name}')")
+
+    def interrupted(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"replctl.lake.catalog_registration.{place}", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            database.run("INSERT INTO t VALUES (1)")
+    database.run("INSERT INTO t VALUES (2)")
+    assert schema.engine.rows(f"SELECT * FROM {name}") == [(2,)]
+    database.run("BEGIN; DROP TABLE t; COMMIT")
+    assert _leads_to(schema, "t") is None
+
+
+def test_a_name_that_stays_in_spark(
+    spark_session: Session, schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, name, full = Database(spark_session), schema.name, f"spark_catalog.{schema.name}.t"
+    made = f"CREATE TABLE t (id int) WITH (catalog_table = '{name}.t'); INSERT INTO t VALUES (1)"
+
+    def fails(_engine: Engine, _name: Sequence[str]) -> None:
+        raise ConnectionFailure("no answer")
+
+    database.run(made)
+    with monkeypatch.context() as patch:
+        patch.setattr(spark.jobs, "unregister_table", fails)
+        dropped = answer_of(spark_session, "DROP TABLE t")
+    assert dropped == (
+        f'WARNING 01000: could not take "{full}" out of the catalogs of Spark',
+        "DETAIL: no answer",
+        f"HINT: Use DROP TABLE {full} in Spark, which leaves the files.",
+        "DROP TABLE",
+    )
+    schema.engine.run(dropped[2].removeprefix("HINT: Use ").partition(" in Spark")[0])
+    assert _leads_to(schema, "t") is None
+    database.run(made)
+    schema.engine.run(f"DROP TABLE {full}")
+    assert answer_of(spark_session, "DROP TABLE t") == (
+        f'NOTICE 00000: "{full}" leads to nothing in the catalogs of this Spark',
+        "DETAIL: It was the name of a table that is dropped now.",
+        "DROP TABLE",
+    )
+
+
+def test_parameters_with_names(session: Session, tmp_path: Path) -> None:
+    for value in ("t", "a..b", ""):
+        made = f"CREATE TABLE t (id int) WITH (catalog_table = '{value}')"
+        assert answer_of(session, made) == (
+            f'ERROR 22023: invalid value for parameter "catalog_table": "{value}"',
+            "DETAIL: It must be the name of a table of Spark with its schema, such as lake.events.",
+        )
+    (temporary,) = answer_of(
+        session, "CREATE TEMP TABLE t (id int) WITH (catalog_table = 'lake.t')"
+    )
+    assert temporary.endswith('"catalog_table" of a temporary table is not supported')
+    write_deltalake(str(tmp_path / "t"), pa.table({"id": pa.array([1], pa.int32())}))
+    place = f"USING delta LOCATION '{tmp_path}/t'"
+    refused = answer_of(session, f"CREATE TABLE t {place} WITH (catalog_table = 'lake.t')")
+    assert refused[0] == (
+        'ERROR 42809: storage parameter "catalog_table" is not for adopted tables'
+    )
+    # Nothing needs Spark before the first write; PostgreSQL does not see the parameter
+    run = Database(session).run
+    run("CREATE TABLE t (id int) WITH (catalog_table = 'lake.t', fillfactor = 50)")
+    run("ALTER TABLE t SET (catalog_table = 'lake.u')")
+    dumped = "".join(dump_database(session, DumpOptions(schema_only=True)))
+    assert "WITH (fillfactor='50', catalog_table='lake.u');" in dumped
+    assert "WITH (fillfactor='50');" in dumped
+    run("ALTER TABLE t RESET (catalog_table); DROP TABLE t")
