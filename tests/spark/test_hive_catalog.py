@@ -64,6 +64,12 @@ def test_tables_of_a_hive_metastore(spark_session: Session, tmp_path: Path) -> N
         ("user", "SELECT * FROM t"),
         ("user", "create table p using delta table 'lake.p'"),
         ("user", "create table p using delta table 'lake.i'"),
+        ("user", "create table own (id int) with (catalog_table = 'lake.own')"),
+        ("user", "insert into own values (7)"),
+        ("owner", "INSERT INTO lake.own SELECT id + 1 FROM lake.own"),
+        ("user", "SELECT * FROM own ORDER BY id"),
+        ("user", "drop table own"),
+        ("owner", "CREATE TABLE lake.own (id INT) USING csv"),
     ]
     ran = subprocess.run(
         [sys.executable, "-c", _SCRIPT, str(tmp_path), json.dumps(steps)],
@@ -79,4 +85,10 @@ def test_tables_of_a_hive_metastore(spark_session: Session, tmp_path: Path) -> N
     assert answers[3][:2] == [
         "ERROR 0A000: adopting an Iceberg table is not supported",
         'DETAIL: "spark_catalog.lake.i" is an Iceberg table.',
+    ]
+    assert answers[4:] == [
+        ["CREATE TABLE"],
+        ["INSERT 0 1"],
+        ["| 7", "| 8", "SELECT 2"],
+        ["DROP TABLE"],
     ]
