@@ -10,6 +10,7 @@ from typing import Any
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.acl import AclKind
+from replctl.catalog.native_column import stored_options
 from replctl.catalog.pg_class import (
     Column,
     Constraint,
@@ -130,7 +131,7 @@ def _column_values(column: Column) -> dict[str, Any]:
         "attstorage": column.storage,
         "attcompression": column.compression,
         "attstattarget": column.statistics,
-        "attoptions": json.dumps(column.options) if column.options else None,
+        "attoptions": stored_options(column),
     }
 
 

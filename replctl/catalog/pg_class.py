@@ -1,6 +1,4 @@
-"""Relations in the catalog: tables, indexes and views with their columns, constraints and
-partitions.
-"""
+"""Relations in the catalog with their columns, indexes, constraints and partitions."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import Row, select, true
 
 from replctl.catalog import schema
+from replctl.catalog.native_column import options_and_type
 from replctl.catalog.pg_domain import domain_bases
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_type import type_name
@@ -22,6 +21,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.types import builtin
+from replctl.types.delta_type import shown_type
 
 RelKind: TypeAlias = Literal["r", "p", "i", "I", "S", "v", "m", "c", "f"]
 
@@ -38,7 +38,6 @@ RELKIND_PLURAL = {
     "p": "partitioned tables",
     "I": "partitioned indexes",
 }
-
 
 #: Words for attstorage (and pg_type.typstorage) and attcompression.
 STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
@@ -74,7 +73,7 @@ class Column:
     @property
     def declared_type(self) -> str:
         """Return the column's type in statements."""
-        return self.domain or self.type
+        return self.domain or shown_type(self.type)
 
     @property
     def declared_typmod(self) -> int:
@@ -443,6 +442,7 @@ def _load_columns(
     for row in attributes:
         declared = type_name(int(row.atttypid))
         found = domains.get(declared)
+        options, declared = options_and_type(row.attoptions, declared)
         result[int(row.attrelid)].append(
             Column(
                 attnum=int(row.attnum),
@@ -464,7 +464,7 @@ def _load_columns(
                 storage=str(row.attstorage),
                 compression=str(row.attcompression),
                 statistics=row.attstattarget,
-                options=json.loads(row.attoptions) if row.attoptions else {},
+                options=options,
             )
         )
     return result

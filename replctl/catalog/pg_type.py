@@ -9,6 +9,7 @@ from replctl.catalog import schema
 from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.transaction import Catalog
 from replctl.types import builtin
+from replctl.types.delta_type import shown_type
 
 
 def type_name(oid: int) -> str:
@@ -25,7 +26,7 @@ def type_oid(name: str) -> int:
     """Return the OID of a type by that name; 0 for ''."""
     if not name:
         return 0
-    return int(name[1:]) if name.startswith("@") else builtin.types()[name].oid
+    return int(name[1:]) if name.startswith("@") else builtin.types()[shown_type(name)].oid
 
 
 def get_type(catalog: Catalog, name: str) -> builtin.Type:
@@ -35,7 +36,7 @@ def get_type(catalog: Catalog, name: str) -> builtin.Type:
         KeyError: there is no such type.
     """
     if not name.startswith("@"):
-        return builtin.types()[name]
+        return builtin.types()[shown_type(name)]
     row = catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
     if row is None:
         raise KeyError(name)

@@ -17,9 +17,10 @@ from replctl.errors import (
     FeatureNotSupported,
     UndefinedColumn,
 )
-from replctl.lake.adopt import DeltaColumn, collation_of, readable_column, shown_type
+from replctl.lake.adopt import DeltaColumn, collation_of, delta_type_shown, readable_column
 from replctl.parser import ast
 from replctl.record import dataclass
+from replctl.types.delta_type import is_native, shown_type
 
 #: A column of a Delta schema.
 _Field = Mapping[str, Any]
@@ -75,7 +76,7 @@ def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedCol
     for field in left_out:
         ddl.notice(
             f'column "{field["name"]}" of the Delta table "{location}" is left out',
-            detail=f"PostgreSQL has no type for its type {shown_type(field)}.",
+            detail=f"PostgreSQL has no type for its type {delta_type_shown(field)}.",
         )
     return AdoptedColumns(tuple(columns), tuple(stored), tuple(left_out))
 
@@ -104,7 +105,8 @@ def listed_columns(
         if column.not_null and not known.not_null:
             not_null.append(column.name)
         stored.append(known)
-        columns.append(replace(column, not_null=known.not_null))
+        type_ = known.type if is_native(known.type) else column.type
+        columns.append(replace(column, type=type_, not_null=known.not_null))
     names = {column.name for column in columns}
     return AdoptedColumns(
         tuple(columns),
@@ -143,7 +145,7 @@ def _check_definition(ddl: Ddl, column: Column, known: DeltaColumn, location: st
             f'column "{column.name}" of the Delta table "{location}" cannot be a generated column,'
             " because its values are there already"
         )
-    is_same = column.type == known.type or {column.type, known.type} <= _TEXTS
+    is_same = column.type == shown_type(known.type) or {column.type, known.type} <= _TEXTS
     is_array = column.type.startswith("_") == known.type.startswith("_")
     if not is_same or not is_array or column.typmod != known.typmod or column.domain:
         shown = ddl.environment.format_type
@@ -157,5 +159,5 @@ def _check_definition(ddl: Ddl, column: Column, known: DeltaColumn, location: st
 def _unreadable(field: _Field, location: str) -> FeatureNotSupported:
     return FeatureNotSupported(
         f'column "{field["name"]}" of the Delta table "{location}" has the type'
-        f" {shown_type(field)}, which has no counterpart in PostgreSQL"
+        f" {delta_type_shown(field)}, which has no counterpart in PostgreSQL"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog.heap import insert_column, update_column
+from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
 from replctl.commands.column_definition import (
@@ -122,7 +123,7 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
 
 
 def _check_alike(child: Relation, existing: Column, column: Column) -> None:
-    if (existing.declared_type, existing.typmod) != (column.declared_type, column.typmod):
+    if not have_one_type(existing, column):
         raise DatatypeMismatch(
             f'child table "{child.name}" has different type for column "{column.name}"'
         )

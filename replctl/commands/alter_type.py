@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from replctl.catalog.heap import update_column
+from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of, descendants_of
 from replctl.catalog.pg_publication import published_tables
@@ -84,7 +85,9 @@ def prepare_type(
     value = None
     if command.expr is not None:
         value = _analyzer(ddl, relation).expr(command.expr)
+        check_not_native(relation, EXPRESSIONS, columns_used(value))
     column = existing_column(relation, command.name or "")
+    check_not_native(relation, "conversions of", [column.attnum])
     if value is not None and column.generated:
         raise InvalidColumnDefinition(
             "cannot specify USING when altering type of generated column",
@@ -203,7 +206,7 @@ def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Rety
             option = ast.DefElem("as", change.column.type)
             change_sequence(ddl, sequence, [option], is_identity=True)
     default = _default(ddl, column, change.column)
-    _check_unused(ddl, relation, column)
+    check_type_unused(ddl, relation, column)
     retyped.remember(relation, attnum)
     changed = replace(
         column,
@@ -234,7 +237,7 @@ def _default(ddl: Ddl, column: Column, changed: Column) -> nodes.Expr | None:
     return assign_collations(ddl.environment, coerced)
 
 
-def _check_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
+def check_type_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
     """Check that no object depends on a column's type that cannot be rebuilt
     (RememberAllDependentForRebuilding).
     """

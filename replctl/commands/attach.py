@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.heap import update_column, update_constraint, update_index, update_relation
+from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Constraint, Relation
 from replctl.catalog.pg_inherits import children_of, delete_parent, descendants_of, insert_parent
 from replctl.commands.constraint import renumbered_check
@@ -179,7 +180,7 @@ def _merge_into(ddl: Ddl, child: Relation, parent: Relation) -> None:
         own = child.column(column.name)
         if own is None:
             raise DatatypeMismatch(f'child table is missing column "{column.name}"')
-        if (own.declared_type, own.typmod) != (column.declared_type, column.typmod):
+        if not have_one_type(own, column):
             raise DatatypeMismatch(
                 f'child table "{child.name}" has different type for column "{column.name}"'
             )

@@ -28,8 +28,10 @@ from replctl.replication.table_definition import (
     ColumnDefinition,
     SchemaChange,
     column_changes,
+    native_statements,
 )
 from replctl.session import Session
+from replctl.types.delta_type import native_text
 from replctl.types.quote import (
     quote_identifier,
     quote_literal,
@@ -153,9 +155,22 @@ class _Followed:
         self, before: ColumnDefinition, after: ColumnDefinition, column: Column
     ) -> Iterator[str]:
         own, new = (column.declared_type, column.declared_typmod), (after.type_name, after.typmod)
+        name = quote_identifier(after.name)
+        if native_text(column.type) != after.delta_type:
+            added = f"ALTER TABLE {self.table} ADD COLUMN {name} {after.type}"
+            raise self._error(
+                after.name,
+                "The published column has another Delta type now.",
+                "; ".join(
+                    [
+                        f"ALTER TABLE {self.table} DROP COLUMN {name}",
+                        added,
+                        *native_statements(self.table, after),
+                    ]
+                ),
+            )
         if own == new or is_wider(new, own):
             return
-        name = quote_identifier(after.name)
         statement = f"ALTER TABLE {self.table} ALTER COLUMN {name} TYPE {after.type}"
         if not is_wider((before.type_name, before.typmod), new) or not is_wider(own, new):
             raise self._error(
@@ -178,6 +193,7 @@ class _Followed:
             )
         if column.missing_value is None:
             yield statement
+            yield from native_statements(self.table, column)
         else:
             yield f"{statement} DEFAULT {quote_literal(column.missing_value)}"
             yield f"ALTER TABLE {self.table} ALTER COLUMN {name} DROP DEFAULT"

@@ -18,6 +18,7 @@ from replctl.catalog.heap import (
     update_constraint,
     update_index,
 )
+from replctl.catalog.native_column import check_not_native
 from replctl.catalog.pg_class import (
     RELKIND_PLURAL,
     Column,
@@ -185,6 +186,7 @@ def define_index(
     including = tuple(key_column(relation, name) for name in draft.including)
     predicates = () if draft.predicate is None else (draft.predicate,)
     check_no_system_columns([*key, *including], [*draft.exprs, *predicates])
+    check_not_native(relation, "keys over columns of", filter(None, [*key, *including]))
     for attnum in filter(None, key):
         check_sortable(ddl, relation.column_at(attnum).type, draft.access_method)
     if draft.is_unique and relation.is_partitioned:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Column, Constraint, Relation
 from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import renumbered_check
@@ -245,7 +246,7 @@ def _check_default(inherited: Column, own: Column) -> None:
 
 
 def _check_alike(ddl: Ddl, one: Column, other: Column, what: str) -> None:
-    if (one.declared_type, one.typmod) != (other.declared_type, other.typmod):
+    if not have_one_type(one, other):
         shown = [
             ddl.environment.format_type(c.declared_type, c.declared_typmod) for c in (one, other)
         ]

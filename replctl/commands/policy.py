@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from replctl.catalog.acl import PUBLIC
 from replctl.catalog.heap import update_relation
+from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_policy import Policy, find_policy, put_policy
 from replctl.commands.ddl import Ddl, carry_out, without_position
@@ -25,6 +26,7 @@ from replctl.expr.refused_dependency import check_dependencies
 from replctl.parser import ast
 from replctl.query import stored
 from replctl.query.analyze_query import QueryAnalyzer
+from replctl.query.permission import used_columns
 from replctl.query.range_table import FromScope, relation_entry
 from replctl.query.row_policy import POLICY_VARNO, condition_query
 from replctl.session import Session
@@ -180,5 +182,6 @@ def _condition(ddl: Ddl, relation: Relation, raw: ast.RawExpr | None) -> str | N
     with without_position():
         condition = analyzer.finished(inner.boolean(raw, "POLICY"))
     check_dependencies(condition)
+    check_not_native(relation, EXPRESSIONS, used_columns(condition).get(POLICY_VARNO, ()))
     use_relations(ddl.catalog, condition_query(relation, condition))
     return stored.dumps(condition)

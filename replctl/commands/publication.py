@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_namespace import find_schema
@@ -26,6 +27,7 @@ from replctl.catalog.pg_publication import (
 from replctl.catalog.transaction import Catalog
 from replctl.catalog.wal_level import publication_warning
 from replctl.commands.define import get_boolean, get_string, options_by_name
+from replctl.commands.table_expression import columns_used
 from replctl.does_not_exist import no_column, no_relation, no_schema
 from replctl.errors import (
     DuplicateObject,
@@ -300,7 +302,10 @@ class _Members:
         queries = QueryAnalyzer(self._environment, now)
         entry = relation_entry(self._environment, relation, 1, None)
         scope = FromScope((entry,), entry.columns)
-        return analyze_row_filter(table.where, scope, self._environment, now, queries.subquery)
+        found = analyze_row_filter(table.where, scope, self._environment, now, queries.subquery)
+        if isinstance(relation, Relation):
+            check_not_native(relation, EXPRESSIONS, columns_used(found))
+        return found
 
     def _check_column_list(
         self, relation: Relation | builtin.SystemRelation, has_schemas: bool

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
+from replctl.catalog.native_column import DELTA_TYPE
 from replctl.catalog.storage import (
     CATALOG_TABLE,
     DELETION_VECTORS,
@@ -52,8 +53,12 @@ class _CatalogTable:
     """A name in the catalogs of Spark, with a schema."""
 
 
+class _Text:
+    """A text that others check."""
+
+
 #: Names to numbers, enumerations, other domains, or None for booleans.
-_Known = Mapping[str, _Number | tuple[str, ...] | _TimeZone | _CatalogTable | None]
+_Known = Mapping[str, _Number | tuple[str, ...] | _TimeZone | _CatalogTable | _Text | None]
 _VACUUM: _Known = {
     "autovacuum_enabled": None,
     "autovacuum_vacuum_threshold": _Number(0, _MAX_INT),
@@ -93,6 +98,7 @@ _ADOPTED = {
 _COLUMN: _Known = {
     "n_distinct": _Number(-1, sys.float_info.max, is_integer=False),
     "n_distinct_inherited": _Number(-1, sys.float_info.max, is_integer=False),
+    DELTA_TYPE: _Text(),
 }
 _INDEX: dict[str, _Known] = {
     "btree": {"fillfactor": _Number(10, 100), "deduplicate_items": None},
@@ -242,7 +248,7 @@ def _check(name: str, option: ast.DefElem, known: _Known) -> None:
                 f'invalid value for enum option "{name}": {value}',
                 detail=f"Valid values are {', '.join(quoted[:-1])}, and {quoted[-1]}.",
             )
-    else:
+    elif not isinstance(domain, _Text):
         _check_number(name, value, domain)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Column, Relation
 from replctl.errors import InvalidObjectDefinition
 from replctl.expr import nodes
@@ -57,9 +58,10 @@ def default_expression(
         "default expression",
     )
     expr = assign_collations(environment, expr)
-    check_dependencies(expr)
+    _check_usable(relation, expr)
     if not column.generated and isinstance(expr, nodes.Const) and expr.value is None:
         return None
+    check_not_native(relation, "defaults for columns of", [column.attnum])
     return expr
 
 
@@ -73,7 +75,7 @@ def check_expression(
     """
     analyzer = Analyzer(environment, relation_scope(relation), ExprContext.CHECK, now=now)
     expr = assign_collations(environment, analyzer.boolean(raw, "CHECK"))
-    check_dependencies(expr)
+    _check_usable(relation, expr)
     return expr
 
 
@@ -92,7 +94,7 @@ def index_predicate(
     expr = assign_collations(environment, analyzer.boolean(raw, "WHERE"))
     if contains_mutable(environment, expr):
         raise InvalidObjectDefinition("functions in index predicate must be marked IMMUTABLE")
-    check_dependencies(expr)
+    _check_usable(relation, expr)
     return None if isinstance(expr, nodes.Const) and expr.value == "t" else expr
 
 
@@ -111,8 +113,13 @@ def index_expression(
     expr = assign_collations(environment, analyzer.expr(raw))
     if contains_mutable(environment, expr):
         raise InvalidObjectDefinition("functions in index expression must be marked IMMUTABLE")
-    check_dependencies(expr)
+    _check_usable(relation, expr)
     return expr
+
+
+def _check_usable(relation: Relation, expr: nodes.Expr) -> None:
+    check_dependencies(expr)
+    check_not_native(relation, EXPRESSIONS, columns_used(expr))
 
 
 def columns_used(expr: nodes.Expr) -> set[int]:

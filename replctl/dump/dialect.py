@@ -21,6 +21,8 @@ from replctl.lake.adopt import collation_of, readable_column
 from replctl.lake.commit_log import UNREADABLE
 from replctl.lake.delta_log import stored_columns
 from replctl.lake.table_metadata import physical_name
+from replctl.replication.table_definition import native_statement
+from replctl.types.delta_type import is_native, native_text
 from replctl.types.quote import quote_identifier, quote_string
 
 #: Lets psql and replctl find out which server they talk to.
@@ -56,7 +58,13 @@ def created(
         location = " ".join(quote_string(table.storage.location).split("\n"))
         comment = f"-- The table is the Delta table at {location}: replctl reads it there.\n"
         return comment + both_dialects(_adopting(source, table, checks), portable)
-    return both_dialects(with_(table.options), portable)
+    native = [
+        native_statement(full_name(table), column.name, native_text(column.type))
+        for column in table.columns
+        if is_native(column.type)
+    ]
+    own = with_(table.options) + "".join(f"{statement};\n" for statement in native)
+    return both_dialects(own, portable)
 
 
 def added(constraint: Constraint, text: str) -> str:

@@ -11,6 +11,7 @@ from replctl.lake.delta_log import protocol_at, table_properties
 from replctl.lake.table_metadata import physical_name
 from replctl.record import dataclass
 from replctl.spark import storage_type
+from replctl.types import delta_type
 from replctl.types.numeric import numeric_typmod
 
 _SIMPLE = {
@@ -68,9 +69,12 @@ def collation_of(type_name: str) -> str | None:
     )
 
 
-def shown_type(field: Mapping[str, Any]) -> str:
+def delta_type_shown(field: Mapping[str, Any]) -> str:
     """Return the type of a column of a Delta schema for messages."""
     declared = field["type"]
+    native = delta_type.declared(declared)
+    if native is not None and native.is_native:
+        return native.text
     name = declared if isinstance(declared, str) else str(declared.get("type", "?"))
     collations = sorted(set(_collations(field)))
     return f"{name} collate {collations[0]}" if collations else name
@@ -109,14 +113,11 @@ def stored_physical_name(field: Mapping[str, Any]) -> str | None:
 def _type(declared: Any) -> tuple[str, int] | None:
     """Return a Delta type as (type name, typmod)."""
     if isinstance(declared, dict):
-        if declared.get("type") != "array":
-            return None
-        element = _type(declared["elementType"])
-        return (
-            None
-            if element is None or element[0].startswith("_")
-            else (f"_{element[0]}", element[1])
-        )
+        native = delta_type.declared(declared)
+        if native is not None and native.is_native:
+            return delta_type.native_type_name(native.text), -1
+        element = _type(declared["elementType"]) if declared.get("type") == "array" else None
+        return None if element is None else (f"_{element[0]}", element[1])
     if declared in _SIMPLE:
         return _SIMPLE[declared], -1
     decimal = _DECIMAL.fullmatch(declared)

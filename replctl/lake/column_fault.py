@@ -10,7 +10,7 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.transaction import Catalog
 from replctl.errors import DatatypeMismatch, PostgresError, UndefinedColumn
-from replctl.lake.adopt import DeltaColumn, is_stored_alike, readable_column, shown_type
+from replctl.lake.adopt import DeltaColumn, delta_type_shown, is_stored_alike, readable_column
 from replctl.lake.column_changes import has_renamings, has_since, stored_names
 from replctl.lake.column_repair import (
     ColumnFault,
@@ -64,7 +64,7 @@ def column_fault(
                 return ColumnFault(relation, column, version)
             readable = readable_column(field)
             if storage.is_adopted and not _can_be_read(readable, column):
-                return ColumnFault(relation, column, version, shown_type(field), readable)
+                return ColumnFault(relation, column, version, delta_type_shown(field), readable)
     return None
 
 
@@ -214,7 +214,7 @@ def _unfit_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresEr
         # The log does not show how replctl stores some types
         is_unknown = readable is None and not storage.is_adopted
         if not (is_unknown or _can_be_read(readable, column)):
-            shown = shown_type(field)
+            shown = delta_type_shown(field)
             faults.append(ColumnFault(relation, column, state.version, shown, readable))
     return _errors(catalog, faults)
 

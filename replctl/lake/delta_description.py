@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from replctl.errors import DataCorrupted
-from replctl.lake.adopt import shown_type
+from replctl.lake.adopt import delta_type_shown
 from replctl.lake.delta_log import (
     checkpoints,
     columns_of,
@@ -77,7 +77,7 @@ def delta_description(location: str) -> DeltaDescription:
         tuple(state.metadata.get("partitionColumns", ())),
         clustering,
         tuple(_identity(fields)),
-        {field["name"]: shown_type(field) for field in fields},
+        {field["name"]: delta_type_shown(field) for field in fields},
     )
 
 

@@ -19,6 +19,7 @@ from replctl.replication.table_definition import (
     TableDefinition,
     TypeDefinition,
 )
+from replctl.types.delta_type import native_text
 from replctl.types.quote import quote_string
 
 
@@ -78,6 +79,7 @@ def _column(
         _is_computed(environment.catalog, relation, column),
         column.declared_type,
         column.declared_typmod,
+        native_text(column.type),
     )
 
 

@@ -39,6 +39,7 @@ from replctl.spark import (
     quote_name,
 )
 from replctl.types.builtin import Type
+from replctl.types.delta_type import is_native, native_text
 from replctl.types.quote import quote_qualified_identifier
 
 
@@ -107,6 +108,7 @@ def replication_target(
     missing = [name for name in positions if name not in writable]
     if missing:
         raise missing_columns(relation, remote, missing)
+    _check_native(relation, remote)
     columns = tuple(
         replace(
             _target_column(relation, column.attnum, positions.get(column.name), rules),
@@ -124,6 +126,25 @@ def replication_target(
             detail="Delta does not update identity columns, and it is not in the table's key.",
         )
     return _target(relation, columns, key if is_sent.issuperset(key) else (), tree, versions or {})
+
+
+def _check_native(relation: Relation, remote: RemoteRelation) -> None:
+    """Check that native columns receive values of their own Delta type, and no others do.
+
+    Raises:
+        FeatureNotSupported: values would have to be converted.
+    """
+    for sent in remote.columns:
+        column = relation.column(sent.name)
+        assert column is not None
+        types = (sent.type, column.type)
+        if sent.type != column.type and any(map(is_native, types)):
+            shown = [f"Delta type {native_text(t)}" if is_native(t) else f"type {t}" for t in types]
+            raise FeatureNotSupported(
+                f"conversion of {shown[0]} to {shown[1]} is not supported",
+                detail=f'Column "{column.name}" of logical replication target relation'
+                f' "{relation.qualified_name}" has another type than the published column.',
+            )
 
 
 def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replctl.adt.fold import simplified
+from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_sequence import NumberedCalls
@@ -121,6 +122,7 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
         if chosen
     }
     stored, calls = [], NumberedCalls(1)
+    check_not_native(relation, VALUES, numbers)
     for column in relation.columns:
         if column.generated:
             continue
@@ -164,6 +166,7 @@ def _where(analyzer: QueryAnalyzer, relation: Relation, statement: ast.Copy) -> 
                 "system columns and whole rows are not supported in COPY FROM WHERE conditions"
             )
         column = relation.column_at(node.attnum)
+        check_not_native(relation, EXPRESSIONS, [column.attnum])
         if column.generated:
             raise InvalidColumnReference(
                 "generated columns are not supported in COPY FROM WHERE conditions",

@@ -10,6 +10,7 @@ from itertools import compress
 from replctl import spark
 from replctl.adt.fold import simplified
 from replctl.catalog.aclchk import privileges_of
+from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native, native_refused
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import NumberedCalls
 from replctl.does_not_exist import no_column
@@ -52,6 +53,7 @@ from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
 from replctl.spark import NEXT_VALUE, StagedColumn
+from replctl.types.delta_type import is_native
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ def _returning(
     outputs = returning_of(analyzer, relation, statement)
     read = used_columns(Query(outputs)).get(POLICY_VARNO)
     if read is not None:
+        check_not_native(relation, EXPRESSIONS, read)
         analyzer.environment.privileges.check_relation(relation, "r", read)
     check_query(analyzer.environment, Query(outputs))
     return outputs
@@ -420,7 +423,10 @@ def _check_given(column: Column, statement: ast.Insert) -> None:
 
     Raises:
         GeneratedAlways: values of the column are generated (428C9).
+        FeatureNotSupported: the column is native.
     """
+    if is_native(column.type):
+        raise native_refused(column, statement.relation.name, VALUES)
     message = f'cannot insert a non-DEFAULT value into column "{column.name}"'
     if column.generated:
         detail = f'Column "{column.name}" is a generated column.'

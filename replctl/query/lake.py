@@ -90,12 +90,13 @@ class LakeDialect:
         self.context.read_tables.update(oid for oid, _source in leaves)
         parts = [
             f"SELECT *, {number} AS leaf, {oid}L AS c{TABLEOID} FROM"
-            f" ({scan(source, with_row_id=is_ordered)})"
+            f" ({scan(source.as_shown(), with_row_id=is_ordered)})"
             for number, (oid, source) in enumerate(leaves)
         ]
         if not parts:  # a partitioned table without partitions
             nothing = [
-                f"{literal(c.type, c.typmod, None)} AS c{c.attnum}" for c in item.relation.columns
+                f"{literal(c.declared_type, c.typmod, None)} AS c{c.attnum}"
+                for c in item.relation.columns
             ]
             nothing += ["0L AS row_version", "0L AS row_id", "0 AS leaf", f"0L AS c{TABLEOID}"]
             return f"SELECT {', '.join(nothing)} WHERE FALSE"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from replctl import spark
 from replctl.adt.fold import simplified
+from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import NumberedCalls, sequences_of
@@ -129,6 +130,7 @@ def _check_permitted(
     environment = session.environment(catalog)
     query = _read_by(change)
     read = used_columns(query).get(_TARGET)
+    check_not_native(change.plan.relation, EXPRESSIONS, read or ())
     written = list(change.values) if command == "update" else None
     letter = "w" if command == "update" else "d"
     check_change(environment.privileges, relation, letter, written, read)
@@ -254,6 +256,7 @@ def _assignments(
                 if not column.generated:
                     values[column.attnum] = column.filling
                 continue
+            check_not_native(relation, VALUES, [column.attnum])
             if column.generated or column.identity == "a":
                 what = "a generated column"
                 if column.identity:

@@ -19,6 +19,7 @@ class ColumnDefinition:
         missing_value: the value in rows from before the column was added; None: NULL.
         is_computed: these rows have values that were computed for each of them.
         type_name, typmod: the type, as the catalog names it.
+        delta_type: the Delta type of a native column in Spark's words; '' for other columns.
     """
 
     name: str
@@ -31,6 +32,7 @@ class ColumnDefinition:
     is_computed: bool = False
     type_name: str = ""
     typmod: int = -1
+    delta_type: str = ""
 
     @property
     def text(self) -> str:
@@ -39,6 +41,11 @@ class ColumnDefinition:
         if self.collation is not None:
             text += f" COLLATE pg_catalog.{quote_identifier(self.collation)}"
         return text + (" NOT NULL" if self.not_null else "")
+
+    @property
+    def form(self) -> tuple[str, str | None, str]:
+        """Its type, collation and Delta type."""
+        return self.type, self.collation, self.delta_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,8 @@ class TableDefinition:
             items.append(f"CONSTRAINT {quote_identifier(key_name)} PRIMARY KEY ({_list(columns)})")
         text = f"CREATE TABLE {table} (" + ",".join(f"\n    {item}" for item in items) + "\n)"
         yield text + (f" WITH ({table_options})" if table_options else "")
+        for column in self.columns:
+            yield from native_statements(table, column)
         if self.identity is not None:
             index, columns = self.identity
             index_name = quote_identifier(index)
@@ -151,10 +160,31 @@ def column_changes(before: TableDefinition, after: TableDefinition) -> ColumnCha
     return ColumnChanges(
         tuple(c.name for c in before.columns if c.attnum not in after.attnums),
         tuple((a.name, b.name) for a, b in both if a.name != b.name),
-        tuple((a, b) for a, b in both if (a.type, a.collation) != (b.type, b.collation)),
+        tuple((a, b) for a, b in both if a.form != b.form),
         tuple(b.name for a, b in both if a.not_null and not b.not_null),
         tuple(c for c in after.columns if c.attnum not in before.attnums),
     )
+
+
+def native_statements(table: str, column: ColumnDefinition) -> Iterator[str]:
+    """Yield the statement that makes a column of a new table native, if the published one is.
+
+    Args:
+        table: the table's name in SQL.
+    """
+    if column.delta_type:
+        yield native_statement(table, column.name, column.delta_type)
+
+
+def native_statement(table: str, column: str, delta_type: str) -> str:
+    """Return the statement that makes a jsonb column native, without its semicolon.
+
+    Args:
+        table: the table's name in SQL.
+        delta_type: the Delta type in Spark's words.
+    """
+    name, type_ = quote_identifier(column), quote_string(delta_type)
+    return f"ALTER TABLE {table} ALTER COLUMN {name} SET (delta_type = {type_})"
 
 
 def schema_statement(name: str) -> str:

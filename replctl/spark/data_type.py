@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from replctl.errors import FeatureNotSupported
 from replctl.expr import object_identifier
 from replctl.record import dataclass
+from replctl.spark.native_form import json_text
 from replctl.spark.sql_value import SqlValue, bound, raised_sql
-from replctl.types import builtin, text
+from replctl.types import builtin, delta_type, text
 from replctl.types.numeric import precision_and_scale
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def storage_type(type_name: str, typmod: int = -1) -> str:
     if type_name == "numeric":
         decimal = decimal_of(typmod)
         return "STRING" if decimal is None else f"DECIMAL({decimal[0]},{decimal[1]})"
-    return _SIMPLE.get(type_name, "STRING")
+    return delta_type.native_text(type_name) or _SIMPLE.get(type_name, "STRING")
 
 
 def decimal_of(typmod: int) -> tuple[int, int] | None:
@@ -184,7 +185,8 @@ def unsigned(value: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Wire:
     """The transport of a type's values through Arrow: `sent` is the Arrow type, `to_wire` encodes,
-    `from_wire` decodes.
+    `from_wire` decodes.  Native values are sent as JSON; only NULL is
+    received.
 
     Dates and timestamps are sent as numbers: Python's have no infinity and end with the year 9999.
     """
@@ -192,6 +194,16 @@ class Wire:
     arrow: pa.DataType
     to_wire: str  # a Spark expression of {0}
     from_wire: str
+
+
+#: Stands for a value in SQL that becomes a template.
+_PLACE = "\0"
+_NATIVE_RECEIVED = FeatureNotSupported("sending native values to Spark is not supported")
+
+
+def _template(sql: str) -> str:
+    """Return SQL as a format string of {0}."""
+    return sql.replace("{", "{{").replace("}", "}}").replace(_PLACE, "{0}")
 
 
 def wire(type_name: str, typmod: int = -1) -> Wire:
@@ -234,6 +246,10 @@ def wire(type_name: str, typmod: int = -1) -> Wire:
                 "unix_micros(CAST({0} AS TIMESTAMP))",
                 "CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)",
             )
+    if delta_type.is_native(type_name):
+        nothing = f"CAST(NULL AS {storage_type(type_name)})"
+        only_null = f"if({_PLACE} IS NULL, {nothing}, {raised_sql(_NATIVE_RECEIVED)})"
+        return Wire(pa.string(), _template(json_text(type_name, _PLACE)), _template(only_null))
     decimal = decimal_of(typmod) if type_name == "numeric" else None
     if decimal is not None:
         return Wire(pa.decimal128(*decimal), "{0}", "{0}")
@@ -274,6 +290,8 @@ def wire_of_text(type_name: str, typmod: int, value: str | None) -> Any:
 
 def text_of_wire(type_name: str, value: Any) -> str | None:
     """Return a value in wire form in the type's text form."""
+    if value is not None and delta_type.is_native(type_name):
+        return text.canonical(delta_type.SHOWN_AS, value)
     if value is None or isinstance(value, str):
         return value
     return text.render(type_name, _parsed(type_name, value))

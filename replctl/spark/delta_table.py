@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from replctl.expr import nodes
 from replctl.spark.data_type import literal, quote, quote_name, storage_type, table_name
+from replctl.spark.native_form import json_text
 from replctl.spark.sql_value import raised_sql
 from replctl.spark.translation import to_sql
 from replctl.spark.values import CommitNote, PartitionZone, TableColumn, TableSource
+from replctl.types.delta_type import SHOWN_AS, is_native
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -165,7 +167,10 @@ def column_sql(column: TableColumn, prefix: str = "") -> str:
         stored = zoned_sql(stored, column.zone)
     if column.text_of is None:
         return stored
-    value = nodes.Var(column.attnum, *column.text_of)
+    value: nodes.Expr = nodes.Var(column.attnum, *column.text_of)
+    if is_native(column.text_of[0]):
+        json = json_text(column.text_of[0], stored)
+        value, stored = nodes.CoerceViaIO(nodes.Var(column.attnum, "text"), SHOWN_AS), json
     return to_sql(nodes.CoerceViaIO(value, "text"), lambda var: stored).text
 
 

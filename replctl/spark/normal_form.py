@@ -16,8 +16,10 @@ from typing import Any, Protocol
 from replctl.errors import FeatureNotSupported, UndefinedFunction
 from replctl.expr import object_identifier
 from replctl.spark.data_type import element_type, quote, storage_type
+from replctl.spark.native_form import equal_form, exact_form
 from replctl.spark.sql_value import SqlValue, bound
 from replctl.types import builtin
+from replctl.types.delta_type import is_native
 
 #: Types whose equal values are stored alike, or as numbers that are equal in Spark (-0.0 = 0.0 and
 #: NaN = NaN, also in joins, groups and hashes).  Zone and time of a timetz both count.
@@ -59,6 +61,8 @@ def normal_form(value: SqlValue) -> SqlValue:
     element = element_type(value.type)
     if element is not None:
         return _array(value, element)
+    if is_native(value.type):
+        return replace(value, text=equal_form(value.type, value.text))
     if value.type in _OWN_FORM or value.type in object_identifier.TYPES or _is_enum(value.type):
         return value
     match value.type:
@@ -194,6 +198,8 @@ def stored_form(type_name: str, value: str) -> str:
         return f"CAST({value} AS STRING)"
     if element_type(type_name) in _FLOATS:
         return f"CAST({value} AS ARRAY<STRING>)"
+    if is_native(type_name):
+        return exact_form(type_name, value)
     return value
 
 

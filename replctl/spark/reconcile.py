@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from replctl.expr.nodes import Expr
 from replctl.spark.change_data_feed import inverse_sql
 from replctl.spark.data_type import storage_type
-from replctl.spark.normal_form import is_stored_alike, normal_form, stored_form
+from replctl.spark.normal_form import is_stored_alike, matching_form, normal_form, stored_form
 from replctl.spark.outcome import Outcome, default_sql, finished_sql, grouped, outcome_columns
 from replctl.spark.replicated_change import received
 from replctl.spark.row_hash import in_buckets, key_bucket
@@ -387,13 +387,14 @@ def _matched_as_multiset(
     """Return rows matched by all columns that are sent: the n-th of equal rows here with the n-th
     there.
 
-    `is_doomed` marks target rows of which an equal one in the same leaf is deleted (equal for
-    Spark, like 0.0 and -0.0); `is_first` marks one of them.
+    `is_doomed` marks target rows of which an equal one in the same leaf is deleted (equal by the
+    matching form, like 0.0 and -0.0, as MERGE finds them); `is_first` marks one of them.
     """
     pairs = zip(_places(target, new), _places(target, own), strict=True)
     equal = [f"{published} <=> {stored}" for published, stored in pairs]
     same = " AND ".join(["occurrence = target_occurrence", *equal])
-    place = ", ".join(["leaf", *(own(column.attnum) for column in _sent_columns(target))])
+    forms = [matching_form(column, own(column.attnum)) for column in _sent_columns(target)]
+    place = ", ".join(["leaf", *forms])
     return query(
         f"SELECT *, max(is_extra) OVER (PARTITION BY {place}) AS is_doomed,"
         f" row_number() OVER (PARTITION BY {place}, is_extra ORDER BY target_occurrence) = 1"

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from replctl.spark.data_type import element_type, storage_type
+from replctl.spark.native_form import exact_text
 from replctl.spark.normal_form import normal_form, stored_form
 from replctl.spark.spark_query import Query, query, union
 from replctl.spark.sql_value import SqlValue
+from replctl.types.delta_type import is_native
 
 _FLOATS = ("float4", "float8")
 _BITS = 62
@@ -48,6 +50,9 @@ def row_hash(columns: Sequence[HashedColumn], image: Callable[[int], str]) -> st
         if column.type in _FLOATS:
             parts += [value, f"({value} = 0 AND CAST({value} AS STRING) LIKE '-%')"]
             continue
+        if is_native(column.type):
+            parts.append(exact_text(column.type, value))
+            continue
         compared = stored_form(column.type, value)
         parts.append(compared)
         if element_type(column.type) is not None:
@@ -78,12 +83,13 @@ def key_bucket(
         image: the name of a column by its attnum.
         count: the number of buckets.
     """
-    values = [image(column.attnum) for column in columns]
-    if key:
-        values = []
-        for column in key:
+    values = []
+    for column in key or columns:
+        value = image(column.attnum)
+        if key or is_native(column.type):
             stored = storage_type(column.type, column.typmod)
-            values.append(normal_form(SqlValue(image(column.attnum), column.type, stored)).text)
+            value = normal_form(SqlValue(value, column.type, stored)).text
+        values.append(value)
     return f"CAST(pmod(xxhash64({', '.join(values) or '0'}), {count}L) AS INT)"
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from replctl.spark.data_type import value_literal, wire, wire_of_text
 from replctl.spark.staged import Staged, StagedColumn
+from replctl.types.delta_type import is_native
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,8 @@ def staged(
     is_many: bool | None = None,
     is_shared: bool = False,
 ) -> Iterator[Staged]:
-    """Compute a query once, and keep its rows for other queries while the context lasts.
+    """Compute a query once, and keep its rows for other queries while the context lasts.  Rows with
+    native columns stay in Spark, even if they are few.
 
     Args:
         is_repeatable: the query always returns the same rows, so that many rows need not be kept.
@@ -43,9 +45,10 @@ def staged(
     with ExitStack() as stack:
         keep = _repeated if is_repeatable else _shared if is_shared else _kept
         view, count = None, 0
-        if is_many:
+        stays = any(is_native(column.type) for column in columns)
+        if is_many or stays:
             view, count = stack.enter_context(keep(engine, query, columns))
-        if view is not None and count > SMALL:
+        if view is not None and (stays or count > SMALL):
             yield Staged(view, tuple(columns), None)
             return
         sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in columns)

@@ -9,6 +9,7 @@ from replctl.errors import PostgresError
 from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
+from replctl.types.delta_type import shown_type
 
 #: Maximum size in bytes of the files that VACUUM FULL writes: small enough for a change to rewrite
 #: one.
@@ -61,6 +62,11 @@ class TableColumn:
         """Return the same column with its values as text."""
         return replace(self, type="text", typmod=-1, text_of=(self.type, self.typmod))
 
+    def as_shown(self) -> TableColumn:
+        """Return the same column as queries see it: a native one has JSON."""
+        shown = shown_type(self.type)
+        return self if shown == self.type else replace(self.as_text(), type=shown)
+
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
@@ -82,6 +88,10 @@ class TableSource:
     def column(self, attnum: int) -> TableColumn:
         """Return the column with that attnum."""
         return next(column for column in self.columns if column.attnum == attnum)
+
+    def as_shown(self) -> TableSource:
+        """Return the same with its columns as queries see them."""
+        return replace(self, columns=tuple(column.as_shown() for column in self.columns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,73 @@
+"""ALTER COLUMN ... SET (delta_type = ...): the Delta type of a native column (types/delta_type.py)
+of a table that replctl makes.
+"""
+
+from __future__ import annotations
+
+from replctl.catalog.native_column import DELTA_TYPE
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_inherits import children_of
+from replctl.commands.alter_type import check_type_unused
+from replctl.commands.ddl import Ddl
+from replctl.commands.table_expression import columns_used
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    ObjectNotInPrerequisiteState,
+    WrongObjectType,
+)
+from replctl.types.delta_type import SHOWN_AS, native_type_name, parsed
+
+
+def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
+    """Return the type of a column whose Delta type is chosen.
+
+    Args:
+        text: the Delta type in Spark's words.
+
+    Raises:
+        InvalidParameterValue: it is not a type of native columns.
+        WrongObjectType: the column is not a jsonb column of a table of replctl.
+        ObjectNotInPrerequisiteState: the Delta table has the column already.
+        FeatureNotSupported: the type is reset, or something depends on the type that the column
+            had.
+    """
+    found = parsed(text)
+    if not text:
+        raise FeatureNotSupported(f'resetting parameter "{DELTA_TYPE}" is not supported')
+    if found is None or not found.is_native:
+        raise InvalidParameterValue(
+            f'invalid value for parameter "{DELTA_TYPE}": "{text}"',
+            detail="It must be a STRUCT, a MAP or an array of these or of arrays.",
+        )
+    storage = relation.storage
+    is_plain = relation.kind == "r" and not relation.parents and storage is not None
+    if not is_plain or column.declared_type != SHOWN_AS or children_of(ddl.catalog, relation.oid):
+        raise WrongObjectType(
+            f'parameter "{DELTA_TYPE}" is only for columns of type jsonb in tables without'
+            " partitions and children"
+        )
+    assert storage is not None
+    if storage.columns[column.attnum].since_version is not None:
+        raise ObjectNotInPrerequisiteState(
+            f'the Delta table of "{relation.name}" has column "{column.name}" already'
+        )
+    check_type_unused(ddl, relation, column)
+    _check_unused(relation, column)
+    return native_type_name(found.text)
+
+
+def _check_unused(relation: Relation, column: Column) -> None:
+    """Check that no CHECK and no key uses a column, and that it has no value of its own."""
+    exprs = [c.check for c in relation.checks()]
+    exprs += [index.predicate for index in relation.indexes]
+    exprs += [expr for index in relation.indexes for expr in index.exprs]
+    used = {attnum for expr in exprs if expr is not None for attnum in columns_used(expr)}
+    used.update(attnum for index in relation.indexes for attnum in (*index.key, *index.including))
+    is_used = not used.isdisjoint((0, column.attnum)) or column.default is not None
+    if is_used or column.missing_value is not None:
+        raise FeatureNotSupported(
+            f'parameter "{DELTA_TYPE}" is not supported for a column with a default, or used by a'
+            " key or an expression",
+            detail=f'Column "{column.name}" of table "{relation.name}" is.',
+        )

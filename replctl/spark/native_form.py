@@ -1,0 +1,109 @@
+"""Values of native columns (types/delta_type.py) in Spark SQL: as JSON, and in forms that Spark can
+compare, group and hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from replctl.types.delta_type import DeltaType, native_type, quoted_field
+
+#: A function that returns SQL of a simple value in another form, or the same SQL.
+_Leaf = Callable[[DeltaType, str], str]
+
+_FLOATS = ("FLOAT", "DOUBLE")
+
+
+def json_text(type_name: str, value: str) -> str:
+    """Return SQL of a native value as JSON, with times and binary values as to_jsonb() writes
+    them.
+    """
+    shown = _rewritten(native_type(type_name), value, _as_json, sorts_maps=False)
+    return f"to_json({shown}, map('ignoreNullFields', 'false'))"
+
+
+def equal_form(type_name: str, value: str) -> str:
+    """Return SQL of a native value in a form that is equal exactly for equal values: the entries of
+    maps are in order.
+    """
+    return _rewritten(native_type(type_name), value, lambda _type, leaf: leaf, sorts_maps=True)
+
+
+def exact_form(type_name: str, value: str) -> str:
+    """Return SQL of a native value in a form that is equal exactly for values stored alike, except
+    for the order of entries in maps: -0.0 is not 0.0.
+    """
+    return _rewritten(native_type(type_name), value, _exact, sorts_maps=True)
+
+
+def exact_text(type_name: str, value: str) -> str:
+    """Return SQL of a text that differs where `exact_form` differs.  Spark's hash of nested values
+    ignores NULLs and boundaries.
+    """
+    exact = _rewritten(native_type(type_name), value, _exact_text, sorts_maps=True)
+    return f"to_json({exact}, map('ignoreNullFields', 'false'))"
+
+
+def _as_json(type_: DeltaType, value: str) -> str:
+    match type_.name:
+        case "TIMESTAMP":
+            return f"concat(translate(CAST({value} AS STRING), ' ', 'T'), '+00:00')"
+        case "TIMESTAMP_NTZ":
+            return f"translate(CAST({value} AS STRING), ' ', 'T')"
+        case "DATE":
+            return f"CAST({value} AS STRING)"
+        case "BINARY":
+            return rf"concat('\\x', lower(hex({value})))"
+    return value
+
+
+def _exact(type_: DeltaType, value: str) -> str:
+    return f"CAST({value} AS STRING)" if type_.name in _FLOATS else value
+
+
+def _exact_text(type_: DeltaType, value: str) -> str:
+    return _as_json(type_, _exact(type_, value))
+
+
+def _rewritten(
+    type_: DeltaType, value: str, leaf: _Leaf, *, sorts_maps: bool, depth: int = 1
+) -> str:
+    """Return SQL of a value with another form of the simple values in it.
+
+    Args:
+        sorts_maps: write a map as an array of its entries, ordered by key.
+    """
+
+    def inner(part: DeltaType, text: str) -> str:
+        return _rewritten(part, text, leaf, sorts_maps=sorts_maps, depth=depth + 1)
+
+    item = f"x{depth}_"
+    match type_.name:
+        case "STRUCT":
+            return _struct(type_, value, inner)
+        case "ARRAY":
+            element = inner(type_.parts[0][1], item)
+            return value if element == item else f"transform({value}, {item} -> {element})"
+        case "MAP":
+            (_key, key_type), (_value, value_type) = type_.parts
+            entries = f"map_entries({value})"
+            key, held = (inner(t, f"{item}.{n}") for n, t in type_.parts)
+            if sorts_maps:
+                entry = f"named_struct('key', {key}, 'value', {held})"
+                return f"array_sort(transform({entries}, {item} -> {entry}))"
+            if (key, held) == (f"{item}.key", f"{item}.value"):
+                return value
+            key, held = inner(key_type, f"k{depth}_"), inner(value_type, f"v{depth}_")
+            shown = f"transform_keys({value}, (k{depth}_, v{depth}_) -> {key})"
+            return f"transform_values({shown}, (k{depth}_, v{depth}_) -> {held})"
+    return leaf(type_, value)
+
+
+def _struct(type_: DeltaType, value: str, inner: Callable[[DeltaType, str], str]) -> str:
+    forms, is_same = [], True
+    for name, part in type_.parts:
+        field = f"({value}).{quoted_field(name)}"
+        form = inner(part, field)
+        is_same = is_same and form == field
+        forms.append(f"{form} AS {quoted_field(name)}")
+    return value if is_same else f"if({value} IS NULL, NULL, struct({', '.join(forms)}))"
