@@ -16,7 +16,10 @@ from replctl.errors import (
     ObjectNotInPrerequisiteState,
     WrongObjectType,
 )
-from replctl.types.delta_type import SHOWN_AS, native_type_name, parsed
+from replctl.types.delta_type import SHOWN_AS, field_names, native_type_name, parsed
+
+#: Characters that Delta refuses in names of columns and fields without column mapping.
+_INVALID = frozenset(" ,;{}()\n\t=")
 
 
 def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
@@ -35,6 +38,11 @@ def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
     found = parsed(text)
     if not text:
         raise FeatureNotSupported(f'resetting parameter "{DELTA_TYPE}" is not supported')
+    if any(_INVALID.intersection(name) for name in field_names(found)):
+        raise FeatureNotSupported(
+            f'parameter "{DELTA_TYPE}" is not supported for a STRUCT with this field name',
+            detail=f"A name in {text} has a blank or one of ,;{{}}()=.",
+        )
     if found is None or not found.is_native:
         raise InvalidParameterValue(
             f'invalid value for parameter "{DELTA_TYPE}": "{text}"',

@@ -8,7 +8,9 @@ from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.widened_column import is_wider
 from replctl.replication.node import RemoteColumn, RemoteRelation
+from replctl.replication.table_definition import native_statement
 from replctl.types.builtin import types
+from replctl.types.delta_type import is_native, native_text, shown_type
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 from replctl.types.type_modifier import format_type
 
@@ -38,13 +40,20 @@ def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -
     Args:
         sent: the names of all published columns.
     """
-    if any(c.type not in types() or relation.column(c.name) is not None for c in missing):
+    shown = [types().get(shown_type(c.type)) for c in missing]
+    if None in shown or any(relation.column(c.name) is not None for c in missing):
         return None
-    table = f"ALTER TABLE {quote_qualified_identifier(relation.schema, relation.name)}"
+    name = quote_qualified_identifier(relation.schema, relation.name)
+    table = f"ALTER TABLE {name}"
     new = ", ".join(
-        f"ADD COLUMN {quote_identifier(c.name)} {format_type(types()[c.type], c.typmod)}"
-        for c in missing
+        f"ADD COLUMN {quote_identifier(c.name)} {format_type(type_, c.typmod)}"
+        for c, type_ in zip(missing, shown, strict=True)
+        if type_ is not None
     )
+    native = [
+        native_statement(name, c.name, native_text(c.type)) for c in missing if is_native(c.type)
+    ]
+    new = "; ".join([new, *native])
     first = (missing[0].type, missing[0].typmod)
     own = [
         c
@@ -54,8 +63,8 @@ def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -
     ]
     if len(missing) > 1 or len(own) != 1:
         return f"Use {table} {new};"
-    old, name = quote_identifier(own[0].name), quote_identifier(missing[0].name)
+    old, column = quote_identifier(own[0].name), quote_identifier(missing[0].name)
     return (
-        f"If the publisher has renamed a column, use {table} RENAME COLUMN {old} TO {name};"
+        f"If the publisher has renamed a column, use {table} RENAME COLUMN {old} TO {column};"
         f" otherwise, use {table} {new};"
     )

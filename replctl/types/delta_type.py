@@ -95,6 +95,14 @@ def shown_type(type_name: str) -> str:
     return SHOWN_AS if is_native(type_name) else type_name
 
 
+def field_names(type_: DeltaType | None) -> Iterator[str]:
+    """Yield the names of the fields of all STRUCTs in a type."""
+    for name, part in () if type_ is None else type_.parts:
+        if type_ is not None and type_.name == "STRUCT":
+            yield name
+        yield from field_names(part)
+
+
 @cache
 def native_type(type_name: str) -> DeltaType:
     """Return the Delta type of a native column."""

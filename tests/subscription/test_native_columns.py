@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from fix_replication import Database
 
-from replctl.errors import FeatureNotSupported
-
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
