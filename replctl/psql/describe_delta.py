@@ -10,6 +10,7 @@ from replctl.lake.commit_log import UNREADABLE
 from replctl.lake.delta_description import DeltaDescription, delta_description
 from replctl.lake.delta_rules import DeltaRules, delta_rules
 from replctl.record import dataclass
+from replctl.types.delta_type import is_native, native_text
 from replctl.types.quote import quote_identifier
 
 
@@ -62,6 +63,13 @@ def described_rules(relation: Relation) -> DescribedRules:
         return DescribedRules(relation, delta_rules(relation))
     except UNREADABLE as error:
         return DescribedRules(relation, DeltaRules(), error)
+
+
+def native_lines(relation: Relation) -> list[str]:
+    """Return the footer of `\\d+` with the Delta types of native columns."""
+    columns = [column for column in relation.columns if is_native(column.type)]
+    shown = (f"{quote_identifier(c.name)} {native_text(c.type)}" for c in columns)
+    return [f"Delta types: {', '.join(shown)}"] if columns else []
 
 
 def delta_lines(described: DescribedRules, verbose: bool) -> list[str]:

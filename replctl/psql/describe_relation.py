@@ -12,7 +12,7 @@ from replctl.catalog.pg_class import COMPRESSION, STORAGE, Column, Constraint, I
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_policy import policies_of
 from replctl.psql.describe_catalog import described_catalog
-from replctl.psql.describe_delta import DescribedRules, delta_lines, described_rules
+from replctl.psql.describe_delta import DescribedRules, delta_lines, described_rules, native_lines
 from replctl.psql.describe_index import described_index
 from replctl.psql.describe_replication import membership_details
 from replctl.psql.describe_sequence import described_sequence
@@ -154,7 +154,7 @@ def _footers(target: Described, rules: DescribedRules, verbose: bool) -> list[st
     method = access_method(target.settings, relation.kind)
     if verbose and method is not None:
         lines.append(f"Access method: {method}")
-    lines += _options_line(relation) if verbose else []
+    lines += [*_options_line(relation), *native_lines(relation)] if verbose else []
     return lines + delta_lines(rules, verbose)
 
 

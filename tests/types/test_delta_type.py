@@ -54,21 +54,9 @@ def test_other_types_are_not_carried(schema: object) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "STRUCT",
-        "STRUCT<>",
-        "STRUCT<a>",
-        "STRUCT<a: INT",
-        "STRUCT<a: INT>>",
-        "MAP<INT>",
-        "ARRAY<>",
-    ]
-    + [
-        "ARRAY<INT, INT>",
-        "MAP<INT, INT, INT>",
-        "STRUCT<a: VOID>",
+        *("", "STRUCT", "STRUCT<>", "STRUCT<a>", "STRUCT<a: INT", "STRUCT<a: INT>>", "a;b"),
+        *("MAP<INT>", "MAP<INT, INT, INT>", "ARRAY<>", "ARRAY<INT, INT>", "STRUCT<a: VOID>"),
         "ARRAY<MAP<ARRAY<INT>, INT>>",
-        "a;b",
     ],
 )
 def test_texts_that_are_no_types(text: str) -> None:

@@ -1,0 +1,97 @@
+"""Native columns, of a Delta type that PostgreSQL lacks, in statements that do not read rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from golden_script import answer_of
+
+from replctl.session import Session
+
+_STRUCT = "STRUCT<a: INT>"
+
+
+@pytest.fixture
+def table(session: Session, tmp_path: Path) -> Session:
+    """A session with the adopted table t (id int, s STRUCT<a: INT>), and table u (id int, s jsonb)
+    of replctl."""
+    fields = [
+        {"name": "id", "type": "integer"},
+        {"name": "s", "type": {"type": "struct", "fields": [{"name": "a", "type": "integer"}]}},
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    lines = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "metaData": {
+                "id": "7", "format": {"provider": "parquet"}, "schemaString": schema,
+                "partitionColumns": [], "configuration": {},
+            }
+        },
+        {"commitInfo": {"timestamp": 0}},
+    ]  # fmt: skip
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+    for statement in (
+        f"create table t using delta location '{tmp_path / 't'}'",
+        "create table u (id int primary key, s jsonb, k jsonb unique, d jsonb default '1')",
+        "create table child () inherits (u)",
+        "create table w (id int, s jsonb)",
+    ):
+        assert answer_of(session, statement)[0].startswith("CREATE")
+    return session
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("create publication p for table t where (s ->> 'a' = '1')", "expressions over columns"),
+        ("alter table t add check (s is not null)", "expressions over columns"),
+        ("create index on t ((s ->> 'a'))", "expressions over columns"),
+        ("create index on t (id) where s is null", "expressions over columns"),
+        ("create policy p on t using (s is null)", "expressions over columns"),
+        ("alter table t add primary key (s)", "keys over columns"),
+        ("create unique index on t (id) include (s)", "keys over columns"),
+        ("alter table t alter column s set default '{}'", "defaults for columns"),
+        ("alter table t alter column s type text", "conversions"),
+        ("insert into t values (1, '{}')", "new values"),
+        ("insert into t (s) select '{}'::jsonb", "new values"),
+        ("insert into t (id) values (1) returning s", "expressions over columns"),
+        ("update t set s = null", "new values"),
+        ("update t set id = 1 where s ->> 'a' = '1'", "expressions over columns"),
+        ("delete from t returning *", "expressions over columns"),
+        ("delete from t where t is null", "expressions over columns"),
+    ],
+)
+def test_what_is_refused(table: Session, statement: str, what: str) -> None:
+    answer = answer_of(table, statement)
+    assert answer[0] == f"ERROR 0A000: {what} of Delta type {_STRUCT} are not supported"
+    assert answer[1] == 'DETAIL: Column "s" of table "t" has this type.'
+
+
+def test_a_native_column_is_jsonb_with_an_option(table: Session) -> None:
+    set_it = f"alter table w alter column s set (delta_type = '{_STRUCT.lower()}')"
+    assert answer_of(table, set_it) == ("ALTER TABLE",)
+    shown = "select attoptions, format_type(atttypid, atttypmod) from pg_attribute"
+    for name in ("t", "w"):
+        answer = answer_of(table, f"{shown} where attrelid = '{name}'::regclass and attname = 's'")
+        assert answer[0] == f'| {{"delta_type={_STRUCT}"}} | jsonb'
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("w alter column s set (delta_type = 'ARRAY<INT>')", "22023"),
+        ("w alter column s set (delta_type = 'nothing')", "22023"),
+        ("w alter column s set (delta_type = 'STRUCT<`a b`: INT>')", "0A000"),
+        ("w alter column id set (delta_type = 'STRUCT<a: INT>')", "42809"),
+        ("u alter column s set (delta_type = 'STRUCT<a: INT>')", "42809"),
+        ("t alter column s set (delta_type = 'STRUCT<b: INT>')", "55000"),
+        ("t alter column s reset (delta_type)", "0A000"),
+    ],
+)
+def test_wrong_delta_types(table: Session, statement: str, error: str) -> None:
+    assert answer_of(table, f"alter table {statement}")[0].startswith(f"ERROR {error}")
