@@ -44,7 +44,7 @@ class ColumnDefinition:
 
     @property
     def form(self) -> tuple[str, str | None, str]:
-        """Its type, collation and Delta type."""
+        """Return type, collation and Delta type."""
         return self.type, self.collation, self.delta_type
 
 
