@@ -110,8 +110,8 @@ CASES = [
             "INSERT INTO {t} VALUES (9, 'new', 9, named_struct('a', 1))",
             "UPDATE {t} SET s = named_struct('a', 2), n = 8 WHERE id = 2",
         ),
-        owners="id, v, n, s",
-        copied="id, v, n, s",
+        owners="id, v, n, s.a",
+        copied="id, v, n, s ->> 'a'",
         sqlstate="55000",
     ),
     Case(
