@@ -51,18 +51,15 @@ from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
 from replctl.commands.expression_dependency import users_in_expressions
 from replctl.commands.function import function_signature, operator_signature
-from replctl.commands.index import uses_column
+from replctl.commands.index import constraint_of, uses_column
+from replctl.commands.named_dependency import users_naming, users_with
 from replctl.commands.object_address import Object, relation_object
 from replctl.commands.table_expression import columns_used
 from replctl.commands.view_dependency import (
     policies_of_column,
-    policies_of_function,
-    policies_of_operator,
     policies_of_relation,
     policies_of_types,
     views_of_column,
-    views_of_function,
-    views_of_operator,
     views_of_relation,
     views_of_types,
 )
@@ -100,8 +97,13 @@ def drop_objects(
         if target not in order:
             _collect(ddl, target, set(objects), found, order)
             order[target] = None
+    tables = {gone.oid for gone in order if gone.kind in ("table", "materialized view")}
     in_order = [found[gone] for gone in reversed(order) if gone in found]
-    loud = [dependent for dependent in in_order if not dependent.is_silent]
+    loud = [
+        dependent
+        for dependent in in_order
+        if not (dependent.is_silent or _is_part(ddl, dependent.object, tables))
+    ]
     if loud and behavior == "restrict":
         if len(objects) == 1:
             head = f"cannot drop {describe(ddl, objects[0])} because other objects depend on it"
@@ -136,7 +138,7 @@ def _collect(
     order is that of deletion: the newest first, and dependents before their object
     (findDependentObjects).
     """
-    dependents = sorted(_dependents(ddl, target), key=lambda item: item.object.oid, reverse=True)
+    dependents = sorted(_dependents(ddl, target), key=_age, reverse=True)
     for dependent in dependents:
         if dependent.object in objects:
             if dependent.object not in order:
@@ -152,6 +154,29 @@ def _collect(
             found[dependent.object] = dependent
 
 
+def _age(dependent: Dependent) -> tuple[int, int]:
+    """Return what grows with the OID of an object.  Defaults, which have OIDs of their own in
+    PostgreSQL, are younger than their table.
+    """
+    gone = dependent.object
+    return gone.oid, gone.number if gone.kind == "default" else 0
+
+
+def _is_part(ddl: Ddl, gone: Object, tables: Collection[int]) -> bool:
+    """Return whether an object belongs to one of the tables, so that it is dropped with that."""
+    match gone.kind:
+        case "column" | "default":
+            return gone.oid in tables
+        case "constraint":
+            return _constraint(ddl, gone.oid)[0].oid in tables
+        case "index":
+            return indexed_relation(ddl, gone.oid).oid in tables
+        case "policy":
+            return next(p.relid for p in list_policies(ddl.catalog) if p.oid == gone.oid) in tables
+        case _:
+            return False
+
+
 def _listed(lines: Sequence[str]) -> str:
     if len(lines) <= _MAX_REPORTED:
         return "\n".join(lines)
@@ -165,6 +190,7 @@ def _listed(lines: Sequence[str]) -> str:
 
 
 def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
+    yield from _namers(ddl, target)
     match target.kind:
         case "schema":
             for made in _in_schema(ddl, target.oid):
@@ -179,13 +205,14 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
                     yield Dependent(Object("constraint", constraint.oid), target)
             for constraint in relation.foreign_keys():  # foreign keys between dropped tables
                 yield Dependent(Object("constraint", constraint.oid), target, is_silent=True)
-            if relation.row_type:
-                yield from _users_of_type(ddl, relation.row_type, target)
+            yield from _named_indexes(ddl, relation, target)
+            yield from _row_type(relation, target)
             yield from _owned(ddl, target)
             yield from _views(ddl, target, views_of_relation)
             yield from _policies(ddl, target, policies_of_relation(ddl.catalog, target.oid))
         case "view" | "materialized view":
-            yield from _users_of_type(ddl, ddl.relation(target.oid).row_type, target)
+            yield from _named_indexes(ddl, ddl.relation(target.oid), target)
+            yield from _row_type(ddl.relation(target.oid), target)
             yield from _views(ddl, target, views_of_relation)
             yield from _policies(ddl, target, policies_of_relation(ddl.catalog, target.oid))
         case "column":
@@ -196,15 +223,13 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             policies = policies_of_column(ddl.catalog, target.oid, target.number)
             yield from _policies(ddl, target, policies)
         case "sequence":
-            yield from _users_in_expressions(
-                ddl, target, lambda node: node == nodes.Const("regclass", str(target.oid))
-            )
             yield from _views(ddl, target, views_of_relation)
             yield from _policies(ddl, target, policies_of_relation(ddl.catalog, target.oid))
         case "constraint":
             relation, constraint = _constraint(ddl, target.oid)
             if constraint.kind in "pu":
                 index = Object("index", constraint.index_oid)
+                yield from _namers(ddl, index)
                 for _other, reference in references_to(ddl, relation):
                     if reference.index_oid == constraint.index_oid:
                         yield Dependent(Object("constraint", reference.oid), index)
@@ -225,17 +250,31 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             for operator in list_operators(ddl.catalog):
                 if operator.function_oid == target.oid:
                     yield Dependent(Object("operator", operator.oid), target)
-            yield from _users_in_expressions(
-                ddl, target, lambda node: getattr(node, "function_oid", 0) == target.oid
-            )
-            yield from _views(ddl, target, views_of_function)
-            yield from _policies(ddl, target, policies_of_function(ddl.catalog, target.oid))
+            for user in users_with(ddl, _has_field("function_oid", target.oid)):
+                yield Dependent(user, target)
         case "operator":
-            yield from _users_in_expressions(
-                ddl, target, lambda node: getattr(node, "operator_oid", 0) == target.oid
-            )
-            yield from _views(ddl, target, views_of_operator)
-            yield from _policies(ddl, target, policies_of_operator(ddl.catalog, target.oid))
+            for user in users_with(ddl, _has_field("operator_oid", target.oid)):
+                yield Dependent(user, target)
+
+
+def _row_type(relation: Relation, target: Object) -> Iterator[Dependent]:
+    if relation.row_type:
+        yield Dependent(Object("type", type_oid(relation.row_type)), target, is_silent=True)
+
+
+def _named_indexes(ddl: Ddl, relation: Relation, target: Object) -> Iterator[Dependent]:
+    """Yield the indexes of a relation that a constant names.  Others have no dependents."""
+    for index in relation.indexes:
+        part = Object("index", index.oid)
+        if any(users_naming(ddl, part)):
+            constraint = constraint_of(relation, index)
+            gone = part if constraint is None else Object("constraint", constraint.oid)
+            yield Dependent(gone, target, is_silent=True)
+
+
+def _namers(ddl: Ddl, target: Object) -> Iterator[Dependent]:
+    for user in users_naming(ddl, target):
+        yield Dependent(user, target)
 
 
 def _policies(ddl: Ddl, target: Object, policies: Sequence[int]) -> Iterator[Dependent]:
@@ -346,7 +385,11 @@ def is_membership_of_column(membership: PublishedTable, attnum: int) -> bool:
 
 def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
     array = ddl.environment.type(name).array
-    names = {name, array}
+    names = {name} if array is None else {name, array}
+    if array is not None:
+        part = Object("type", type_oid(array))
+        if any(users_naming(ddl, part)):
+            yield Dependent(part, target, is_silent=True)
     for domain in domain_bases(ddl.catalog):
         if get_domain(ddl.catalog, domain).base in names:
             yield Dependent(Object("type", type_oid(domain)), target)
@@ -358,9 +401,8 @@ def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
                 yield Dependent(relation_object(relation), target)
             else:
                 yield Dependent(Object("column", relation.oid, column.attnum), target)
-    yield from _users_in_expressions(
-        ddl, target, lambda node: getattr(node, "type", None) in names, names
-    )
+    for user in users_in_expressions(ddl, lambda node: getattr(node, "type", None) in names, names):
+        yield Dependent(user, target)
     for view in views_of_types(ddl.catalog, names):
         yield Dependent(relation_object(ddl.relation(view)), target)
     yield from _policies(ddl, target, policies_of_types(ddl.catalog, names))
@@ -389,14 +431,8 @@ def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
     )
 
 
-def _users_in_expressions(
-    ddl: Ddl,
-    target: Object,
-    is_use: Callable[[nodes.Node], bool],
-    own_types: Collection[str | None] = (),
-) -> Iterator[Dependent]:
-    for user in users_in_expressions(ddl, is_use, own_types):
-        yield Dependent(user, target)
+def _has_field(name: str, oid: int) -> Callable[[nodes.Node], bool]:
+    return lambda node: getattr(node, name, 0) == oid
 
 
 def _tables(ddl: Ddl) -> list[Relation]:
@@ -484,9 +520,10 @@ def _delete(ddl: Ddl, target: Object) -> None:
             if relation is not None and any(c.attnum == target.number for c in relation.columns):
                 remove_column(catalog, relation.oid, relation.column_at(target.number))
         case "default":
-            relation = ddl.relation(target.oid)
-            column = relation.column_at(target.number)
-            update_column(catalog, relation.oid, replace(column, default=None))
+            relation = get_relation(catalog, target.oid)
+            if relation is not None:
+                column = relation.column_at(target.number)
+                update_column(catalog, relation.oid, replace(column, default=None))
         case "constraint":
             _delete_constraint(ddl, target.oid)
         case "index":

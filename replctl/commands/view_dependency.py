@@ -19,7 +19,7 @@ from replctl.query.tree import FromTable, Query, tables_of, transform
 
 
 def views_of_relation(catalog: Catalog, relid: int) -> list[int]:
-    """Return the OIDs of the views that read a relation, or name it (`'t'::regclass`)."""
+    """Return the OIDs of the views that read a relation."""
     return _users(_views(catalog), _reads(relid))
 
 
@@ -39,24 +39,14 @@ def policies_of_column(catalog: Catalog, relid: int, attnum: int) -> list[int]:
     return _users(_policies(catalog), _uses_column(relid, attnum))
 
 
-def views_of_function(catalog: Catalog, oid: int) -> list[int]:
-    """Return the OIDs of the views that call a function."""
-    return _users(_views(catalog), _has_field("function_oid", oid))
+def views_with(catalog: Catalog, is_use: Callable[[Any], bool]) -> list[int]:
+    """Return the OIDs of the views that contain a matching node."""
+    return _users(_views(catalog), lambda query: _has(query, is_use))
 
 
-def policies_of_function(catalog: Catalog, oid: int) -> list[int]:
-    """Return the OIDs of the policies that call a function."""
-    return _users(_policies(catalog), _has_field("function_oid", oid))
-
-
-def views_of_operator(catalog: Catalog, oid: int) -> list[int]:
-    """Return the OIDs of the views that use an operator."""
-    return _users(_views(catalog), _has_field("operator_oid", oid))
-
-
-def policies_of_operator(catalog: Catalog, oid: int) -> list[int]:
-    """Return the OIDs of the policies that use an operator."""
-    return _users(_policies(catalog), _has_field("operator_oid", oid))
+def policies_with(catalog: Catalog, is_use: Callable[[Any], bool]) -> list[int]:
+    """Return the OIDs of the policies that contain a matching node."""
+    return _users(_policies(catalog), lambda query: _has(query, is_use))
 
 
 def views_of_types(catalog: Catalog, names: Collection[str | None]) -> list[int]:
@@ -107,8 +97,7 @@ def _users(queries: Iterable[tuple[int, Query]], uses: Callable[[Query], bool]) 
 
 
 def _reads(relid: int) -> Callable[[Query], bool]:
-    name = nodes.Const("regclass", str(relid))
-    return lambda query: relid in _relids(query).values() or _has(query, lambda part: part == name)
+    return lambda query: relid in _relids(query).values()
 
 
 def _uses_column(relid: int, attnum: int) -> Callable[[Query], bool]:
@@ -124,10 +113,6 @@ def _uses_column(relid: int, attnum: int) -> Callable[[Query], bool]:
         )
 
     return uses
-
-
-def _has_field(name: str, oid: int) -> Callable[[Query], bool]:
-    return lambda query: _has(query, lambda part: getattr(part, name, 0) == oid)
 
 
 def _names_type(names: Collection[str | None]) -> Callable[[Query], bool]:

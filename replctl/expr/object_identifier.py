@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from replctl.does_not_exist import no_relation, no_schema
 from replctl.errors import (
@@ -24,6 +23,7 @@ from replctl.errors import (
     UndefinedParameter,
 )
 from replctl.expr import type_names
+from replctl.expr.environment import Environment, is_user_collation
 from replctl.types import builtin, text
 from replctl.types.builtin import Function, Operator
 from replctl.types.guc_check import TEXT_SEARCH_CONFIGURATIONS
@@ -32,9 +32,6 @@ from replctl.types.quote import (
     quote_qualified_identifier,
     split_qualified_name,
 )
-
-if TYPE_CHECKING:
-    from replctl.expr.environment import Environment
 
 TEXT_SEARCH_DICTIONARIES = frozenset(
     name if name == "simple" else f"{name}_stem" for name in TEXT_SEARCH_CONFIGURATIONS
@@ -161,6 +158,8 @@ def _read_collation(environment: Environment, value: str) -> int:
         raise UndefinedObject(
             f'collation "{_dotted(schema, name)}" for encoding "UTF8" does not exist'
         )
+    if is_user_collation(collation):
+        raise FeatureNotSupported("collations that users made are not supported here")
     return builtin.collations()[collation]
 
 

@@ -42,6 +42,12 @@ def test_is_refused_by_name(session: Session, statement: str, message: str) -> N
     assert result.rows == [["2"]]
 
 
+def test_a_collation_of_a_user_is_no_regcollation(session: Session) -> None:
+    list(execute(session, 'create collation c from "C"'))
+    with pytest.raises(FeatureNotSupported, match="collations that users made are not supported"):
+        list(execute(session, "create table t (a regcollation default 'c')"))
+
+
 @pytest.mark.parametrize(
     ("sent", "is_refused"), [("update", True), ("insert, delete", True), ("truncate", False)]
 )
