@@ -38,6 +38,7 @@ from replctl.lake.table_error import named
 from replctl.lake.unfinished_batch import note_part_written
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.apply import apply_changes
 from replctl.replication.apply_error import name_both
 from replctl.replication.history import check_history
@@ -135,7 +136,7 @@ class ApplyWorker:
         self._only_unfinished = only_unfinished
         self._is_stopping = is_stopping
         self._is_stopped = False
-        self._resynchronized: set[tuple[str, str]] = set()
+        self._resynchronized: set[RelationName] = set()
         self._deciding = Lock()
         self.is_unwanted = False
         self.error: PostgresError | None = None
@@ -278,7 +279,7 @@ class ApplyWorker:
     @contextmanager
     def _synchronizing(
         self, run: SubscriptionRun, subscriber: LakeSubscriber
-    ) -> Iterator[set[Future[tuple[str, str] | None]]]:
+    ) -> Iterator[set[Future[RelationName | None]]]:
         """Synchronize tables, several at a time.  Each result is the table's name, or None after a
         failure.
         """
@@ -290,7 +291,7 @@ class ApplyWorker:
         workers = int(self._session.setting("max_sync_workers_per_subscription"))
         done = 0
 
-        def bring_up(name: tuple[str, str]) -> tuple[str, str] | None:
+        def bring_up(name: RelationName) -> RelationName | None:
             nonlocal done
             if self._is_stopping():
                 return None
@@ -315,9 +316,7 @@ class ApplyWorker:
                 pool.shutdown(cancel_futures=True)
 
     @contextmanager
-    def _tablesync_worker(
-        self, subscriber: LakeSubscriber, name: tuple[str, str]
-    ) -> Iterator[None]:
+    def _tablesync_worker(self, subscriber: LakeSubscriber, name: RelationName) -> Iterator[None]:
         """Record the synchronization of a table as a separate worker."""
         cluster, subscription = self._session.cluster, self._subscription
         relation = subscriber.state.relations().get(name)
@@ -339,7 +338,7 @@ class ApplyWorker:
             release_worker(cluster, subscription.oid, relation.relid, stays=False)
 
     def _hand_over(
-        self, run: SubscriptionRun, subscriber: LakeSubscriber, name: tuple[str, str]
+        self, run: SubscriptionRun, subscriber: LakeSubscriber, name: RelationName
     ) -> bool:
         """Hand a table over to apply, and return whether that was done."""
         if subscriber.state.unfinished_batch() is not None:  # the run was planned without the table
@@ -406,8 +405,7 @@ class ApplyWorker:
             subscriber.state.report(
                 Notice(
                     "WARNING",
-                    f'table "{".".join(table)}" of subscription "{subscription.name}" is'
-                    " synchronized again",
+                    f'table "{table}" of subscription "{subscription.name}" is synchronized again',
                     "01000",
                     detail=f"{error.message}." + (f" {error.detail}" if error.detail else ""),
                     context=error.context,

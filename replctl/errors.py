@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 
 
 class PostgresError(Exception):
@@ -58,7 +59,7 @@ class PostgresError(Exception):
         self.constraint = constraint
         self.table = table
         self.path: str | None = None
-        self.reconciles: tuple[tuple[str, str], ...] = ()
+        self.reconciles: tuple[RelationName, ...] = ()
 
 
 # Class 08: connection

@@ -17,6 +17,7 @@ from replctl.lake.subscriber import LakeSubscriber
 from replctl.launcher import enabled_subscriptions
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.apply import (
     Group,
     batch_ends,
@@ -34,9 +35,6 @@ from replctl.session_thread import in_parallel
 from replctl.shown_error import shown_error
 from replctl.spark import cancel_jobs
 from replctl.status import positions, table_positions
-
-#: A relation of the publisher, by (schema, name).
-_Name = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class TablePlan:
 
     schema: str
     name: str
-    published: _Name
+    published: RelationName
     state: str
     transactions: int | None
     rows_read: int | None
@@ -121,7 +119,7 @@ class _Explained:
     def __init__(self, session: Session, subscription: Subscription) -> None:
         self._session = session
         self._subscription = subscription
-        self._runs: dict[_Name, list[RunPlan]] = defaultdict(list)
+        self._runs: dict[RelationName, list[RunPlan]] = defaultdict(list)
 
     def plan(self) -> SubscriptionPlan:
         """Return the plans of its tables, and the error that would stop it."""
@@ -178,16 +176,16 @@ class _Explained:
         self,
         publisher: Publisher,
         subscriber: LakeSubscriber,
-        name: _Name,
+        name: RelationName,
         relation: SubscriptionRelation,
     ) -> None:
         begun = relation.snapshot
         snapshot = (
-            publisher.tables.snapshot(*name)
+            publisher.tables.snapshot(name)
             if begun is None
             else Snapshot(begun.lsn, begun.publisher_state)
         )
-        remote, rows = publisher.tables.copy(self._subscription.publications, *name, snapshot)
+        remote, rows = publisher.tables.copy(self._subscription.publications, name, snapshot)
         counts = subscriber.copies.planned(relation, remote, rows)
         path = "reconcile" if relation.method.compares else "copy"
         self._runs[name].append(
@@ -272,7 +270,7 @@ class _Explained:
         self,
         publisher: Publisher,
         subscriber: LakeSubscriber,
-        pending: Mapping[_Name, PendingChanges],
+        pending: Mapping[RelationName, PendingChanges],
     ) -> Iterator[TablePlan]:
         """Yield the plans of tables that are copied or have changes."""
         for name, relation in sorted(subscriber.state.relations().items()):
@@ -281,7 +279,7 @@ class _Explained:
                 TablePlan, *self._subscription.table_map.target(name), name, state.value, runs=runs
             )
             if not state.is_copied:
-                yield plan(None, None, publisher.tables.relation_size(*name))
+                yield plan(None, None, publisher.tables.relation_size(name))
             elif found is not None:
                 yield plan(found.transactions, found.rows, found.size)
 
@@ -299,14 +297,13 @@ class _Explained:
             ],
             cancel_jobs,
         )
-        paths: dict[_Name, list[str]] = defaultdict(list)
+        paths: dict[RelationName, list[str]] = defaultdict(list)
         for truncation in batch.truncations:
             if first <= truncation.position <= last:
                 for name in truncation.relations:
                     paths[name].append("TRUNCATE")
         counts = {
-            (item.relation.schema, item.relation.name): sent
-            for item, sent in zip(changed, counted, strict=True)
+            item.relation.relation_name: sent for item, sent in zip(changed, counted, strict=True)
         }
         names = counts.keys() | paths.keys()
         is_known = all(not self._runs[name] for name in names)
@@ -316,10 +313,10 @@ class _Explained:
             with subscriber.changes.planned(batch, first, last) as outcomes:
                 for outcome in outcomes:
                     remote = outcome.table.remote
-                    paths[remote.schema, remote.name] += sorted(outcome.paths)
+                    paths[remote.relation_name] += sorted(outcome.paths)
         else:
             for item in changed:
-                name = (item.relation.schema, item.relation.name)
+                name = item.relation.relation_name
                 estimate = partial(
                     subscriber.changes.estimated_paths, item, counts[name], first, last
                 )

@@ -17,6 +17,7 @@ from replctl.errors import ObjectNotInPrerequisiteState, PostgresError, Undefine
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import PendingChanges, Publisher, TableRetention
 from replctl.replication.reconcile_rules import has_changed
@@ -58,7 +59,7 @@ class TableStatus:
 
     schema: str
     name: str
-    published: tuple[str, str]
+    published: RelationName
     state: str
     lag: Lag
     retention: TableRetention | None = None
@@ -126,9 +127,9 @@ def _status(
         error = subscription_error(connection, subscription.oid)
         found_equal = verifications(connection, subscription.oid)
     lag, pending, end = UNKNOWN, {}, None
-    retentions: dict[tuple[str, str], TableRetention] = {}
-    starts: dict[tuple[str, str], int] = {}
-    changed: set[tuple[str, str]] = set()
+    retentions: dict[RelationName, TableRetention] = {}
+    starts: dict[RelationName, int] = {}
+    changed: set[RelationName] = set()
     with open_subscriber(session, subscription) as subscriber:
         if subscription.slot_name is not None:
             try:
@@ -143,9 +144,9 @@ def _status(
                     lag = _lag(list(pending.values()), max(end - position, 0))
                     changed = _changed(publisher, subscriber, subscription)
                     retentions = {
-                        (item.schema, item.name): item
+                        item.relation_name: item
                         for item in publisher.slots.retention(subscription.slot_name)
-                        if (item.schema, item.name) in starts  # the other tables are copied again
+                        if item.relation_name in starts  # the other tables are copied again
                     }
                     error = error or _foreseen(subscription, list(retentions.values()))
             except PostgresError as failure:
@@ -199,7 +200,7 @@ def _foreseen(
     )
 
 
-def changed_tables(session: Session, subscription: Subscription) -> list[tuple[str, str]]:
+def changed_tables(session: Session, subscription: Subscription) -> list[RelationName]:
     """Return the tables, by their schema and name here, whose row filter or column list has changed
     since their copy; none if the publisher is unreachable."""
     try:
@@ -215,16 +216,16 @@ def changed_tables(session: Session, subscription: Subscription) -> list[tuple[s
 
 def _changed(
     publisher: Publisher, subscriber: LakeSubscriber, subscription: Subscription
-) -> set[tuple[str, str]]:
+) -> set[RelationName]:
     members = subscriber.state.relations()
     return {
         name
         for remote in publisher.tables.relations(subscription.publications)
-        if (name := (remote.schema, remote.name)) in members and has_changed(members[name], remote)
+        if (name := remote.relation_name) in members and has_changed(members[name], remote)
     }
 
 
-def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str, str], int]:
+def table_positions(subscriber: LakeSubscriber, position: int) -> dict[RelationName, int]:
     """Return the copied tables, each with the LSN after which its changes are missing: that of
     apply, or of the table's own synchronization.
     """

@@ -21,13 +21,11 @@ from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.own_command import own_command
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.node import Publisher
 from replctl.session import Session
 from replctl.spark import Comparison
 from replctl.types.quote import quote_qualified_identifier
-
-#: A table, by (schema, name).
-_Name = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class VerifiedTable:
 
     schema: str
     name: str
-    published: _Name
+    published: RelationName
     lsn: int | None = None
     comparison: Comparison | None = None
     error: PostgresError | None = None
@@ -126,8 +124,8 @@ def _verified(
 
 
 def _chosen(
-    subscription: Subscription, names: Sequence[_Name], table: Sequence[str], home: Path
-) -> Sequence[_Name]:
+    subscription: Subscription, names: Sequence[RelationName], table: Sequence[str], home: Path
+) -> Sequence[RelationName]:
     """Return the requested tables, given by either of their names.
 
     Args:
@@ -142,7 +140,7 @@ def _chosen(
         return names
     sides = [(name, subscription.table_map.target(name)) for name in names]
     found = [both for both in sides if any(side[-len(table) :] == tuple(table) for side in both)]
-    shown = ".".join(table)
+    shown = str(table)
     if not found:
         raise UndefinedTable(
             f'table "{shown}" is not part of subscription "{subscription.name}"',
@@ -155,8 +153,8 @@ def _chosen(
     return [published for published, _target in found]
 
 
-def _listed(tables: Sequence[tuple[_Name, _Name]]) -> str:
-    shown = ", ".join(f'"{".".join(target)}"' for _published, target in tables)
+def _listed(tables: Sequence[tuple[RelationName, RelationName]]) -> str:
+    shown = ", ".join(f'"{target}"' for _published, target in tables)
     return f"Its tables are {shown}." if shown else "It has no tables."
 
 
@@ -191,7 +189,7 @@ class _Comparing:
         self._subscriber = subscriber
         self._limit = limit
 
-    def table(self, name: _Name, member: SubscriptionRelation) -> VerifiedTable:
+    def table(self, name: RelationName, member: SubscriptionRelation) -> VerifiedTable:
         """Compare one table.  An error is part of the result."""
         try:
             found = self._compared(name)
@@ -204,19 +202,19 @@ class _Comparing:
                 put_verification(connection, self._subscription.oid, member.relid, found.lsn)
         return found
 
-    def _compared(self, name: _Name) -> VerifiedTable:
+    def _compared(self, name: RelationName) -> VerifiedTable:
         pinned = self._subscriber.copies.pinned(name)
         lsn = pinned.lsn or self._slot_position(name)
-        snapshot = self._publisher.tables.past_snapshot(*name, lsn)
+        snapshot = self._publisher.tables.past_snapshot(name, lsn)
         publications = self._subscription.publications
-        remote, rows = self._publisher.tables.copy(publications, *name, snapshot)
+        remote, rows = self._publisher.tables.copy(publications, name, snapshot)
         comparison = self._subscriber.copies.compare(pinned, remote, rows, self._limit)
         return VerifiedTable(*self._target(name), name, lsn, comparison)
 
-    def _target(self, published: _Name) -> _Name:
+    def _target(self, published: RelationName) -> RelationName:
         return self._subscription.table_map.target(published)
 
-    def _slot_position(self, name: _Name) -> int:
+    def _slot_position(self, name: RelationName) -> int:
         """Return the start position of a table that was not copied, and for which nothing was
         applied.
         """

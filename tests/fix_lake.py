@@ -15,6 +15,7 @@ from golden_script import answer_of
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.storage import note_storage
 from replctl.lake.publisher import LakePublisher
+from replctl.relation_name import RelationName
 from replctl.session import Session
 
 
@@ -47,7 +48,7 @@ class Lake:
 
     def enter(self) -> int:
         """Enter what was written; the end of the log."""
-        return LakePublisher(self.session).slots.current_lsn([("public", "t")])
+        return LakePublisher(self.session).slots.current_lsn([RelationName("public", "t")])
 
     def update(self, count: int = 1) -> int:
         """Change row 1 so many times; the end of the log."""

@@ -61,9 +61,9 @@ HINTS: dict[str, str] = {
     "test_the_hint_of_a_synchronized_table",
     "Add create_tables = true to the options.": "commands/test_create_tables.py::"
     "test_the_hint_of_table_options",
-    "refresh_hint(subscription, schema, table)": _DISABLED,
-    "refresh_hint(subscription, schema, name, option)": _DISABLED,
-    "refresh_hint(subscription, relation.schema, relation.name)": "subscription/test_resync.py::"
+    "refresh_hint(subscription, table)": _DISABLED,
+    "refresh_hint(subscription, name, option)": _DISABLED,
+    "refresh_hint(subscription, relation.relation_name)": "subscription/test_resync.py::"
     "test_too_many_rows_are_not_deleted_without_being_asked",
     'Run "{}": its error has the statement that reconciles the tables.': f"{_COMMANDS}"
     "a_subscription_whose_slot_is_lost",

@@ -13,6 +13,7 @@ from replctl.errors import ConnectionFailure, FeatureNotSupported, PasswordRequi
 from replctl.execute import execute
 from replctl.launcher import sync
 from replctl.open_node import open_publisher
+from replctl.relation_name import RelationName
 from replctl.session import Session
 
 SOCKET = 'could not connect to the publisher: connection to server on socket "/tmp/.s.PGSQL.5432"'
@@ -91,9 +92,9 @@ def test_copies_that_policies_stop(
             pass
     subscription = _subscription(f"dbname=postgres user=reader {options}")
     with open_publisher(session, subscription) as publisher:
-        snapshot = publisher.tables.snapshot("public", "t")
+        snapshot = publisher.tables.snapshot(RelationName("public", "t"))
         with pytest.raises(ConnectionFailure, match=message):
-            publisher.tables.copy(["p"], "public", "t", snapshot)
+            publisher.tables.copy(["p"], RelationName("public", "t"), snapshot)
 
 
 ROLES = """

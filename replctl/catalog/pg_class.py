@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.types import builtin
 from replctl.types.delta_type import shown_type
 
@@ -245,6 +246,11 @@ class Relation:
     is_populated: bool = True  # False: a materialized view without rows yet
 
     @property
+    def relation_name(self) -> RelationName:
+        """Return schema and name."""
+        return RelationName(self.schema, self.name)
+
+    @property
     def qualified_name(self) -> str:
         """Return `schema.name` as in messages of logical replication, without quotes."""
         return f"{self.schema}.{self.name}"
@@ -310,7 +316,7 @@ def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relatio
     return result
 
 
-def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, tuple[str, str]]:
+def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, RelationName]:
     """Return the (schema, name) of the existing relations among these OIDs."""
     pg_class, pg_namespace = schema.pg_class, schema.pg_namespace
     wanted = set(oids)
@@ -320,26 +326,10 @@ def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, tuple[s
         .where(catalog.visible(pg_class), catalog.visible(pg_namespace))
     )
     return {
-        int(row.oid): (str(row.nspname), str(row.relname))
+        int(row.oid): RelationName(str(row.nspname), str(row.relname))
         for row in catalog.connection.execute(query)
         if row.oid in wanted
     }
-
-
-def is_valid_index(relations: Mapping[int, Relation], table: Relation, index: Index) -> bool:
-    """Return whether each partition of a table has an index that belongs to this one.
-
-    Args:
-        relations: at least the table's partitions, at any depth.
-    """
-    if not table.is_partitioned:
-        return True
-    for partition in relations.values():
-        if partition.is_partition and table.oid in partition.parents:
-            own = next((i for i in partition.indexes if i.parent_oid == index.oid), None)
-            if own is None or not is_valid_index(relations, partition, own):
-                return False
-    return True
 
 
 def index_table_oid(catalog: Catalog, index_oid: int) -> int:

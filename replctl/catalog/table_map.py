@@ -12,11 +12,9 @@ from functools import lru_cache
 
 from replctl.errors import DuplicateObject, InvalidParameterValue, SqlSyntaxError
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.types.identifier import clipped, stored_name
 from replctl.types.quote import quote_qualified_identifier
-
-#: A relation, by (schema, name).
-Name = tuple[str, str]
 
 _TOKEN = re.compile(
     r"""\s*(?: "(?P<quoted>(?:[^"]|"")*)"
@@ -34,13 +32,13 @@ class TableMap:
     other tables follow PostgreSQL's rule.
     """
 
-    pairs: tuple[tuple[Name, Name], ...] = ()
+    pairs: tuple[tuple[RelationName, RelationName], ...] = ()
 
-    def target(self, published: Name) -> Name:
+    def target(self, published: RelationName) -> RelationName:
         """Return the name of a published table's target."""
         return _targets(self.pairs).get(published, published)
 
-    def published(self, target: Name) -> Name | None:
+    def published(self, target: RelationName) -> RelationName | None:
         """Return the name of the published table of a target; None if the published table of that
         name has another target.
         """
@@ -49,23 +47,23 @@ class TableMap:
             return found
         return None if target in _targets(self.pairs) else target
 
-    def named(self, target: str) -> Name | None:
+    def named(self, target: str) -> RelationName | None:
         """Return the published table of a target's qualified name; None if both names are equal."""
         return _published_by_text(self.pairs).get(target)
 
-    def check_targets(self, published: Iterable[Name]) -> None:
+    def check_targets(self, published: Iterable[RelationName]) -> None:
         """Check that no two published tables have the same target.
 
         Raises:
             InvalidParameterValue: the map gives one table the target of another one (22023).
         """
-        known: dict[Name, Name] = {}
+        known: dict[RelationName, RelationName] = {}
         for name in published:
             other = known.setdefault(self.target(name), name)
             if other != name:
                 first, second = sorted((other, name))
                 raise InvalidParameterValue(
-                    f'published tables "{".".join(first)}" and "{".".join(second)}" have the same'
+                    f'published tables "{first}" and "{second}" have the same'
                     f' target "{".".join(self.target(name))}"',
                     hint="Give each of them a target of its own in table_map.",
                 )
@@ -75,7 +73,7 @@ class TableMap:
         return ", ".join(_pair(*pair) for pair in self.pairs)
 
 
-def shown_pair(published: Name, target: Name) -> str:
+def shown_pair(published: RelationName, target: RelationName) -> str:
     """Return a pair of names in the syntax of table_map, or one name if both are equal.
 
     ("public", "t"), ("public", "t")
@@ -86,7 +84,7 @@ def shown_pair(published: Name, target: Name) -> str:
     return _pair(published, target)
 
 
-def _pair(published: Name, target: Name) -> str:
+def _pair(published: RelationName, target: RelationName) -> str:
     return f"{quote_qualified_identifier(*published)} = {quote_qualified_identifier(*target)}"
 
 
@@ -108,13 +106,13 @@ def parse_table_map(
     parser = _Parser(text)
     pairs = [
         (
-            (published[0] or "public", published[1]),
-            (target[0] or target_schema(target[1]), target[1]),
+            RelationName(published[0] or "public", published[1]),
+            RelationName(target[0] or target_schema(target[1]), target[1]),
         )
         for published, target in parser.pairs()
     ]
     for number, what in enumerate(("published", "target")):
-        seen: set[Name] = set()
+        seen: set[RelationName] = set()
         for pair in pairs:
             if pair[number] in seen:
                 raise DuplicateObject(
@@ -192,15 +190,21 @@ class _Parser:
 
 
 @lru_cache(maxsize=256)
-def _targets(pairs: tuple[tuple[Name, Name], ...]) -> dict[Name, Name]:
+def _targets(
+    pairs: tuple[tuple[RelationName, RelationName], ...],
+) -> dict[RelationName, RelationName]:
     return dict(pairs)
 
 
 @lru_cache(maxsize=256)
-def _published(pairs: tuple[tuple[Name, Name], ...]) -> dict[Name, Name]:
+def _published(
+    pairs: tuple[tuple[RelationName, RelationName], ...],
+) -> dict[RelationName, RelationName]:
     return {target: published for published, target in pairs}
 
 
 @lru_cache(maxsize=256)
-def _published_by_text(pairs: tuple[tuple[Name, Name], ...]) -> dict[str, Name]:
-    return {".".join(target): published for published, target in pairs if published != target}
+def _published_by_text(
+    pairs: tuple[tuple[RelationName, RelationName], ...],
+) -> dict[str, RelationName]:
+    return {str(target): published for published, target in pairs if published != target}

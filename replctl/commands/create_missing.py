@@ -16,6 +16,7 @@ from replctl.errors import PostgresError
 from replctl.lake import block
 from replctl.parser import ast
 from replctl.parser.parse import parse_statement
+from replctl.relation_name import RelationName
 from replctl.replication.node import Publisher
 from replctl.replication.table_definition import TableDefinition, schema_statement
 from replctl.session import Session
@@ -27,7 +28,7 @@ RunStatement: TypeAlias = Callable[[ast.Statement], object]
 def missing_statements(
     session: Session,
     definitions: Sequence[TableDefinition],
-    target: Callable[[tuple[str, str]], tuple[str, str]],
+    target: Callable[[RelationName], RelationName],
     table_options: str = "",
 ) -> list[str]:
     """Return the statements that create missing schemas, types and tables in the session's
@@ -47,7 +48,7 @@ def missing_statements(
 def _missing(
     catalog: Catalog,
     definitions: Sequence[TableDefinition],
-    target: Callable[[tuple[str, str]], tuple[str, str]],
+    target: Callable[[RelationName], RelationName],
     table_options: str,
 ) -> Iterator[str]:
     made: set[tuple[str, ...]] = set()
@@ -58,7 +59,7 @@ def _missing(
             yield schema_statement(name)
 
     for definition in definitions:
-        schema, name = target((definition.schema, definition.name))
+        schema, name = target(definition.relation_name)
         oid = find_schema(catalog, schema)
         if oid is not None and find_relation_oid(catalog, name, oid) is not None:
             continue

@@ -22,6 +22,7 @@ from replctl.lake.widened_column import is_wider
 from replctl.open_node import open_subscriber
 from replctl.parser import ast
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.subscription_run import SubscriptionRun
 from replctl.replication.table_definition import (
     ColumnChanges,
@@ -73,7 +74,7 @@ def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) 
 
 
 def _follow(
-    session: Session, subscription: Subscription, target: tuple[str, str], changes: ColumnChanges
+    session: Session, subscription: Subscription, target: RelationName, changes: ColumnChanges
 ) -> None:
     """Change a table within the open block.  A table that is not there is reported when changes of
     rows come.

@@ -411,10 +411,7 @@ def _refresh(
         known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
         relations = load_relations(catalog, known).values()
     if options.copy_data:
-        names = (
-            subscription.table_map.published((relation.schema, relation.name))
-            for relation in relations
-        )
+        names = (subscription.table_map.published(relation.relation_name) for relation in relations)
         known_names = {name for name in names if name is not None}
         warn_of_origins(session, publisher, subscription, known_names)
     lsn = publisher.slots.current_lsn()

@@ -23,7 +23,7 @@ from replctl.catalog.pg_subscription import (
     update_subscription,
 )
 from replctl.catalog.table_copy import CopyMethod
-from replctl.catalog.table_map import Name, TableMap, parse_table_map, shown_pair
+from replctl.catalog.table_map import TableMap, parse_table_map, shown_pair
 from replctl.catalog.transaction import Catalog
 from replctl.commands.subscription_table import give_up
 from replctl.does_not_exist import no_relation, no_schema
@@ -31,6 +31,7 @@ from replctl.errors import ObjectNotInPrerequisiteState, WrongObjectType
 from replctl.lake.definition import changing_definitions
 from replctl.open_node import open_publisher
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation
 from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
@@ -67,22 +68,20 @@ def published_by_target(
         InvalidParameterValue: two published tables have the same target (22023).
     """
     map_ = subscription.table_map
-    map_.check_targets((item.schema, item.name) for item in published)
+    map_.check_targets(item.relation_name for item in published)
     with session.read() as catalog:
-        return {
-            _target_oid(catalog, map_.target((item.schema, item.name))): item for item in published
-        }
+        return {_target_oid(catalog, map_.target(item.relation_name)): item for item in published}
 
 
 def warn_of_unpublished(
     session: Session, subscription: Subscription, published: Sequence[RemoteRelation]
 ) -> None:
     """Warn of pairs of a map whose source is not published, at least not yet."""
-    known = {(item.schema, item.name) for item in published}
+    known = {item.relation_name for item in published}
     for name, _target in subscription.table_map.pairs:
         if name not in known:
             session.notice(
-                f'table "{".".join(name)}" of table_map is not published',
+                f'table "{name}" of table_map is not published',
                 severity="WARNING",
                 sqlstate="42704",
             )
@@ -156,7 +155,7 @@ def _moves(catalog: Catalog, subscription: Subscription, changed: Subscription) 
             continue
         if member.state is RelState.READY:
             raise ObjectNotInPrerequisiteState(
-                f'cannot change the target of published table "{".".join(published)}"',
+                f'cannot change the target of published table "{published}"',
                 detail=f'Subscription "{subscription.name}" has synchronized it:'
                 f" {shown_pair(published, names[member.relid])}.",
                 hint="Use DROP/CREATE SUBSCRIPTION.",
@@ -164,18 +163,18 @@ def _moves(catalog: Catalog, subscription: Subscription, changed: Subscription) 
         yield _Move(member, _target_oid(catalog, new.target(published)))
 
 
-def _target_oid(catalog: Catalog, target: Name) -> int:
+def _target_oid(catalog: Catalog, target: RelationName) -> int:
     schema_oid = find_schema(catalog, target[0])
     if schema_oid is None:
         raise no_schema(target[0])
     oid = find_relation_oid(catalog, target[1], schema_oid)
     if oid is None:
-        raise no_relation(".".join(target))
+        raise no_relation(str(target))
     relation = load_relations(catalog, [oid])[oid]
     if relation.kind in ("r", "p") and relation.persistence != "t":
         return oid
     kinds = "temporary tables" if relation.persistence == "t" else RELKIND_PLURAL[relation.kind]
     raise WrongObjectType(
-        f'cannot use relation "{".".join(target)}" as logical replication target',
+        f'cannot use relation "{target}" as logical replication target',
         detail=f"This operation is not supported for {kinds}.",
     )

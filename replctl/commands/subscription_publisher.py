@@ -18,6 +18,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.open_node import open_publisher
+from replctl.relation_name import RelationName
 from replctl.replication.node import Publisher
 from replctl.replication.tablesync import drop_slot
 from replctl.session import Session
@@ -56,7 +57,7 @@ def warn_of_origins(
     session: Session,
     publisher: Publisher,
     subscription: Subscription,
-    known: Collection[tuple[str, str]],
+    known: Collection[RelationName],
 ) -> None:
     """Warn of tables whose copy may include rows that the publisher received from elsewhere
     (check_publications_origin).

@@ -90,7 +90,7 @@ def refresh_tables(
                 check_reconcile(
                     session, publisher, subscription, members[oid], remote, options.delete
                 )
-        lsn = publisher.slots.current_lsn([(item.schema, item.name) for item in published.values()])
+        lsn = publisher.slots.current_lsn([item.relation_name for item in published.values()])
         digest = publisher.slots.digest_at(lsn)
     with session.read() as catalog:
         leaves = {
@@ -145,9 +145,9 @@ def check_reconcile(
     """
 
     def published_rows() -> Rows:
-        snapshot = publisher.tables.snapshot(remote.schema, remote.name)
+        snapshot = publisher.tables.snapshot(remote.relation_name)
         _remote, rows = publisher.tables.copy(
-            subscription.publications, remote.schema, remote.name, snapshot
+            subscription.publications, remote.relation_name, snapshot
         )
         return rows
 
@@ -249,17 +249,17 @@ def _published(
 ) -> dict[int, RemoteRelation]:
     """Return the published relations of some tables, by their OIDs here."""
     published = {
-        subscription.table_map.target((remote.schema, remote.name)): remote
+        subscription.table_map.target(remote.relation_name): remote
         for remote in publisher.tables.relations(subscription.publications)
     }
     for relation in relations:
-        name = (relation.schema, relation.name)
+        name = relation.relation_name
         if name not in published:
             source = ".".join(subscription.table_map.published(name) or name)
             raise UndefinedTable(
                 f'could not fetch table info for table "{source}" from publisher: table not found'
             )
-    return {relation.oid: published[relation.schema, relation.name] for relation in relations}
+    return {relation.oid: published[relation.relation_name] for relation in relations}
 
 
 def _is_begun(member: SubscriptionRelation) -> bool:

@@ -20,6 +20,7 @@ from replctl.dump.dialect import IF_REPLCTL, QUESTION
 from replctl.dump.entry import Entry, in_order
 from replctl.dump.source import Source
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.session import Session
 
 _PREAMBLE = """\
@@ -77,7 +78,7 @@ def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
     yield "--\n-- PostgreSQL database dump\n--\n\n"
     yield f"-- Dumped from database version {session.setting('server_version')}\n"
     yield f"-- Dumped by replctl dump version {__version__}\n\n{_PREAMBLE}\n"
-    tables = {(t.schema, t.name): t for t in relations.values() if t.kind == "r"}
+    tables = {t.relation_name: t for t in relations.values() if t.kind == "r"}
     if any(IF_REPLCTL in entry.text for entry in entries):
         yield QUESTION + "\n"
     has_storage = False
@@ -86,7 +87,7 @@ def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
             has_storage = True
             yield _STORAGE
         if entry.kind == "TABLE DATA":
-            found = tables[entry.schema or "", entry.name]
+            found = tables[RelationName(entry.schema or "", entry.name)]
             entry = dumped_rows.table_rows(session, found, entry.owner)
             if not entry.text:
                 continue

@@ -16,8 +16,8 @@ from replctl.catalog.pg_class import (
     Constraint,
     Index,
     Relation,
-    is_valid_index,
 )
+from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences, sequences_of
 from replctl.catalog.ruleutils import (
     constraint_definition,

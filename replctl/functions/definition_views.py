@@ -12,10 +12,10 @@ from replctl.catalog import schema
 from replctl.catalog.cluster import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
 from replctl.catalog.pg_class import (
     KeyDetail,
-    is_valid_index,
     load_relations,
     relation_oids,
 )
+from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_type import get_type, type_name, type_oid
 from replctl.catalog.ruleutils import index_definition, key_collation

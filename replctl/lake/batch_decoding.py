@@ -40,7 +40,6 @@ from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.recovery import recover
 from replctl.lake.remote_relation import (
     check_filters,
-    relation_name,
     remote_changes,
     remote_relation,
     sent_columns,
@@ -48,6 +47,7 @@ from replctl.lake.remote_relation import (
 from replctl.lake.version_chain import replaced
 from replctl.lake.version_range import is_sent_whole
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import (
@@ -114,7 +114,7 @@ class BatchDecoding:
         """
         return batch_ends(self._session, log, max_changes)
 
-    def pending(self, log: LogRange) -> dict[tuple[str, str], PendingChanges]:
+    def pending(self, log: LogRange) -> dict[RelationName, PendingChanges]:
         """Return the log's summary of pending changes of published relations, without decoding."""
         return pending_changes(self._session, log)
 
@@ -239,7 +239,7 @@ class BatchDecoding:
             versions = _feed_versions(entries)
             feeds = chosen_feeds(item.relation, versions, place, are_joined=are_joined)
         except ObjectNotInPrerequisiteState as error:
-            raise DecodingFailure(error, relation_name(item.published_as)) from error
+            raise DecodingFailure(error, item.published_as.relation_name) from error
         return feeds, len(feeds) < len(versions)
 
     def _decoded(
@@ -264,7 +264,7 @@ class BatchDecoding:
         with self._session.read() as catalog:
             database = current_database(catalog)
         error.detail = f'{error.detail} The table is in database "{database}".'
-        hint = partial(unique_key_hint, published=(remote.schema, remote.name))
+        hint = partial(unique_key_hint, published=remote.relation_name)
         return DecodingFailure(error, hint=hint)
 
 
@@ -353,7 +353,7 @@ def _truncations(
         detail = group[0].entry.detail
         yield Truncation(
             group[0].position,
-            tuple(relation_name(published[placed.entry.relid].relation) for placed in group),
+            tuple(published[placed.entry.relid].relation.relation_name for placed in group),
             bool(detail.get("cascade")),
             bool(detail.get("restart_identity")),
         )
@@ -377,9 +377,9 @@ def _with_refused(
     must report them.
     """
     refused = {
-        relation_name(item.published_as)
+        item.published_as.relation_name
         for item in published.values()
-        if relation_name(item.published_as) not in log.starts
+        if item.published_as.relation_name not in log.starts
         and not has_target(remote_relation(item.published_as, item.columns))
     }
     return replace(log, starts={**log.starts, **dict.fromkeys(refused, log.from_lsn)})
@@ -393,7 +393,7 @@ def _wanted_entries(
         entry
         for entry in entries
         if (item := published.get(entry.relid)) is not None
-        and log.wants(relation_name(item.published_as), entry.commit_lsn, entry.origin)
+        and log.wants(item.published_as.relation_name, entry.commit_lsn, entry.origin)
         and (item.filters or entry.action != CHANGE)
     ]
 
@@ -438,13 +438,13 @@ def _check_decodable(wanted: Sequence[LogEntry], published: dict[int, PublishedR
         if entry.action == BREAK:
             item = published[entry.relid]
             error = replaced(item.relation, entry.detail.get("cleaned"))
-            raise DecodingFailure(error, relation_name(item.published_as))
+            raise DecodingFailure(error, item.published_as.relation_name)
     for relid, versions in _versions_to_read(wanted).items():
         item = published[relid]
-        _check_in_log(item.relation, versions, relation_name(item.published_as))
+        _check_in_log(item.relation, versions, item.published_as.relation_name)
 
 
-def _check_in_log(relation: Relation, versions: Sequence[int], name: tuple[str, str]) -> None:
+def _check_in_log(relation: Relation, versions: Sequence[int], name: RelationName) -> None:
     """Check that versions of a table can be decoded.
 
     Args:

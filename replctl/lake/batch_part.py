@@ -82,7 +82,7 @@ class BatchPart:
         relations = self._relations
         for item, start in self._changes:
             with self._problems.of(item, self._first_action(item, start)):
-                self.trees |= relations.trees([(item.relation.schema, item.relation.name)])
+                self.trees |= relations.trees([item.relation.relation_name])
         for truncation in self.truncations:
             with self._problems.of_truncation(truncation):
                 truncated = relations.trees(truncation.relations)
@@ -109,7 +109,7 @@ class BatchPart:
         return {
             self.trees[name][0].oid: item.relation.filters
             for item, _start in self._changes
-            if (name := (item.relation.schema, item.relation.name)) in self.trees
+            if (name := item.relation.relation_name) in self.trees
         }
 
     def table_work(
@@ -132,7 +132,7 @@ class BatchPart:
             [
                 (item.thread, partial(self._work, item, start, done, locked or {}, stack))
                 for item, start in self._changes
-                if (item.relation.schema, item.relation.name) in self.trees
+                if item.relation.relation_name in self.trees
             ],
             cancel_jobs,
         )
@@ -147,7 +147,7 @@ class BatchPart:
         locked: Mapping[int, int | None],
         stack: ExitStack,
     ) -> TableWork | None:
-        root, tree = self.trees[item.relation.schema, item.relation.name]
+        root, tree = self.trees[item.relation.relation_name]
         with self._problems.of(item, self._first_action(item, start)):
             table = ReplicatedTable(
                 self._relations.session,
@@ -240,6 +240,6 @@ def _after_truncations(
     """
     starts = {name: t.position + 1 for t in truncations for name in t.relations}
     for item in batch.changes:
-        start = starts.get((item.relation.schema, item.relation.name), first)
+        start = starts.get(item.relation.relation_name, first)
         if any(start <= position <= last for position in item.positions):
             yield item, start

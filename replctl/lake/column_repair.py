@@ -76,8 +76,8 @@ class Repair:
         if self.leaves:
             then = publication_refresh(subscription)
         else:
-            target = subscription.table_map.target((self.root.schema, self.root.name))
-            then = refresh_hint(subscription, *target)
+            target = subscription.table_map.target(self.root.relation_name)
+            then = refresh_hint(subscription, target)
         if self.hint is None:
             return then
         return f"{self.hint} Then, in the database of the subscription, use {then}"
@@ -194,7 +194,7 @@ def made_again(
     type_ = session.environment(catalog).format_type(column.type, column.typmod)
     add = f"{_alter(relation)} ADD COLUMN {quote_identifier(column.name)} {type_};"
     option = "replace = true" if _lies_elsewhere(relation) else ""
-    refreshes = [refresh_hint(s, relation.schema, relation.name, option) for s in subscriptions]
+    refreshes = [refresh_hint(s, relation.relation_name, option) for s in subscriptions]
     return " ".join(["Use", drop_column(relation, column), add, *refreshes])
 
 

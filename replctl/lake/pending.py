@@ -12,13 +12,14 @@ from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_wal import BREAK, LogEntry, entries_between
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.lake.delta_log import read_commit
+from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import PendingChanges
 from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
 
 
-def pending_changes(session: Session, log: LogRange) -> dict[tuple[str, str], PendingChanges]:
+def pending_changes(session: Session, log: LogRange) -> dict[RelationName, PendingChanges]:
     """Return the pending changes as Decoding.pending.  Changes of a leaf partition count for the
     relation as which it is published now.
     """
@@ -26,7 +27,7 @@ def pending_changes(session: Session, log: LogRange) -> dict[tuple[str, str], Pe
         entries = entries_between(catalog, log.from_lsn, log.to_lsn)
         relations = load_relations(catalog, {entry.relid for entry in entries})
         published = _published_names(PublicationSet.of_names(catalog, log.publications), relations)
-    groups: dict[tuple[str, str], list[LogEntry]] = defaultdict(list)
+    groups: dict[RelationName, list[LogEntry]] = defaultdict(list)
     for entry in entries:
         if log.wants(published.get(entry.relid), entry.commit_lsn, entry.origin):
             groups[published[entry.relid]].append(entry)
@@ -75,7 +76,7 @@ def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: in
 
 def _published_names(
     publication_set: PublicationSet, relations: Mapping[int, Relation]
-) -> dict[int, tuple[str, str]]:
+) -> dict[int, RelationName]:
     names = {}
     for oid, relation in relations.items():
         try:
@@ -83,7 +84,7 @@ def _published_names(
         except FeatureNotSupported:  # it is reported when the changes are sent
             continue
         if published is not None:
-            names[oid] = (published.published_as.schema, published.published_as.name)
+            names[oid] = published.published_as.relation_name
     return names
 
 

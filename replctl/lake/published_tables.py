@@ -31,9 +31,10 @@ from replctl.lake.file_access import check_readable
 from replctl.lake.past_snapshot import past_snapshot
 from replctl.lake.published_definition import table_definition
 from replctl.lake.recovery import recover
-from replctl.lake.remote_relation import check_filters, relation_name, remote_table
+from replctl.lake.remote_relation import check_filters, remote_table
 from replctl.lake.table_read import enter_foreign_versions, numbered_as
 from replctl.lake.version_chain import replaced
+from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation, Rows, Snapshot
 from replctl.replication.published_relation import PublicationSet, TableToCopy
 from replctl.replication.table_definition import SchemaChange, TableDefinition
@@ -55,7 +56,7 @@ class PublishedTables:
         return [name for name in names if name not in existing]
 
     def publications_from_elsewhere(
-        self, names: Sequence[str], known: Collection[tuple[str, str]]
+        self, names: Sequence[str], known: Collection[RelationName]
     ) -> list[str]:
         """Return the names of publications with tables that subscriptions write into, directly or
         through their partitions or ancestors.
@@ -68,7 +69,7 @@ class PublishedTables:
                 name
                 for name in names
                 if any(
-                    relation_name(table.relation) not in known
+                    table.relation.relation_name not in known
                     and _is_written(catalog, table.relation)
                     for table in PublicationSet.of_names(catalog, [name]).tables_to_copy()
                 )
@@ -115,9 +116,9 @@ class PublishedTables:
         changes = []
         with self._session.read() as catalog:
 
-            def at(lsn: int) -> dict[tuple[str, str], TableDefinition]:
+            def at(lsn: int) -> dict[RelationName, TableDefinition]:
                 found = self._definitions(catalog.as_of(lsn), names)
-                return {(item.schema, item.name): item for item in found}
+                return {item.relation_name: item for item in found}
 
             commits = catalog.changes_between(from_lsn, to_lsn)
             before = at(from_lsn) if commits else {}
@@ -128,11 +129,11 @@ class PublishedTables:
                 before = after
         return changes
 
-    def snapshot(self, schema_name: str, name: str) -> Snapshot:
+    def snapshot(self, name: RelationName) -> Snapshot:
         """Return the LSN and the version of each leaf partition of a relation, in one transaction
         of the catalog.
         """
-        relation = self._relation(schema_name, name)
+        relation = self._relation(name)
         with self._session.read() as catalog:
             leaves = leaf_partitions(catalog, relation)
         oids = [leaf.oid for leaf in leaves]
@@ -144,7 +145,7 @@ class PublishedTables:
             return Snapshot(lsn, {"versions": versions}, digest_at(catalog.connection, lsn))
 
     def copy(
-        self, publications: Sequence[str], schema_name: str, name: str, snapshot: Snapshot
+        self, publications: Sequence[str], name: RelationName, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
         """Return the rows to copy: those that satisfy any row filter of the publications.
         `publish` is ignored.
@@ -156,10 +157,10 @@ class PublishedTables:
         enter_foreign_versions(self._session, [int(oid) for oid in snapshot.state["versions"]])
         with self._session.read() as current:
             catalog = current.as_of(snapshot.lsn)
-            table = _find_table(PublicationSet.of_names(catalog, publications), schema_name, name)
+            table = _find_table(PublicationSet.of_names(catalog, publications), name)
             privileges = self._session.privileges(current)
             try:
-                privileges.check_schema(table.relation.schema_oid, schema_name, "U")
+                privileges.check_schema(table.relation.schema_oid, name.schema, "U")
                 privileges.check_relation(table.relation, "r", table.columns)
                 policies = self._policies(current, table.relation)
                 leaves = leaf_partitions(catalog, table.relation)
@@ -168,7 +169,7 @@ class PublishedTables:
             except (InsufficientPrivilege, FeatureNotSupported) as error:
                 raise ConnectionFailure(
                     "could not start initial contents copy for table"
-                    f' "{schema_name}.{name}": ERROR:  {error.message}'
+                    f' "{name}": ERROR:  {error.message}'
                 ) from error
             if broken := broken_since(current, oids, snapshot.lsn):
                 raise replaced(next(leaf for leaf in leaves if leaf.oid in broken))
@@ -218,26 +219,26 @@ class PublishedTables:
             return (nodes.Const("bool", "f"),)
         return (nodes.BoolExpr("or", tuple(tests[True])), *tests[False])
 
-    def past_snapshot(self, schema_name: str, name: str, lsn: int) -> Snapshot:
+    def past_snapshot(self, name: RelationName, lsn: int) -> Snapshot:
         """Return the version of each leaf of a relation that an LSN has.
 
         Raises:
             UndefinedTable: there was no such relation.
         """
-        return past_snapshot(self._session, schema_name, name, lsn)
+        return past_snapshot(self._session, name, lsn)
 
-    def relation_size(self, schema_name: str, name: str) -> int:
+    def relation_size(self, name: RelationName) -> int:
         """Return the size of the files of a relation's current rows, in bytes."""
-        relation = self._relation(schema_name, name)
+        relation = self._relation(name)
         with self._session.read() as catalog:
             leaves = leaf_partitions(catalog, relation)
         return sum(table_size(leaf.storage.location) for leaf in leaves if leaf.storage is not None)
 
-    def _relation(self, schema_name: str, name: str) -> Relation:
+    def _relation(self, name: RelationName) -> Relation:
         with self._session.read() as catalog:
-            relation = relation_named(catalog, schema_name, name)
+            relation = relation_named(catalog, *name)
         if relation is None:
-            raise UndefinedTable(f'relation "{schema_name}.{name}" does not exist on the publisher')
+            raise UndefinedTable(f'relation "{name}" does not exist on the publisher')
         return relation
 
 
@@ -247,13 +248,12 @@ def _is_written(catalog: Catalog, relation: Relation) -> bool:
     return any(subscriptions_of_relation(catalog, relid) for relid in tree | {relation.oid})
 
 
-def _find_table(publication_set: PublicationSet, schema_name: str, name: str) -> TableToCopy:
+def _find_table(publication_set: PublicationSet, name: RelationName) -> TableToCopy:
     for table in publication_set.tables_to_copy():
-        if (table.relation.schema, table.relation.name) == (schema_name, name):
+        if table.relation.relation_name == name:
             return table
     raise UndefinedTable(
-        f'could not fetch table info for table "{schema_name}.{name}" from publisher: table not'
-        " found"
+        f'could not fetch table info for table "{name}" from publisher: table not found'
     )
 
 

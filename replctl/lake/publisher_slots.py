@@ -37,6 +37,7 @@ from replctl.catalog.worker import (
 )
 from replctl.lake.retention import check_slot, slot_retention
 from replctl.lake.table_read import enter_foreign_versions
+from replctl.relation_name import RelationName
 from replctl.replication.node import TableRetention
 from replctl.session import Session
 from replctl.types.guc import clean_ascii
@@ -48,7 +49,7 @@ class PublisherSlots:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
+    def current_lsn(self, needed: Collection[RelationName] = ()) -> int:
         """Return the end of the log.  Commits of other writers are entered first, without Spark.
 
         Raises:
@@ -89,7 +90,7 @@ class PublisherSlots:
         check_not_invalidated(slot, has_subscription=True)
         return slot.applied_lsn
 
-    def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
+    def sendable_lsn(self, slot_name: str, needed: Collection[RelationName] = ()) -> int:
         """Return the end of the log.  For a failover slot, return the position that all standbys in
         synchronized_standby_slots have reached, with a WARNING if one does not follow.
         """

@@ -60,11 +60,6 @@ def sent_columns(remote: RemoteRelation) -> tuple[SentColumn, ...]:
     return tuple(SentColumn(column.name, column.type, column.typmod) for column in remote.columns)
 
 
-def relation_name(relation: Relation) -> tuple[str, str]:
-    """Return schema and name."""
-    return (relation.schema, relation.name)
-
-
 def check_filters(session: Session, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
     """Refuse row filters that cannot be evaluated exactly, before any row is read."""
     for row_filter in filters:

@@ -87,7 +87,7 @@ def check_ownership(
         raise ObjectNotInPrerequisiteState(
             f'table "{relation.qualified_name}" cannot be synchronized again by itself',
             detail=_NOT_OWN,
-            hint=refresh_hint(subscription, relation.schema, relation.name),
+            hint=refresh_hint(subscription, relation.relation_name),
         )
 
 
@@ -109,5 +109,5 @@ def check_loss(
         f" {deleted} of its {total} rows would be deleted",
         detail=f"That is more than {percentage} percent, which resync_max_delete allows. The table"
         " at the publisher may be about to be loaded again.",
-        hint=refresh_hint(subscription, relation.schema, relation.name),
+        hint=refresh_hint(subscription, relation.relation_name),
     )

@@ -26,6 +26,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.lake.commit_log import UNREADABLE
 from replctl.lake.retention_outlook import Outlook, outlook, shown
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.node import TableRetention
 from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
@@ -166,9 +167,9 @@ def slot_retention(session: Session, slot: ReplicationSlot) -> list[TableRetenti
     """
     if slot.invalidation_reason is not None:
         return []
-    found: dict[tuple[str, str], Outlook] = {}
+    found: dict[RelationName, Outlook] = {}
     for item in _outlooks(session, slot, time.time()):
-        name = (item.published_as.schema, item.published_as.name)
+        name = item.published_as.relation_name
         if item.outlook.until is None and not item.outlook.is_lost:
             continue
         if name not in found or item.outlook.is_before(found[name]):

@@ -169,4 +169,4 @@ def undecided(
 
 
 def _statement(subscription: Subscription, relation: Relation, option: str) -> str:
-    return refresh_hint(subscription, relation.schema, relation.name, option)
+    return refresh_hint(subscription, relation.relation_name, option)

@@ -31,6 +31,7 @@ from replctl.lake.abandoned_write import note_abandoned, undo
 from replctl.lake.target_check import TargetCheck
 from replctl.lake.waiting import when_free
 from replctl.lsn import INVALID_LSN
+from replctl.relation_name import RelationName
 from replctl.replication.conflict_type import ConflictType
 from replctl.session import Session
 
@@ -94,7 +95,7 @@ class SubscriberState:
         with self.session.cluster.write(self.session.database_oid) as catalog:
             yield catalog
 
-    def starts(self) -> dict[tuple[str, str], int]:
+    def starts(self) -> dict[RelationName, int]:
         """Return the tables whose changes are applied, by (schema, name), each with the LSN after
         which changes count.
         """
@@ -105,7 +106,7 @@ class SubscriberState:
             or relation.relid == self.relid
         }
 
-    def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
+    def relations(self) -> dict[RelationName, SubscriptionRelation]:
         """Return the tables of the subscription by (schema, name) of the published ones; tables
         that were dropped are left out."""
         with self.session.read() as catalog:

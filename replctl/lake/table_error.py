@@ -23,6 +23,7 @@ from replctl.lake.delta_names import LOG_FOLDER
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.refresh_hint import offer_reconcile, refresh_hint
 from replctl.session import Session
 
@@ -101,11 +102,11 @@ def _advise(
     is_log = place.path.startswith(f"{LOG_FOLDER}/")
     table = None if subscription is None or is_log else _member(session, place, subscription)
     if subscription is not None and table is not None:
-        schema, name, option = table
+        name, option = table
         if option:
-            error.hint = refresh_hint(subscription, schema, name, option)
+            error.hint = refresh_hint(subscription, name, option)
         else:
-            offer_reconcile(error, subscription, schema, name)
+            offer_reconcile(error, subscription, name)
     elif is_log or not place.is_missing:
         error.hint = "Put the file back from a backup."
     else:
@@ -117,26 +118,26 @@ def _advise(
 
 def _member(
     session: Session, place: _Place, subscription: Subscription
-) -> tuple[str, str, str] | None:
+) -> tuple[RelationName, str] | None:
     """Return the table of a subscription for which REFRESH TABLE helps, with its option.  This is a
     target with an unreadable file, whose rows will be replaced, or the target of a published table
     whose newest version is readable.
     """
     with session.cluster.read(place.database_oid) as catalog:
         above = {place.relation.oid, *ancestors_of(catalog, place.relation.oid)}
-        names = {(r.schema, r.name) for r in load_relations(catalog, above).values()}
+        names = {r.relation_name for r in load_relations(catalog, above).values()}
     with session.cluster.read(subscription.database_oid) as catalog:
         members = {m.relid for m in subscription_relations(catalog, subscription.oid)}
         targets = load_relations(catalog, members)
     if place.database_oid == subscription.database_oid and members & above:
         root = targets[min(members & above)]
-        return root.schema, root.name, "replace = true"
+        return root.relation_name, "replace = true"
     if not _is_complete(place.location):
         return None
     found = [
-        (t.schema, t.name, "")
+        (t.relation_name, "")
         for t in targets.values()
-        if subscription.table_map.published((t.schema, t.name)) in names
+        if subscription.table_map.published(t.relation_name) in names
     ]
     return min(found, default=None)
 

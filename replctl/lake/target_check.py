@@ -97,7 +97,7 @@ class TargetCheck:
     def _refresh(self, catalog: Catalog, leaf: Relation) -> str | None:
         """Return the statement that replaces the rows of an unreadable leaf partition."""
         for root in self._members_above(catalog, leaf):
-            return refresh_hint(self._subscription, root.schema, root.name, "replace = true")
+            return refresh_hint(self._subscription, root.relation_name, "replace = true")
         return None
 
     def _members_above(self, catalog: Catalog, leaf: Relation) -> Iterable[Relation]:
@@ -140,5 +140,5 @@ class TargetCheck:
                 detail="The catalog is of an earlier time than the table.",
             )
             for root in self._members_above(catalog, leaf):
-                offer_reconcile(error, known, root.schema, root.name)
+                offer_reconcile(error, known, root.relation_name)
             raise error

@@ -38,6 +38,7 @@ from replctl.lake.target_relations import leaves_of_root
 from replctl.lake.target_write import TargetWrite
 from replctl.lake.unfinished_batch import leave_batch
 from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
+from replctl.relation_name import RelationName
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.node import RemoteRelation, RowCounts, Rows, Snapshot
 from replctl.replication.reconcile_rules import deletion_of, owned_conditions
@@ -105,8 +106,8 @@ class TargetCopy(TargetWrite):
         """
         copied = relation.snapshot
         assert copied is not None
-        trees = self._local.trees([(remote.schema, remote.name)])
-        root, tree = trees[remote.schema, remote.name]
+        trees = self._local.trees([remote.relation_name])
+        root, tree = trees[remote.relation_name]
         is_replaced = relation.method is CopyMethod.REPLACE
         with (
             self.locked(trees, is_replaced=is_replaced) as locked,
@@ -262,7 +263,7 @@ class TargetCopy(TargetWrite):
         except ReplicationConflict as conflict:
             raise conflict.error from conflict
 
-    def pinned(self, name: tuple[str, str]) -> PinnedTarget:
+    def pinned(self, name: RelationName) -> PinnedTarget:
         """Return a table by (schema, name) of the published one, pinned to the versions for a
         comparison with its publisher.
 
@@ -287,7 +288,7 @@ class TargetCopy(TargetWrite):
             ownership = row_ownership(
                 catalog,
                 self._subscription,
-                members[remote.schema, remote.name],
+                members[remote.relation_name],
                 remote,
                 pinned.relation,
                 pinned.tree,
@@ -311,7 +312,7 @@ class TargetCopy(TargetWrite):
                 update_subscription_relation(catalog, replace(current, snapshot=None))
                 abort_transaction(catalog.connection, copied.xid)
 
-    def resynchronize(self, names: Sequence[tuple[str, str]]) -> str | None:
+    def resynchronize(self, names: Sequence[RelationName]) -> str | None:
         """Start automatic reconciles of tables if the subscription itself made every commit that
         changed their rows.  Otherwise start none, and return the reason.  A partly written batch
         continues without these tables.

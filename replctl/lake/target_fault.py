@@ -124,7 +124,7 @@ def check_faults(
             f'rows of target table "{relation.qualified_name}" were replaced by another program',
             detail=faulty[relid],
         )
-        offer_reconcile(error, subscription, relation.schema, relation.name)
+        offer_reconcile(error, subscription, relation.relation_name)
         raise error
 
 

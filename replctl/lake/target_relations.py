@@ -26,11 +26,12 @@ from replctl.errors import (
 from replctl.lake.delta_rules import append_only_error
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.replicated_table import ReplicatedTable
+from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation
 from replctl.session import Session
 
 #: Relations with their whole partition trees, by (schema, name) of the published ones.
-PartitionTrees = dict[tuple[str, str], tuple[Relation, dict[int, Relation]]]
+PartitionTrees = dict[RelationName, tuple[Relation, dict[int, Relation]]]
 
 
 class TargetRelations:
@@ -40,7 +41,7 @@ class TargetRelations:
         self.session = session
         self._subscription = subscription
 
-    def trees(self, names: Iterable[tuple[str, str]]) -> PartitionTrees:
+    def trees(self, names: Iterable[RelationName]) -> PartitionTrees:
         """Return the local tables of published relations, with their partition trees.
 
         Raises:
@@ -63,7 +64,7 @@ class TargetRelations:
                 (55000).
             WrongObjectType: the local relation is not a table (42809).
         """
-        ((root, tree),) = self.trees([(remote.schema, remote.name)]).values()
+        ((root, tree),) = self.trees([remote.relation_name]).values()
         return ReplicatedTable(self.session, root, tree, remote, self.writer_of(root))
 
     def writer_of(self, relation: Relation) -> int:
@@ -116,7 +117,7 @@ class TargetRelations:
         if (problem := self.denied_actions(relation).get("I")) is not None:
             raise problem
 
-    def _oid(self, published: tuple[str, str]) -> int:
+    def _oid(self, published: RelationName) -> int:
         schema_name, name = target = self._subscription.table_map.target(published)
         with self.session.read() as catalog:
             relation = relation_named(catalog, schema_name, name)
@@ -125,7 +126,7 @@ class TargetRelations:
                 f'logical replication target relation "{schema_name}.{name}" does not exist',
                 detail=None
                 if target == published
-                else f'It is the target of published table "{".".join(published)}".',
+                else f'It is the target of published table "{published}".',
             )
         if relation.kind not in ("r", "p"):
             raise WrongObjectType(

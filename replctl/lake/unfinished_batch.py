@@ -153,7 +153,7 @@ def _help(
         return None
     if isinstance(cause, (DiskFull, FileAccessDenied)):
         return f"Let replctl write the table's files, then {then}."
-    return refresh_hint(subscription, member.schema, member.name)
+    return refresh_hint(subscription, member.relation_name)
 
 
 def _sentences(*texts: str | None) -> str:

@@ -29,6 +29,7 @@ from replctl.lake.target import enums_of, replication_target
 from replctl.lake.target_relations import TargetRelations, leaves_of_root
 from replctl.own_command import own_command
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation, Rows
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
@@ -54,7 +55,7 @@ class PinnedTarget:
 
 
 def pinned_target(
-    local: TargetRelations, subscription: Subscription, name: tuple[str, str]
+    local: TargetRelations, subscription: Subscription, name: RelationName
 ) -> PinnedTarget:
     """Return the versions to read of a subscription's table, by its published name, in one
     transaction of the catalog.

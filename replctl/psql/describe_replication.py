@@ -15,6 +15,7 @@ from replctl.psql.described import Described
 from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_content import Table
 from replctl.psql.variables import PsqlError
+from replctl.relation_name import RelationName
 from replctl.types.array_ import array_out
 
 _PUBLICATION_COLUMNS = [
@@ -83,7 +84,7 @@ def _contents(target: Described, publication: Publication) -> list[str]:
     """Return `Tables:` and `Tables from schemas:` with a line for each of them."""
     published = pg_publication.published_tables(target.catalog, publication_oid=publication.oid)
     relations = pg_class.load_relations(target.catalog, [item.relid for item in published])
-    names = {oid: (relation.schema, relation.name) for oid, relation in relations.items()}
+    names = {oid: relation.relation_name for oid, relation in relations.items()}
     lines: list[str] = []
     if published:
         lines.append("Tables:")
@@ -172,7 +173,7 @@ def _changed_tables(target: Described, subscription: Subscription) -> list[str]:
     return changed_lines(subscription.name, changed_tables(target.session, subscription))
 
 
-def changed_lines(name: str, tables: Sequence[tuple[str, str]]) -> list[str]:
+def changed_lines(name: str, tables: Sequence[RelationName]) -> list[str]:
     """Return the lines that list tables of a subscription whose row filter or column list has
     changed since they were copied.
 
@@ -200,7 +201,7 @@ def _retention(target: Described, subscription: Subscription) -> list[str]:
     except PostgresError:
         return []
     target_of = subscription.table_map.target
-    found = [(target_of((table.schema, table.name)), table) for table in tables]
+    found = [(target_of(table.relation_name), table) for table in tables]
     return retention_lines(subscription.name, found, is_enabled=subscription.enabled)
 
 

@@ -12,6 +12,7 @@ from replctl.catalog.aclchk import acl_items
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_class import Index, Relation
+from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_policy import Policy
 from replctl.catalog.transaction import Catalog
 from replctl.psql.pattern import NamePattern
@@ -173,4 +174,4 @@ def is_valid(target: Described, relation: Relation, index: Index) -> bool:
     if not relation.is_partitioned:
         return True
     below = pg_inherits.descendants_of(target.catalog, relation.oid)
-    return pg_class.is_valid_index(pg_class.load_relations(target.catalog, below), relation, index)
+    return is_valid_index(pg_class.load_relations(target.catalog, below), relation, index)

@@ -11,6 +11,7 @@ from replctl.psql.print_content import Alignment, Table
 from replctl.psql.print_table_name import published_fields, shown_table
 from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.sync import report_failures
+from replctl.relation_name import RelationName
 
 if TYPE_CHECKING:
     from replctl.explain import SubscriptionPlan, TablePlan
@@ -60,7 +61,7 @@ def _rows(plan: SubscriptionPlan) -> list[list[str | None]]:
 
 def _runs(table: TablePlan) -> list[list[str | None]]:
     read = [table.transactions, table.rows_read, table.bytes_read]
-    shown = shown_table((table.schema, table.name), table.published)
+    shown = shown_table(RelationName(table.schema, table.name), table.published)
     first = [shown, table.state, *map(_number, read)]
     rows = []
     for number, run in enumerate(table.runs):

@@ -15,6 +15,7 @@ from replctl.psql.print_content import Alignment, Table
 from replctl.psql.print_table_name import published_fields, shown_table
 from replctl.psql.retention_lines import retention_lines
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 
 if TYPE_CHECKING:
     from replctl.psql.psql_settings import PsqlSettings
@@ -102,7 +103,7 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
     pid = None if status.pid is None else str(status.pid)
     rows = [[*first, pid, *_lag(status.lag), None, None, error]]
     for table in status.tables:
-        shown = shown_table((table.schema, table.name), table.published)
+        shown = shown_table(RelationName(table.schema, table.name), table.published)
         rows.append(
             [
                 status.name,
@@ -121,7 +122,7 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
 
 def _retention(status: SubscriptionStatus) -> list[str]:
     found = [
-        ((table.schema, table.name), table.retention)
+        (RelationName(table.schema, table.name), table.retention)
         for table in status.tables
         if table.retention is not None
     ]
@@ -130,7 +131,9 @@ def _retention(status: SubscriptionStatus) -> list[str]:
 
 def _changed(status: SubscriptionStatus) -> list[str]:
     """Return the lines for tables whose row filter or column list has changed since their copy."""
-    changed = [(table.schema, table.name) for table in status.tables if table.is_changed]
+    changed = [
+        RelationName(table.schema, table.name) for table in status.tables if table.is_changed
+    ]
     return changed_lines(status.name, changed)
 
 

@@ -14,6 +14,7 @@ from replctl.psql.print_content import Alignment, Table
 from replctl.psql.print_table_name import published_fields, shown_table
 from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.sync import with_subscription
+from replctl.relation_name import RelationName
 from replctl.spark import DIFFERENCE_KINDS
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _rows(found: VerifiedSubscription) -> Iterator[list[str | None]]:
             counts = [item.published_rows, item.target_rows]
             counts += [item.differences.get(kind, 0) for kind in DIFFERENCE_KINDS]
             counts.append(sum(item.apart.values()))
-        shown = shown_table((table.schema, table.name), table.published)
+        shown = shown_table(RelationName(table.schema, table.name), table.published)
         numbers = [None if count is None else str(count) for count in counts]
         yield [found.name, found.database, shown, _lsn(table), *numbers, table.result]
 
@@ -106,7 +107,7 @@ def _print_differences(settings: PsqlSettings, found: VerifiedSubscription) -> N
             for row in _in_order(comparison)
         ]
         title = f'Table "{table.schema}.{table.name}" of subscription "{found.name}"'
-        if table.published != (table.schema, table.name):
+        if table.published != RelationName(table.schema, table.name):
             title += f', published as "{".".join(table.published)}"'
         settings.print(Table(("Row", *names, "Columns"), rows, title=title))
 

@@ -459,7 +459,7 @@ class _Worker:
         """Return the hint if a row exists because the published table has duplicate keys."""
         for item in batch.changes:
             remote = item.relation
-            name = (remote.schema, remote.name)
+            name = remote.relation_name
             target = ".".join(self._subscription.table_map.target(name))
             if remote.has_other_writers and target == conflict.relation:
                 return unique_key_hint(self._subscription, name)

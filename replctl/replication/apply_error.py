@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.lsn import format_lsn
+from replctl.relation_name import RelationName
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import RemoteTransaction
 from replctl.replication.refresh_hint import offer_reconcile
@@ -56,7 +57,7 @@ class DecodingFailure(Exception):
     def __init__(
         self,
         error: PostgresError,
-        replaced: tuple[str, str] | None = None,
+        replaced: RelationName | None = None,
         *,
         hint: Callable[[Subscription], str] | None = None,
     ) -> None:
@@ -69,20 +70,20 @@ class DecodingFailure(Exception):
         """Return the error.  Its HINT is the statement that lets the subscription go on."""
         if self.replaced is not None:
             target = subscription.table_map.target(self.replaced)
-            offer_reconcile(self.error, subscription, *target)
+            offer_reconcile(self.error, subscription, target)
         elif self.hint is not None:
             self.error.hint = self.hint(subscription)
         return self.error
 
 
-def name_both(error: PostgresError, subscription: Subscription, published: tuple[str, str]) -> None:
+def name_both(error: PostgresError, subscription: Subscription, published: RelationName) -> None:
     """Let the error of a table's synchronization name the published table and its target, where
     their names differ."""
     target = subscription.table_map.target(published)
     if target != published and error.context is None:
         error.context = (
-            f'synchronizing replication target relation "{".".join(target)}" with published'
-            f' relation "{".".join(published)}"'
+            f'synchronizing replication target relation "{target}" with published'
+            f' relation "{published}"'
         )
 
 
@@ -101,7 +102,7 @@ def error_context(
     relation: str = "",
     message_type: str = "",
     column: str = "",
-    published: tuple[str, str] | None = None,
+    published: RelationName | None = None,
 ) -> str:
     """Return the CONTEXT of an error of the apply worker (apply_error_callback in worker.c).
 
@@ -114,7 +115,7 @@ def error_context(
     if relation:
         text += f' for replication target relation "{relation}"'
     if published is not None:
-        text += f' of published relation "{".".join(published)}"'
+        text += f' of published relation "{published}"'
     if column:
         text += f' column "{column}"'
     return (

@@ -16,6 +16,7 @@ from replctl.catalog.wal_availability import SlotInvalidated
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedObject
 from replctl.lsn import INVALID_LSN, format_lsn
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.node import Publisher, Subscriber
 from replctl.replication.refresh_hint import publication_refresh, refresh_all_hint
 from replctl.replication.subscription_run import SubscriptionRun
@@ -59,7 +60,7 @@ def check_history(run: SubscriptionRun) -> None:
     relations = subscriber.state.relations()
     lost = _slot_fault(publisher, subscription, relations.values())
     fault = lost or _fault(publisher, subscription, main) or _batch_fault(publisher, subscriber)
-    faults: dict[tuple[str, str], _Fault] = {}
+    faults: dict[RelationName, _Fault] = {}
     own: list[int] = []
     for name, relation in relations.items():
         position = _own_position(subscriber, relation, main)
@@ -90,14 +91,14 @@ def check_history(run: SubscriptionRun) -> None:
 
 
 def _error(
-    publisher: Publisher, subscription: Subscription, faults: Mapping[tuple[str, str], _Fault]
+    publisher: Publisher, subscription: Subscription, faults: Mapping[RelationName, _Fault]
 ) -> ObjectNotInPrerequisiteState:
     """Return the error for known faults of tables, with the statement that helps."""
     (first, *_others) = faults.values()
     tables = sorted(map(subscription.table_map.target, faults))
     error = ObjectNotInPrerequisiteState(first.message, detail=first.detail)
     relations = publisher.tables.relations(subscription.publications)
-    if faults.keys() <= {(relation.schema, relation.name) for relation in relations}:
+    if faults.keys() <= {relation.relation_name for relation in relations}:
         error.hint = refresh_all_hint(subscription, tables)
         error.reconciles = tuple(tables)
     else:  # the publications were restored, too

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,13 @@ class LogRange:
     from_lsn: int
     to_lsn: int
     publications: Sequence[str]
-    starts: Mapping[tuple[str, str], int]
+    starts: Mapping[RelationName, int]
     origin: str
 
     @classmethod
     def from_starts(
         cls,
-        starts: Mapping[tuple[str, str], int],
+        starts: Mapping[RelationName, int],
         to_lsn: int,
         publications: Sequence[str],
         origin: str,
@@ -35,7 +36,7 @@ class LogRange:
         """Return the range with all required changes of relations up to an LSN."""
         return cls(min(starts.values(), default=to_lsn), to_lsn, publications, starts, origin)
 
-    def wants(self, relation: tuple[str, str] | None, commit_lsn: int, origin: str | None) -> bool:
+    def wants(self, relation: RelationName | None, commit_lsn: int, origin: str | None) -> bool:
         """Return whether a change is required, by its position in the log.
 
         Args:

@@ -18,6 +18,7 @@ from replctl.catalog.pg_subscription import SubscriptionRelation
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinition
 from replctl.errors import Notice
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
 from replctl.replication.table_definition import SchemaChange, TableDefinition
 from replctl.session_thread import CALLING_THREAD, SessionThread
@@ -58,6 +59,11 @@ class RemoteRelation:
     has_other_writers: bool = False
 
     @property
+    def relation_name(self) -> RelationName:
+        """Return schema and name."""
+        return RelationName(self.schema, self.name)
+
+    @property
     def qualified_name(self) -> str:
         return f"{self.schema}.{self.name}"
 
@@ -74,7 +80,7 @@ class Truncation:
     """A TRUNCATE of published relations, by (schema, name)."""
 
     position: int
-    relations: tuple[tuple[str, str], ...]
+    relations: tuple[RelationName, ...]
     cascade: bool = False
     restart_identity: bool = False
 
@@ -194,11 +200,16 @@ class TableRetention:
     setting: str
     retention: float
 
+    @property
+    def relation_name(self) -> RelationName:
+        """Return schema and name."""
+        return RelationName(self.schema, self.name)
+
 
 class Slots(Protocol):
     """The log of a publisher for its subscribers."""
 
-    def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
+    def current_lsn(self, needed: Collection[RelationName] = ()) -> int:
         """Return the end of the log, after entering the commits of other writers.
 
         Args:
@@ -225,7 +236,7 @@ class Slots(Protocol):
             SlotInvalidated: required changes may be gone (55000).
         """
 
-    def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
+    def sendable_lsn(self, slot_name: str, needed: Collection[RelationName] = ()) -> int:
         """Return `current_lsn`.  For a failover slot, return the LSN that all standbys in
         synchronized_standby_slots have reached.
         """
@@ -284,7 +295,7 @@ class PublishedTables(Protocol):
         """Return those of the publications that do not exist."""
 
     def publications_from_elsewhere(
-        self, names: Sequence[str], known: Collection[tuple[str, str]]
+        self, names: Sequence[str], known: Collection[RelationName]
     ) -> list[str]:
         """Return those of the publications with tables that subscriptions of the publisher write
         into.
@@ -306,18 +317,18 @@ class PublishedTables(Protocol):
     ) -> list[SchemaChange]:
         """Return the changes of published definitions in (from_lsn, to_lsn], in order."""
 
-    def snapshot(self, schema: str, name: str) -> Snapshot:
+    def snapshot(self, name: RelationName) -> Snapshot:
         """Take a snapshot of a relation to copy."""
 
     def copy(
-        self, publications: Sequence[str], schema: str, name: str, snapshot: Snapshot
+        self, publications: Sequence[str], name: RelationName, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
         """Return the rows to copy of a relation at a snapshot."""
 
-    def past_snapshot(self, schema: str, name: str, lsn: int) -> Snapshot:
+    def past_snapshot(self, name: RelationName, lsn: int) -> Snapshot:
         """Return the state of a relation at an LSN, for a comparison."""
 
-    def relation_size(self, schema: str, name: str) -> int:
+    def relation_size(self, name: RelationName) -> int:
         """Return the size of the rows of a relation in bytes."""
 
 
@@ -358,7 +369,7 @@ class Decoding(Protocol):
                 receives a relation's changes; None: each transaction matters.
         """
 
-    def pending(self, log: LogRange) -> dict[tuple[str, str], PendingChanges]:
+    def pending(self, log: LogRange) -> dict[RelationName, PendingChanges]:
         """Return a summary of a range's changes of published relations, by (schema, name), without
         decoding.
         """
@@ -399,12 +410,12 @@ class SubscriberState(Protocol):
     def max_parallel_tables(self) -> int:
         """The number of tables written in parallel."""
 
-    def starts(self) -> dict[tuple[str, str], int]:
+    def starts(self) -> dict[RelationName, int]:
         """Return the tables whose changes are applied, by (schema, name), each with the LSN after
         which changes count.
         """
 
-    def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
+    def relations(self) -> dict[RelationName, SubscriptionRelation]:
         """Return the tables of the subscription, by (schema, name)."""
 
     def put_state(self, relation: SubscriptionRelation) -> None:

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import PostgresError
+from replctl.relation_name import RelationName
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 
 def refresh_statement(
-    subscription: str, schema: str, table: str, option: str = "", *, is_off: bool = False
+    subscription: str, table: RelationName, option: str = "", *, is_off: bool = False
 ) -> str:
     """Return the statement that reconciles a table.
 
-    s, public, t, replace = true
+    s, public.t, replace = true
         becomes  ALTER SUBSCRIPTION s REFRESH TABLE public.t WITH (replace = true);
 
     Args:
@@ -25,17 +26,17 @@ def refresh_statement(
         is_off: the subscription is disabled, perhaps by the error, so that a second statement
             enables it.
     """
-    return _statement(subscription, [(schema, table)], option, is_off=is_off)
+    return _statement(subscription, [table], option, is_off=is_off)
 
 
-def refresh_hint(subscription: Subscription, schema: str, table: str, option: str = "") -> str:
+def refresh_hint(subscription: Subscription, table: RelationName, option: str = "") -> str:
     """Return `refresh_statement` for an error that stops a subscription."""
     is_off = _is_off(subscription)
-    return refresh_statement(subscription.name, schema, table, option, is_off=is_off)
+    return refresh_statement(subscription.name, table, option, is_off=is_off)
 
 
-def refresh_all_hint(subscription: Subscription, tables: Sequence[tuple[str, str]]) -> str:
-    """Return `refresh_hint` for several tables, by schema and name."""
+def refresh_all_hint(subscription: Subscription, tables: Sequence[RelationName]) -> str:
+    """Return `refresh_hint` for several tables."""
     return _statement(subscription.name, tables, is_off=_is_off(subscription))
 
 
@@ -51,14 +52,14 @@ def publication_refresh(subscription: Subscription, option: str = "") -> str:
     return f"{enable}{alter} REFRESH PUBLICATION{f' WITH ({option})' if option else ''};"
 
 
-def unique_key_hint(subscription: Subscription, published: tuple[str, str]) -> str:
+def unique_key_hint(subscription: Subscription, published: RelationName) -> str:
     """Return the hint for a published table with duplicate or missing keys."""
-    refresh = refresh_hint(subscription, *subscription.table_map.target(published))
+    refresh = refresh_hint(subscription, subscription.table_map.target(published))
     return f"Give each row a key of its own at the publisher, then use {refresh}"
 
 
 def _statement(
-    subscription: str, tables: Sequence[tuple[str, str]], option: str = "", *, is_off: bool
+    subscription: str, tables: Sequence[RelationName], option: str = "", *, is_off: bool
 ) -> str:
     name = quote_identifier(subscription)
     targets = ", ".join(quote_qualified_identifier(*table) for table in tables)
@@ -71,11 +72,9 @@ def _is_off(subscription: Subscription) -> bool:
     return subscription.disable_on_error or not subscription.enabled
 
 
-def offer_reconcile(
-    error: PostgresError, subscription: Subscription, schema: str, table: str
-) -> None:
+def offer_reconcile(error: PostgresError, subscription: Subscription, table: RelationName) -> None:
     """Add a HINT to an error that a reconcile of the table helps, and mark it for automatic
     reconciles.
     """
-    error.hint = refresh_hint(subscription, schema, table)
-    error.reconciles = ((schema, table),)
+    error.hint = refresh_hint(subscription, table)
+    error.reconciles = (table,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
 
 
@@ -86,6 +87,11 @@ class TableDefinition:
     oid: int = 0
     attnums: frozenset[int] = frozenset()
 
+    @property
+    def relation_name(self) -> RelationName:
+        """Return schema and name."""
+        return RelationName(self.schema, self.name)
+
     def statements(self, schema: str, name: str, table_options: str) -> Iterator[str]:
         """Yield the statements that create a table like this one, each without its semicolon.
 
@@ -126,8 +132,8 @@ class SchemaChange:
     """
 
     lsn: int
-    before: Mapping[tuple[str, str], TableDefinition]
-    after: Mapping[tuple[str, str], TableDefinition]
+    before: Mapping[RelationName, TableDefinition]
+    after: Mapping[RelationName, TableDefinition]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,14 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.injection_point import injection_point
+from replctl.relation_name import RelationName
 from replctl.replication.apply import catch_up
 from replctl.replication.apply_error import ReplacedTable
 from replctl.replication.node import Publisher, RowCounts, Snapshot, Subscriber
 from replctl.replication.subscription_run import SubscriptionRun
 
 
-def unsynchronized(subscriber: Subscriber) -> list[tuple[str, str]]:
+def unsynchronized(subscriber: Subscriber) -> list[RelationName]:
     """Return the tables, by (schema, name), that are not handed over to apply yet."""
     relations = subscriber.state.relations()
     return [name for name, item in relations.items() if item.state is not RelState.READY]
@@ -39,7 +40,7 @@ def unsynchronized(subscriber: Subscriber) -> list[tuple[str, str]]:
 
 def synchronize(
     run: SubscriptionRun,
-    name: tuple[str, str],
+    name: RelationName,
 ) -> None:
     """Bring a table to state f, from any state left by a crash, and then to the end of the
     publisher's log. Apply may continue meanwhile.
@@ -62,7 +63,7 @@ def synchronize(
 
 def hand_over(
     run: SubscriptionRun,
-    name: tuple[str, str],
+    name: RelationName,
 ) -> None:
     """Hand a synchronized table over to apply: states s and r.  Apply pauses meanwhile.
 
@@ -96,7 +97,7 @@ def drop_slot(publisher: Publisher, name: str) -> bool:
 
 def _copy(
     run: SubscriptionRun,
-    name: tuple[str, str],
+    name: RelationName,
     relation: SubscriptionRelation,
 ) -> RowCounts:
     """Copy a table.  If the versions of its snapshot are gone, undo the copy and start again with a
@@ -118,7 +119,7 @@ def _copy(
 
 def _begun_copy(
     run: SubscriptionRun,
-    name: tuple[str, str],
+    name: RelationName,
     relation: SubscriptionRelation,
 ) -> SubscriptionRelation:
     """Return the table in state d, with the snapshot left by a crash, or a new one."""
@@ -132,11 +133,11 @@ def _begun_copy(
         failover=run.subscription.failover,
         publications=run.subscription.publications,
     )
-    return run.subscriber.copies.begin(relation, run.publisher.tables.snapshot(*name))
+    return run.subscriber.copies.begin(relation, run.publisher.tables.snapshot(name))
 
 
 def _copy_begun(
-    run: SubscriptionRun, name: tuple[str, str], relation: SubscriptionRelation
+    run: SubscriptionRun, name: RelationName, relation: SubscriptionRelation
 ) -> RowCounts:
     begun = relation.snapshot
     assert begun is not None
@@ -148,7 +149,7 @@ def _copy_begun(
     run.publisher.slots.start_replication(slot_name, client, application, publications)
     try:
         _check_slot(run.publisher, slot_name)
-        remote, rows = run.publisher.tables.copy(publications, *name, snapshot)
+        remote, rows = run.publisher.tables.copy(publications, name, snapshot)
         return run.subscriber.copies.write(relation, remote, rows)
     except (
         ConnectionFailure

@@ -6,8 +6,10 @@ import pytest
 
 from replctl.catalog.table_map import TableMap, parse_table_map, shown_pair
 from replctl.errors import DuplicateObject, InvalidParameterValue, PostgresError, SqlSyntaxError
+from replctl.relation_name import RelationName
 
-_A, _B, _C = ("public", "a"), ("public", "b"), ("gold", "c")
+_A, _B = RelationName("public", "a"), RelationName("public", "b")
+_C = RelationName("gold", "c")
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,7 @@ _A, _B, _C = ("public", "a"), ("public", "b"), ("gold", "c")
     ],
 )
 def test_a_text_is_a_list_of_pairs(
-    text: str, pairs: tuple[tuple[tuple[str, str], tuple[str, str]], ...]
+    text: str, pairs: tuple[tuple[RelationName, RelationName], ...]
 ) -> None:
     found = parse_table_map(text, lambda name: "path")
     assert found.pairs == pairs
@@ -89,15 +91,15 @@ def test_names_that_are_refused(text: str, kind: type[PostgresError], message: s
     ],
 )
 def test_the_sides_of_a_map_agree(
-    pairs: tuple[tuple[tuple[str, str], tuple[str, str]], ...],
-    published: tuple[str, str],
-    target: tuple[str, str],
+    pairs: tuple[tuple[RelationName, RelationName], ...],
+    published: RelationName,
+    target: RelationName,
 ) -> None:
     found = TableMap(pairs)
     assert found.target(published) == target
     assert found.published(target) == published
     other = None if published == target else published
-    assert found.named(".".join(target)) == other
+    assert found.named(str(target)) == other
 
 
 def test_a_table_whose_namesake_goes_elsewhere_takes_nothing() -> None:
@@ -116,4 +118,4 @@ def test_two_published_tables_have_not_one_target() -> None:
 
 def test_equal_names_are_shown_once() -> None:
     assert shown_pair(_A, _A) == "public.a"
-    assert shown_pair(_A, ("Gold", "c")) == 'public.a = "Gold".c'
+    assert shown_pair(_A, RelationName("Gold", "c")) == 'public.a = "Gold".c'

@@ -14,6 +14,7 @@ from fix_psql import Psql
 from golden_script import answer_of
 
 from replctl.lake.publisher import LakePublisher
+from replctl.relation_name import RelationName
 from replctl.session import Session
 
 _STRUCT = {"type": "struct", "fields": []}
@@ -150,7 +151,7 @@ def test_columns_left_out_do_not_come_back(session: Session, folder: Path) -> No
     _columns(session, folder, "(id int)")
     publisher = LakePublisher(session)
     _commit(folder, 1, [*_FIELDS, _field("later", "long")])
-    publisher.slots.current_lsn([("public", "t")])
+    publisher.slots.current_lsn([RelationName("public", "t")])
     relation = relation_of(session)
     assert [column.name for column in relation.columns] == ["id", "later"]
     assert relation.storage is not None
@@ -158,7 +159,7 @@ def test_columns_left_out_do_not_come_back(session: Session, folder: Path) -> No
     fewer = [field for field in _FIELDS if field["name"] != "v"]
     _commit(folder, 2, fewer)
     _commit(folder, 3, [*_FIELDS, _field("later", "long")])
-    publisher.slots.current_lsn([("public", "t")])
+    publisher.slots.current_lsn([RelationName("public", "t")])
     assert [column.name for column in relation_of(session).columns] == ["id", "later"]
 
 

@@ -18,6 +18,7 @@ from replctl.catalog.pg_wal import entered_versions
 from replctl.errors import PostgresError
 from replctl.lake.adoption import newest_version
 from replctl.lake.publisher import LakePublisher
+from replctl.relation_name import RelationName
 from replctl.session import Session
 
 _UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
@@ -169,14 +170,14 @@ def test_replication_starts_at_the_newest_version(
     adopt = f"create table t using delta location '{folder}'"
     assert answer_of(session, adopt) == ("CREATE TABLE",)
     publisher = LakePublisher(session)
-    publisher.slots.current_lsn([("public", "t")])
+    publisher.slots.current_lsn([RelationName("public", "t")])
     columns = "select attname from pg_attribute where attrelid = 't'::regclass and attnum > 0"
     assert answer_of(session, columns)[:2] == ("| id", "| more")
     with session.read() as catalog:
         oid = session.environment(catalog).relation_oid(None, "t")
         assert oid is not None
         assert list(entered_versions(catalog.connection, oid, -1)) == [_NEWEST]
-    snapshot = publisher.tables.snapshot("public", "t")
+    snapshot = publisher.tables.snapshot(RelationName("public", "t"))
     assert list(snapshot.state["versions"].values()) == [_NEWEST]
     assert _files(folder) == before
 

@@ -20,6 +20,7 @@ from replctl.errors import PostgresError
 from replctl.lake.column_fault import check_columns, check_decodable, column_fault
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.widened_column import is_wider
+from replctl.relation_name import RelationName
 from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
@@ -81,7 +82,7 @@ class Adopted:
         self.version += 1
         commit = self.folder / "_delta_log" / f"{self.version:020d}.json"
         commit.write_text(f"{json.dumps(action)}\n")
-        LakePublisher(self.session).slots.current_lsn([("public", "t")])
+        LakePublisher(self.session).slots.current_lsn([RelationName("public", "t")])
 
     def relation(self) -> Relation:
         with self.session.read() as catalog:

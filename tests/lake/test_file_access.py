@@ -13,6 +13,7 @@ from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import ConnectionFailure, InsufficientPrivilege, InternalError
 from replctl.execute import execute
 from replctl.lake.publisher import LakePublisher
+from replctl.relation_name import RelationName
 from replctl.session import Session
 
 _ROLES = """
@@ -166,11 +167,11 @@ def test_copy_asks_for_the_owner_too(adopted: Session, tmp_path: Path) -> None:
 
 def test_publishing_reads_the_files(adopted: Session) -> None:
     publisher = LakePublisher(adopted)
-    snapshot = publisher.tables.snapshot("public", "t")
-    publisher.tables.copy(["p"], "public", "t", snapshot)
+    snapshot = publisher.tables.snapshot(RelationName("public", "t"))
+    publisher.tables.copy(["p"], RelationName("public", "t"), snapshot)
     list(execute(adopted, "ALTER TABLE t OWNER TO nobody"))
     with pytest.raises(ConnectionFailure, match='denied to read the files of table "t"'):
-        publisher.tables.copy(["p"], "public", "t", snapshot)
+        publisher.tables.copy(["p"], RelationName("public", "t"), snapshot)
 
 
 def test_vacuum_removes_no_files_that_the_owner_may_not_write(session: Session) -> None:

@@ -29,6 +29,7 @@ from replctl.lake import commit_log
 from replctl.lake.delta_log import read_commit
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.recovery import recover
+from replctl.relation_name import RelationName
 
 _LOGS = int(os.environ.get("REPLCTL_TEST_HOSTILE_LOGS", "200"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
@@ -148,7 +149,7 @@ def check_broken(lake: Lake) -> None:
         assert answer[0].startswith(f"ERROR {sqlstate}"), (statement, answer)
         assert '"public.t"' in " ".join(answer), (statement, answer)
         assert 'of database "postgres"' in " ".join(answer), (statement, answer)
-    LakePublisher(session).slots.current_lsn([("public", "other")])
+    LakePublisher(session).slots.current_lsn([RelationName("public", "other")])
     for statement in (
         "create table other (a int primary key)",
         "begin",

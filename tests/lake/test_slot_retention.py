@@ -16,6 +16,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.publisher import LakePublisher
+from replctl.relation_name import RelationName
 from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.log_range import LogRange
 from replctl.session import Session
@@ -244,8 +245,8 @@ def log_of(lake: Lake) -> Path:
 def changes_of(lake: Lake, start: int) -> None:
     """Decode the table for a subscription."""
     publisher = LakePublisher(lake.session)
-    end = publisher.slots.current_lsn([("public", "t")])
-    log = LogRange(start, end, ["p"], {("public", "t"): start}, "any")
+    end = publisher.slots.current_lsn([RelationName("public", "t")])
+    log = LogRange(start, end, ["p"], {RelationName("public", "t"): start}, "any")
     with publisher.decoding.changes(log, lambda _remote: True, 1):
         pass
 

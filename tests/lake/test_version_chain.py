@@ -15,6 +15,7 @@ from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_wal import BREAK, CHANGE, LogEntry, entries_between
 from replctl.lake import delta_log, version_chain
 from replctl.lake.publisher import LakePublisher
+from replctl.relation_name import RelationName
 from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.log_range import LogRange
 
@@ -80,7 +81,7 @@ def test_what_does_not_continue_the_log_is_a_break(
 
     # Who has not passed the break cannot go on; who begins behind it can
     publisher = LakePublisher(lake.session)
-    starts = {("public", "t"): before}
+    starts = {RelationName("public", "t"): before}
     log = LogRange(before, publisher.slots.current_lsn(), ["p"], starts, "any")
     decoded = publisher.decoding.changes(log, lambda _remote: True, 1)
     with pytest.raises(DecodingFailure) as caught, decoded:

@@ -17,6 +17,7 @@ from replctl.lake.delta_log import latest_version, version_digest, version_state
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.table_folder import TableFolder
 from replctl.object_store import choose_properties
+from replctl.relation_name import RelationName
 from replctl.session import Session
 
 _COMMIT = "_delta_log/00000000000000000001.json"
@@ -75,9 +76,9 @@ def test_what_does_not_continue_the_log_is_a_break(
     _run(session, f"CREATE TABLE t USING delta LOCATION '{s3.location('t')}'")
     _run(session, "CREATE PUBLICATION p FOR TABLE t")
     node = LakePublisher(session)
-    node.slots.current_lsn([("public", "t")])
+    node.slots.current_lsn([RelationName("public", "t")])
     action(s3, "t")
-    end = node.slots.current_lsn([("public", "t")])
+    end = node.slots.current_lsn([RelationName("public", "t")])
     with session.read() as catalog:
         actions = [entry.action for entry in entries_between(catalog, 0, end)]
     assert actions.count(BREAK) == 1

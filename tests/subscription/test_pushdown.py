@@ -10,6 +10,7 @@ import pytest
 from fix_replication import Database, connect
 
 from replctl.lake.publisher import LakePublisher
+from replctl.relation_name import RelationName
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
@@ -44,8 +45,8 @@ def _plan(database: Database, engine: Engine, where: str, columns: str) -> str:
     """The physical plan of the copy of t for a subscription to WHERE (where)."""
     database.run(f"CREATE PUBLICATION p FOR TABLE t ({columns}) WHERE ({where})")
     publisher = LakePublisher(database.session)
-    snapshot = publisher.tables.snapshot("public", "t")
-    _remote, rows = publisher.tables.copy(["p"], "public", "t", snapshot)
+    snapshot = publisher.tables.snapshot(RelationName("public", "t"))
+    _remote, rows = publisher.tables.copy(["p"], RelationName("public", "t"), snapshot)
     database.run("DROP PUBLICATION p")
     ((text,),) = engine.run(f"EXPLAIN FORMATTED {rows}")
     return str(text)

@@ -10,6 +10,7 @@ from replctl import apply_worker
 from replctl.catalog.cluster import Cluster
 from replctl.errors import PostgresError
 from replctl.lake.delta_log import commits_after, latest_version
+from replctl.relation_name import RelationName
 from replctl.replication.subscription_run import SubscriptionRun
 from replctl.replication.tablesync import synchronize
 from replctl.spark.engine import Engine
@@ -105,7 +106,7 @@ def test_changes_of_ready_tables_do_not_wait_for_a_copy(
     publisher.run("INSERT INTO first VALUES (1, 1)")
     seen = []
 
-    def synchronize_late(run: SubscriptionRun, name: tuple[str, str]) -> None:
+    def synchronize_late(run: SubscriptionRun, name: RelationName) -> None:
         wait_until(lambda: bool(subscriber.rows("SELECT 1 FROM first")))
         seen.append(subscriber.rows("SELECT id FROM first"))
         synchronize(run, name)

@@ -1,0 +1,16 @@
+"""The qualified name of a relation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class RelationName(NamedTuple):
+    """The schema and the name of a relation.  It says nothing about the database."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return `schema.name` as in messages of logical replication, without quotes."""
+        return f"{self.schema}.{self.name}"
