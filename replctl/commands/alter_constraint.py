@@ -8,12 +8,19 @@ from typing import Literal
 from replctl.catalog.heap import insert_constraint, update_column, update_constraint, update_index
 from replctl.catalog.pg_class import Constraint, Index, Relation, find_relation_oid
 from replctl.catalog.pg_inherits import children_of
-from replctl.commands.constraint import add_check, add_checks, renumbered_check, sorted_constraints
+from replctl.commands.constraint import (
+    add_check,
+    add_checks,
+    check_key_distinct,
+    renumbered_check,
+    sorted_constraints,
+)
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import drop_objects
 from replctl.commands.foreign_key import add_foreign_key
 from replctl.commands.index import constraint_of, define_index, require_not_null
 from replctl.commands.object_address import Object
+from replctl.does_not_exist import no_column
 from replctl.errors import (
     DuplicateObject,
     FeatureNotSupported,
@@ -23,6 +30,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.parser import ast
+from replctl.types.builtin import system_columns
 
 
 def add_constraint(ddl: Ddl, relation: Relation, raw: ast.Constraint, *, recurses: bool) -> None:
@@ -34,7 +42,13 @@ def add_constraint(ddl: Ddl, relation: Relation, raw: ast.Constraint, *, recurse
     if raw.kind in ("primary", "unique") and raw.index_name is not None:
         _add_using_index(ddl, relation, raw)
         return
+    if raw.kind in ("primary", "unique"):
+        check_key_distinct(raw, raw.columns)
     names = [column.name for column in relation.columns]
+    if raw.kind == "primary":
+        for name in raw.columns:
+            if name not in names and name not in system_columns():
+                raise no_column(name, relation.name)
     with without_position():
         drafts = sorted_constraints(relation.name, [raw], names)
     for index in drafts.indexes:

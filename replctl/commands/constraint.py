@@ -114,22 +114,30 @@ def _refuse(constraint: ast.Constraint) -> None:
         )
 
 
+def check_key_distinct(constraint: ast.Constraint, names: Sequence[str]) -> None:
+    """Check that no column appears twice in a key (transformIndexConstraint).
+
+    Raises:
+        DuplicateColumn: one does.
+    """
+    what = "primary key" if constraint.kind == "primary" else "unique"
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise DuplicateColumn(
+                f'column "{name}" appears twice in {what} constraint', position=constraint.pos
+            )
+
+
 def _index_draft(
     constraint: ast.Constraint, column_names: Collection[str], kind: Literal["p", "u"]
 ) -> IndexDraft:
-    what = "primary key" if kind == "p" else "unique"
     check_tablespace(constraint.tablespace)
-    seen: set[str] = set()
-    for name in constraint.columns:
+    for i, name in enumerate(constraint.columns):
         if name not in column_names and name not in system_columns():
             raise UndefinedColumn(
                 f'column "{name}" named in key does not exist', position=constraint.pos
             )
-        if name in seen:
-            raise DuplicateColumn(
-                f'column "{name}" appears twice in {what} constraint', position=constraint.pos
-            )
-        seen.add(name)
+        check_key_distinct(constraint, constraint.columns[: i + 1])
     for name in constraint.including:
         if name not in column_names and name not in system_columns():
             raise UndefinedColumn(

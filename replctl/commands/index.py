@@ -33,7 +33,9 @@ from replctl.commands.ddl import Ddl, RowCheck, carry_out
 from replctl.commands.index_key import (
     check_access_method,
     check_no_system_columns,
+    check_not_null_possible,
     check_sortable,
+    column_type,
     free_column_name,
     included_columns,
     index_key,
@@ -177,18 +179,20 @@ def define_index(
         DuplicateTable, DuplicateObject: its name is taken.
         FeatureNotSupported: rows of different partitions could have equal keys.
     """
-    if draft.kind == "p" and relation.primary_key is not None:
-        raise InvalidTableDefinition(
-            f'multiple primary keys for table "{relation.name}" are not allowed'
-        )
+    if draft.kind == "p":
+        check_not_null_possible(relation, draft.columns)
+        if relation.primary_key is not None:
+            raise InvalidTableDefinition(
+                f'multiple primary keys for table "{relation.name}" are not allowed'
+            )
     _check_count((*draft.columns, *draft.including))
     key = [key_column(relation, name) if name else 0 for name in draft.columns]
     including = tuple(key_column(relation, name) for name in draft.including)
+    check_not_native(relation, "keys over columns of", filter(None, [*key, *including]))
+    for name in filter(None, draft.columns):
+        check_sortable(ddl, column_type(relation, name), draft.access_method)
     predicates = () if draft.predicate is None else (draft.predicate,)
     check_no_system_columns([*key, *including], [*draft.exprs, *predicates])
-    check_not_native(relation, "keys over columns of", filter(None, [*key, *including]))
-    for attnum in filter(None, key):
-        check_sortable(ddl, relation.column_at(attnum).type, draft.access_method)
     if draft.is_unique and relation.is_partitioned:
         _check_partition_key(relation, key, draft)
     name = draft.name or _chosen_name(ddl, relation, draft)

@@ -101,7 +101,7 @@ def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> Index
             expr = _expression(ddl, relation, element)
             if isinstance(expr, nodes.Var) and expr.attnum > 0:  # as a column
                 name, expr = relation.column_at(expr.attnum).name, None
-        type_ = _column_type(relation, name) if expr is None else expr.type
+        type_ = column_type(relation, name) if expr is None else expr.type
         check_sortable(ddl, type_, statement.access_method)
         if expr is not None:
             exprs.append(expr)
@@ -181,6 +181,17 @@ def check_no_system_columns(attnums: Iterable[int], exprs: Iterable[nodes.Expr])
         raise FeatureNotSupported("index creation on system columns is not supported")
 
 
+def check_not_null_possible(relation: Relation, names: Iterable[str | None]) -> None:
+    """Check that the columns of a primary key can be NOT NULL (ATPrepSetNotNull).
+
+    Raises:
+        FeatureNotSupported: one of them is a system column.
+    """
+    for name in names:
+        if name is not None and relation.column(name) is None and name in system_columns():
+            raise FeatureNotSupported(f'cannot alter system column "{name}"')
+
+
 def key_column(relation: Relation, name: str) -> int:
     """Return the attnum of a column, which may be a system column.
 
@@ -195,7 +206,8 @@ def key_column(relation: Relation, name: str) -> int:
     raise UndefinedColumn(f'column "{name}" does not exist')
 
 
-def _column_type(relation: Relation, name: str) -> str:
+def column_type(relation: Relation, name: str) -> str:
+    """Return the type of a column, which may be a system column."""
     attnum = key_column(relation, name)
     return relation.column_at(attnum).type if attnum > 0 else system_columns()[name][1]
 
