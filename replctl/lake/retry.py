@@ -1,5 +1,5 @@
-"""The only retry policy for writes that lost against another writer of a Delta table: repeat them
-on the new version.
+"""Repeat a write that another writer of the same Delta table has overtaken, on the new version.
+Other modules leave such retries to this one.
 """
 
 from __future__ import annotations
