@@ -15,6 +15,7 @@ from sqlalchemy import event
 from replctl import spark
 from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import (
+    DatatypeMismatch,
     DuplicateObject,
     DuplicateTable,
     FeatureNotSupported,
@@ -182,7 +183,7 @@ def test_a_refused_adoption_writes_nothing(session: Session, tmp_path: Path) -> 
     engine = _Engine([None])
     told = _with_engine(session, engine)
     for statement, error in (
-        (f"t (id int, s text) using delta location '{tmp_path}/nested'", FeatureNotSupported),
+        (f"t (id int, s text) using delta location '{tmp_path}/nested'", DatatypeMismatch),
         (f"t (primary key (id)) using delta location '{plain}'", NotNullViolation),
         (f"t (primary key (nothing)) using delta location '{plain}'", UndefinedColumn),
         (f"taken using delta location '{plain}'", DuplicateTable),
