@@ -116,7 +116,7 @@ def test_statements_keep_native_values(engine: Engine, target: Database, tmp_pat
 
 
 @pytest.mark.parametrize("key", ["(PRIMARY KEY (id))", ""])
-def test_verify_and_reconcile_see_each_difference(
+def test_reconcile_sees_each_difference(
     engine: Engine, source: Database, target: Database, tmp_path: Path, key: str
 ) -> None:
     rows = (_ROWS[0],) * 6
@@ -153,3 +153,33 @@ def test_verify_and_reconcile_see_each_difference(
     target.run("ALTER SUBSCRIPTION s REFRESH TABLE t")
     assert target.sync() == []
     assert _exact(engine, str(tmp_path / "target"))[5] == expected[5]
+
+
+def test_a_native_column_stops_only_what_it_does_not_fit(
+    engine: Engine, source: Database, target: Database, tmp_path: Path
+) -> None:
+    for name in ("listed", "plain", "followed", "other"):
+        engine.run(f"CREATE TABLE delta.`{tmp_path / name}` (id INT) USING delta")
+        engine.run(f"INSERT INTO delta.`{tmp_path / name}` VALUES (1)")
+        source.run(
+            f"CREATE TABLE {name} (PRIMARY KEY (id)) USING delta LOCATION '{tmp_path / name}'"
+        )
+    for name, columns in (("listed", "(id)"), ("plain", ""), ("followed", "")):
+        source.run(f"CREATE PUBLICATION {name} FOR TABLE {name} {columns}")
+        target.run(f"CREATE TABLE {name} (id int PRIMARY KEY{', s jsonb' * (name == 'plain')})")
+        target.run(f"CREATE SUBSCRIPTION {name} CONNECTION 'dbname=source' PUBLICATION {name}")
+    target.run("ALTER SUBSCRIPTION followed SET (follow_schema = true)")
+    assert target.sync() == []
+    for name in ("listed", "plain", "followed", "other"):
+        table = f"delta.`{tmp_path / name}`"
+        engine.run(f"ALTER TABLE {table} ADD COLUMNS (s STRUCT<a: INT>)")
+        engine.run(f"INSERT INTO {table} VALUES (2, named_struct('a', 3))")
+    (failure,) = target.sync()
+    assert (failure.subscription, failure.error.sqlstate) == ("plain", "0A000")
+    message = "conversion of Delta type STRUCT<a: INT> to type jsonb is not supported"
+    assert failure.error.message == message
+    assert target.rows("SELECT * FROM listed ORDER BY id") == [("1",), ("2",)]
+    assert target.rows("SELECT * FROM followed ORDER BY id") == [("1", None), ("2", '{"a": 3}')]
+    assert source.rows("SELECT s FROM other WHERE id = 2") == [('{"a": 3}',)]
+    source.run("ALTER TABLE other DROP COLUMN s")
+    source.run("DROP TABLE other")
