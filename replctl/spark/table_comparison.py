@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from replctl.expr.nodes import Expr
 from replctl.record import dataclass
 from replctl.spark.data_type import storage_type
+from replctl.spark.native_form import exact_form
 from replctl.spark.normal_form import normal_form, stored_form
 from replctl.spark.row_hash import differing_buckets, in_buckets, key_bucket, row_hash
 from replctl.spark.spark_query import Query, key, query, selected, table_rows, union
@@ -24,6 +25,7 @@ from replctl.spark.staging import staged
 from replctl.spark.text_conversion import replicate
 from replctl.spark.translation import to_sql
 from replctl.spark.values import SentColumn, Target, TargetColumn
+from replctl.types.delta_type import is_native
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -312,7 +314,8 @@ def _column_counts(engine: Engine, sides: Sides, found: Staged) -> dict[str, int
 
 def _first_rows(engine: Engine, sides: Sides, found: Staged, limit: int) -> list[RowDifference]:
     names = [column.name for column in sides.shown]
-    order = ", ".join(f"s{i}" for i, _ in enumerate(names, start=1)) or "kind"
+    shown = [(column.type, f"s{i}") for i, column in enumerate(sides.shown, start=1)]
+    order = ", ".join(exact_form(t, name) if is_native(t) else name for t, name in shown) or "kind"
     numbered = (
         f"SELECT *, row_number() OVER (PARTITION BY kind ORDER BY {order}) AS place"
         f" FROM {found.view} WHERE counts"

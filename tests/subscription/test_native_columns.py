@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from fix_replication import Database
 
+from replctl.verify import verify
+
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
@@ -116,7 +118,7 @@ def test_statements_keep_native_values(engine: Engine, target: Database, tmp_pat
 
 
 @pytest.mark.parametrize("key", ["(PRIMARY KEY (id))", ""])
-def test_reconcile_sees_each_difference(
+def test_reconcile_and_verify_see_each_difference(
     engine: Engine, source: Database, target: Database, tmp_path: Path, key: str
 ) -> None:
     rows = (_ROWS[0],) * 6
@@ -150,6 +152,10 @@ def test_reconcile_sees_each_difference(
     found, expected = (_exact(engine, str(tmp_path / name)) for name in ("target", "source"))
     assert found == expected
     engine.run(f"UPDATE {table} SET s = NULL WHERE id = 6")
+    ((table_found,),) = (found.tables for found in verify(target.session))
+    assert table_found.comparison is not None, table_found.error
+    planted = {"different": 1} if key else {"missing": 1, "extra": 1}
+    assert table_found.comparison.differences == planted
     target.run("ALTER SUBSCRIPTION s REFRESH TABLE t")
     assert target.sync() == []
     assert _exact(engine, str(tmp_path / "target"))[5] == expected[5]
