@@ -45,6 +45,7 @@ class TransactionBlock:
         savepoints: the open savepoints, the innermost last.
         locked: OIDs of relations that the block locks until its end.
         locks: the locks of these relations.
+        located: OIDs of new relations with LOCATION, whose Delta tables COMMIT creates.
     """
 
     start: datetime
@@ -59,6 +60,7 @@ class TransactionBlock:
     savepoints: list[Savepoint] = field(default_factory=list)
     locked: set[int] = field(default_factory=set)
     locks: ExitStack = field(default_factory=ExitStack)
+    located: set[int] = field(default_factory=set)
 
 
 def prevent_in_block(block: TransactionBlock | None, what: str) -> None:

@@ -34,6 +34,7 @@ from replctl.lake.catalog_name import resolved_table
 from replctl.lake.commit_log import has_foreign_files, leads_out
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_location_role
+from replctl.lake.located_table import make_located
 from replctl.lake.location import check_is_empty, check_location
 from replctl.lake.partition_zone import check_partition_zones
 from replctl.lake.storage_place import give_storage_column
@@ -51,7 +52,7 @@ _TRUST = (
 
 def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     """Adopt the Delta table at a location.  If there is none, create one with the columns of the
-    statement.
+    statement, at the end of the transaction.
 
     Adoption only reads the table.  Its newest version is entered in the commit log, so that
     replication starts there.  A column list chooses columns of it.
@@ -82,8 +83,13 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     if not exists:
         with session.read() as catalog:
             check_location_role(session.privileges(catalog), writes=True)
+            check_location(catalog, location)
         check_is_empty(location)
-    return carry_out(session, lambda ddl: _create(ddl, statement, location, exists=exists))
+    _check_options(statement, is_adopted=exists)
+    oid = carry_out(session, lambda ddl: _create(ddl, statement, location, exists=exists))
+    if oid is not None and not exists:
+        make_located(session, oid)
+    return _TAG
 
 
 def adopt_by_name(session: Session, statement: ast.CreateTable) -> str:
@@ -117,14 +123,21 @@ def _refuse(statement: ast.CreateTable) -> None:
         raise FeatureNotSupported(f"INHERITS and partitions with {word} are not supported")
     if any(isinstance(element, ast.TableLike) for element in statement.elements):
         raise FeatureNotSupported(f"LIKE with {word} is not supported")
-    if any(option.name not in _OPTIONS for option in statement.options):
-        raise FeatureNotSupported(f"storage parameters with {word} are not supported")
 
 
-def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool) -> str:
+def _check_options(statement: ast.CreateTable, *, is_adopted: bool) -> None:
+    for option in statement.options:
+        if is_adopted and option.name not in _OPTIONS:
+            raise FeatureNotSupported(
+                f'storage parameter "{option.name}" of an adopted table is not supported'
+            )
+
+
+def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool) -> int | None:
+    """Enter a table, and return its OID; None if there is one by its name."""
     place = table_place(ddl, statement)
     if place is None:
-        return _TAG
+        return None
     check_location(ddl.catalog, location)
     check_relation_name(ddl, place, statement.relation.name)
     relation = new_relation(ddl, place, statement.relation.name, "r")
@@ -153,7 +166,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     add_indexes_and_references(ddl, relation.oid, drafts)
     for name in () if adopted is None else adopted.not_null:
         set_not_null(ddl, ddl.relation(relation.oid), name, recurses=False)
-    return _TAG
+    return relation.oid
 
 
 def _adopted(

@@ -24,6 +24,7 @@ from replctl.lake import commit_log
 from replctl.lake.catalog_registration import unregister_dropped
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import tell_of_files
+from replctl.lake.located_table import make_tables
 from replctl.lake.recovery import undo_or_leave
 from replctl.lake.schema_rewrite import rewrite_schemas
 from replctl.lake.undo import undo_commits
@@ -76,6 +77,7 @@ def commit(session: Session) -> None:
     for name, value in block.local_settings.items():
         session.put_setting(name, value)
     _close(session, block)
+    make_tables(session, block.located)
     _rewrite_schemas(session, written)
     if top is not None:
         unregister_dropped(session)

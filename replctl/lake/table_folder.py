@@ -11,9 +11,10 @@ import stat
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from datetime import datetime
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
+from uuid import uuid4
 
 from replctl.catalog.home_directory import CATALOG
 from replctl.lake.delta_names import LOG_FOLDER
@@ -70,6 +71,23 @@ class TableFolder:
         system, place = self._remote(path)
         with system.open_input_stream(place) as stream:
             return bytes(stream.read())
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a new file of a local folder at once, with the folders above it.  Return False if
+        there is a file by that name already.
+        """
+        assert self.is_local
+        target = Path(self.location, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(f".{target.name}.{uuid4()}.tmp")
+        try:
+            unfinished.write_bytes(content)
+            os.link(unfinished, target)
+        except FileExistsError:
+            return False
+        finally:
+            unfinished.unlink(missing_ok=True)
+        return True
 
     def state(self, path: str) -> tuple[int, int, int]:
         """Return the state by which a replaced file is recognised: its inode number (on S3 a number

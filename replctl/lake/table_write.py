@@ -40,6 +40,7 @@ from replctl.lake.delta_rules import check_can_be_undone
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.location import check_is_empty
+from replctl.lake.new_table import create_table
 from replctl.lake.recovery import recover, undo_or_leave
 from replctl.lake.retry import repeated
 from replctl.lake.spark_ability import check_spark_can_write
@@ -160,6 +161,16 @@ class TableWriter:
         """
         self.written.add(relid)
         check_columns(self.session, self.relations[relid])
+        name = missing_registration(self.session, self.relations[relid])
+        self.make_storage(relid)
+        if name is not None:
+            register(self.session, self.relations[relid], name)
+        return self.source(relid)
+
+    def make_storage(self, relid: int) -> None:
+        """Create a relation's Delta table, or add columns that DDL has added since the last
+        write.
+        """
         relation = self._with_own_names(self.relations[relid])
         storage = storage_of(relation)
         missing = [
@@ -167,12 +178,8 @@ class TableWriter:
             for c in relation.columns
             if storage.columns[c.attnum].since_version is None
         ]
-        name = missing_registration(self.session, relation)
         if missing or not storage.is_made:
             self._bring_up_to_date(relation, storage, missing)
-        if name is not None:
-            register(self.session, relation, name)
-        return self.source(relid)
 
     def _with_own_names(self, relation: Relation) -> Relation:
         """Give the columns that the Delta table does not have yet their own names there.  They may
@@ -254,8 +261,12 @@ class TableWriter:
             self._begin_storage(relation, storage)
             vectors = bool_in(relation.options.get(DELETION_VECTORS, "true"))
             with self.commit_to(relation.oid, silent=True) as note:
-                spark.jobs.create_table(
-                    self.session.engine(), storage.location, missing, note, deletion_vectors=vectors
+                create_table(
+                    self.session,
+                    storage.location,
+                    missing,
+                    note,
+                    has_deletion_vectors=vectors,
                 )
         version = latest_version(storage.location) or 0
         columns = dict(storage.columns)

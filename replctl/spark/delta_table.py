@@ -38,15 +38,11 @@ def create_table(
     engine: Engine,
     location: str,
     columns: Sequence[TableColumn],
+    properties: Mapping[str, str],
     note: CommitNote,
-    *,
-    deletion_vectors: bool = True,
 ) -> None:
-    """Create an empty Delta table.  Without deletion vectors, a change rewrites the files it
-    touches.
-    """
+    """Create an empty Delta table with some properties."""
     defined = _definitions(columns) or "`_` BOOLEAN"  # Delta has no table without columns
-    properties = TABLE_PROPERTIES | {"delta.enableDeletionVectors": str(deletion_vectors).lower()}
     shown_properties = ", ".join(
         f"{quote(name)} = {quote(value)}" for name, value in properties.items()
     )

@@ -33,6 +33,7 @@ _SIMPLE = {
     "timestamp": "TIMESTAMP",
     "timestamp_ntz": "TIMESTAMP_NTZ",
 }
+_DECLARED = {words: name for name, words in _SIMPLE.items()}
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(-?\d{1,2})\)", re.ASCII | re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TOKEN = re.compile(
@@ -65,6 +66,23 @@ class DeltaType:
         if not self.parts:
             return self.name
         return f"{self.name}<{', '.join(part.text for _name, part in self.parts)}>"
+
+    @property
+    def declaration(self) -> Any:
+        """The type as Delta's schemas declare it: the inverse of `declared`."""
+        parts = [(name, part.declaration) for name, part in self.parts]
+        match self.name:
+            case "STRUCT":
+                empty: dict[str, Any] = {"nullable": True, "metadata": {}}
+                fields = [{"name": name, "type": type_, **empty} for name, type_ in parts]
+                return {"type": "struct", "fields": fields}
+            case "ARRAY":
+                return {"type": "array", "elementType": parts[0][1], "containsNull": True}
+            case "MAP":
+                (_key, key), (_value, value) = parts
+                kind = {"keyType": key, "valueType": value, "valueContainsNull": True}
+                return {"type": "map", **kind}
+        return _DECLARED.get(self.name, self.name.lower())
 
     @property
     def is_native(self) -> bool:

@@ -21,9 +21,13 @@ _ARRAY = {"type": "array", "elementType": "long", "containsNull": True}
         ("string", "STRING", False),
         (_ARRAY, "ARRAY<BIGINT>", False),
         (_STRUCT, "STRUCT<a: INT, `b``c`: DECIMAL(10,2)>", True),
-        ({"type": "array", "elementType": _ARRAY}, "ARRAY<ARRAY<BIGINT>>", True),
         (
-            {"type": "map", "keyType": "date", "valueType": _STRUCT},
+            {"type": "array", "elementType": _ARRAY, "containsNull": True},
+            "ARRAY<ARRAY<BIGINT>>",
+            True,
+        ),
+        (
+            {"type": "map", "keyType": "date", "valueType": _STRUCT, "valueContainsNull": True},
             "MAP<DATE, STRUCT<a: INT, `b``c`: DECIMAL(10,2)>>",
             True,
         ),
@@ -34,6 +38,7 @@ def test_types_are_written_and_read(schema: object, text: str, is_native: bool) 
     assert found is not None
     assert (found.text, found.is_native) == (text, is_native)
     assert parsed(text) == parsed(text.lower().replace(" ", "")) == found
+    assert found.declaration == schema
 
 
 @pytest.mark.parametrize(

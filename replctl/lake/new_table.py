@@ -1,0 +1,151 @@
+"""Create empty Delta tables without Spark, by writing their first commit and its checksum (Delta's
+protocol, sections "Actions" and "Version Checksum File").
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import replctl
+from replctl import spark
+from replctl.errors import IoError
+from replctl.lake.delta_names import LOG_FOLDER
+from replctl.lake.storage_place import NO_COLUMN
+from replctl.lake.table_folder import TableFolder
+from replctl.session import Session
+from replctl.spark import TABLE_PROPERTIES, CommitNote, TableColumn, storage_type
+from replctl.types.delta_type import DeltaType, parsed
+
+#: The path of the first version's files, without its end.
+_FIRST = f"{LOG_FOLDER}/{0:020d}"
+#: What writers of every table of replctl must know.
+_WRITER_FEATURES = ("domainMetadata", "rowTracking", "invariants", "changeDataFeed", "appendOnly")
+#: What readers and writers must know of a table, by what it has.
+_DELETION_VECTORS, _TIMESTAMPS = "deletionVectors", "timestampNtz"
+
+
+def create_table(
+    session: Session,
+    location: str,
+    columns: Sequence[TableColumn],
+    note: CommitNote,
+    *,
+    has_deletion_vectors: bool,
+) -> None:
+    """Create an empty Delta table, unless there is one.
+
+    Without deletion vectors, a change rewrites the files that it touches.  On object storage Spark
+    creates the table, because its log store excludes other writers there.
+
+    Raises:
+        IoError: the folder cannot be written.
+    """
+    vectors = {"delta.enableDeletionVectors": str(has_deletion_vectors).lower()}
+    properties = TABLE_PROPERTIES | vectors
+    folder = TableFolder.of(location)
+    if not folder.is_local:
+        spark.jobs.create_table(session.engine(), location, columns, properties, note)
+        return
+    metadata, protocol = _definition(columns, properties)
+    commit = _commit_info(properties, note)
+    log = "".join(
+        f"{json.dumps(action, separators=(',', ':'))}\n"
+        for action in ({"commitInfo": commit}, {"metaData": metadata}, {"protocol": protocol})
+    )
+    try:
+        if folder.create(f"{_FIRST}.json", log.encode()):
+            checksum = _checksum(metadata, protocol, commit["txnId"])
+            folder.create(f"{_FIRST}.crc", json.dumps(checksum).encode())
+    except OSError as error:
+        raise IoError(f'could not create a Delta table at "{location}": {error}') from error
+
+
+def _checksum(
+    metadata: Mapping[str, Any], protocol: Mapping[str, Any], transaction: str
+) -> dict[str, Any]:
+    """Return the checksum of an empty table."""
+    return {
+        "txnId": transaction,
+        "tableSizeBytes": 0,
+        "numFiles": 0,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [],
+        "domainMetadata": [],
+        "metadata": metadata,
+        "protocol": protocol,
+        "allFiles": [],
+    }
+
+
+def _definition(
+    columns: Sequence[TableColumn], properties: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the actions metaData and protocol of a new table."""
+    types = {column.storage_name or "": _stored_type(column) for column in columns}
+    types = types or {NO_COLUMN: DeltaType("BOOLEAN")}  # Delta has no table without columns
+    schema = DeltaType("STRUCT", tuple(types.items())).declaration
+    features = []
+    if properties["delta.enableDeletionVectors"] == "true":
+        features.append(_DELETION_VECTORS)
+    if any(_has(type_, "TIMESTAMP_NTZ") for type_ in types.values()):
+        features.append(_TIMESTAMPS)
+    hidden = {
+        f"delta.rowTracking.materialized{name}ColumnName": f"_{place}-col-{uuid4()}"
+        for name, place in (("RowId", "row-id"), ("RowCommitVersion", "row-commit-version"))
+    }
+    metadata = {
+        "id": str(uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(schema, separators=(",", ":"), ensure_ascii=False),
+        "partitionColumns": [],
+        "configuration": {**properties, **hidden},
+        "createdTime": _now(),
+    }
+    readers = {"minReaderVersion": 3, "readerFeatures": features}
+    protocol = {
+        **(readers if features else {"minReaderVersion": 1}),
+        "minWriterVersion": 7,
+        "writerFeatures": [*features, *_WRITER_FEATURES],
+    }
+    return metadata, protocol
+
+
+def _stored_type(column: TableColumn) -> DeltaType:
+    found = parsed(storage_type(column.type, column.typmod))
+    assert found is not None
+    return found
+
+
+def _has(type_: DeltaType, name: str) -> bool:
+    """Return whether a type is, or contains, a simple type."""
+    return type_.name == name or any(_has(part, name) for _label, part in type_.parts)
+
+
+def _commit_info(properties: Mapping[str, str], note: CommitNote) -> dict[str, Any]:
+    return {
+        "timestamp": _now(),
+        "operation": "CREATE TABLE",
+        "operationParameters": {
+            "partitionBy": "[]",
+            "clusterBy": "[]",
+            "description": None,
+            "isManaged": "false",
+            "properties": json.dumps(properties, separators=(",", ":")),
+        },
+        "isolationLevel": "Serializable",
+        "isBlindAppend": True,
+        "operationMetrics": {},
+        "userMetadata": note.user_metadata,
+        "engineInfo": f"replctl/{replctl.__version__}",
+        "txnId": str(uuid4()),
+    }
+
+
+def _now() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
