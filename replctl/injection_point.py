@@ -22,6 +22,7 @@ POINTS = (
     "write.after-delta-commit",
     "write.before-log",
     "write.after-log",
+    "storage.after-create",
     "rewrite.after-columns",
     "rewrite.after-fill",
     "columns.after-rewrite",

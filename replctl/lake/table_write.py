@@ -255,10 +255,11 @@ class TableWriter:
     def _bring_up_to_date(
         self, relation: Relation, storage: Storage, missing: Sequence[TableColumn]
     ) -> None:
-        if storage.is_made:
+        if not storage.is_made:
+            self._begin_storage(relation, storage)
+        if storage.is_made or latest_version(storage.location) is not None:  # by a dead process
             self._add_columns(relation.oid, storage.location, missing)
         else:
-            self._begin_storage(relation, storage)
             vectors = bool_in(relation.options.get(DELETION_VECTORS, "true"))
             with self.commit_to(relation.oid, silent=True) as note:
                 create_table(
@@ -268,6 +269,7 @@ class TableWriter:
                     note,
                     has_deletion_vectors=vectors,
                 )
+            injection_point("storage.after-create")
         version = latest_version(storage.location) or 0
         columns = dict(storage.columns)
         columns |= {c.attnum: replace(columns[c.attnum], since_version=version) for c in missing}
@@ -283,15 +285,15 @@ class TableWriter:
             DuplicateObject: another program has created a Delta table there meanwhile.
             ObjectNotInPrerequisiteState: the directory is a LOCATION, and is not empty (55000).
         """
-        if storage.was_empty is not None:  # a dead process had begun to create it
-            return
         with self.session.read() as catalog:
             commits = commit_log.commits_since(catalog, self.session.cluster, relation, None)
-        if any(commit.mark is None for commit in commits):
+        if any(commit.mark is None for commit in commits[:1]):
             raise DuplicateObject(
                 f'there is a Delta table at "{storage.location}" already',
                 detail=f'Table "{relation.qualified_name}" was to be made there.',
             )
+        if storage.was_empty is not None:  # a dead process had begun to create it
+            return
         if storage.has_location:
             check_is_empty(storage.location)
         is_empty = storage.has_location or TableFolder.of(storage.location).is_empty()
@@ -299,14 +301,15 @@ class TableWriter:
             begin_storage(connection, relation.oid, is_empty=is_empty)
 
     def _add_columns(self, relid: int, location: str, missing: Sequence[TableColumn]) -> None:
-        engine = self.session.engine()
         present = stored_names(location)  # a dead process may have added some
         new = [c for c in missing if (c.storage_name or "").lower() not in present]
         if new:
+            engine = self.session.engine()
             with self.commit_to(relid, silent=True) as note:
                 spark.jobs.add_columns(engine, location, new, note)
         filled = [column for column in missing if column.missing_value is not None]
         if filled:
+            engine = self.session.engine()
             with self.commit_to(relid, silent=True, may_be_nothing=True) as note:
                 spark.jobs.fill_columns(engine, location, filled, note)
 

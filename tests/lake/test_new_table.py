@@ -6,6 +6,9 @@ import errno
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
@@ -14,6 +17,7 @@ import pytest
 from golden_script import answer_of
 
 from replctl import spark
+from replctl.catalog.pg_class import get_relation
 from replctl.errors import IoError
 from replctl.lake.located_table import make_tables
 from replctl.lake.new_table import create_table
@@ -150,3 +154,26 @@ def test_a_location_whose_table_could_not_be_created_is_made_later(
     assert oid is not None
     make_tables(session, [oid])
     assert _is_there(tmp_path / "t")
+
+
+def test_a_process_that_dies_after_it_has_created_a_table(session: Session, tmp_path: Path) -> None:
+    made = f"CREATE TABLE t (a int, b text) USING delta LOCATION '{tmp_path}/t'"
+    point = {"REPLCTL_INJECTION_POINT": "storage.after-create:kill"}
+    killed = subprocess.run(
+        [sys.executable, "-m", "replctl", "-X", "--home", str(session.cluster.path), "-c", made],
+        env={**os.environ, **point},
+        check=False,
+        capture_output=True,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert _is_there(tmp_path / "t")
+    with session.read() as catalog:
+        oid = session.environment(catalog).relation_oid(None, "t")
+    assert oid is not None
+    make_tables(session, [oid])
+    with session.read() as catalog:
+        relation = get_relation(catalog, oid)
+    assert relation is not None
+    assert relation.storage is not None
+    assert relation.storage.is_made
+    assert [column.since_version for column in relation.storage.columns.values()] == [0, 0]
