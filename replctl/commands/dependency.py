@@ -49,7 +49,7 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.pg_type import delete_type, type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
-from replctl.commands.expression_dependency import users_in_expressions
+from replctl.commands.expression_dependency import all_tables, users_in_expressions
 from replctl.commands.function import function_signature, operator_signature
 from replctl.commands.index import constraint_of, uses_column
 from replctl.commands.named_dependency import users_naming, users_with
@@ -393,7 +393,7 @@ def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
     for domain in domain_bases(ddl.catalog):
         if get_domain(ddl.catalog, domain).base in names:
             yield Dependent(Object("type", type_oid(domain)), target)
-    for relation in _tables(ddl):
+    for relation in all_tables(ddl):
         for column in relation.columns:
             if column.declared_type not in names or _is_key_above(ddl, relation, column.name):
                 continue
@@ -433,10 +433,6 @@ def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
 
 def _has_field(name: str, oid: int) -> Callable[[nodes.Node], bool]:
     return lambda node: getattr(node, name, 0) == oid
-
-
-def _tables(ddl: Ddl) -> list[Relation]:
-    return list(load_relations(ddl.catalog, relation_oids(ddl.catalog, "rp")).values())
 
 
 def _constraint(ddl: Ddl, oid: int) -> tuple[Relation, Constraint]:

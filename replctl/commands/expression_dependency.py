@@ -28,7 +28,7 @@ def users_in_expressions(
     def uses(expr: nodes.Expr | None) -> bool:
         return expr is not None and any(map(is_use, nodes.walk(expr)))
 
-    for relation in load_relations(ddl.catalog, relation_oids(ddl.catalog, "rp")).values():
+    for relation in all_tables(ddl):
         own = {c.attnum for c in relation.columns if c.declared_type in own_types}
         for column in relation.columns:
             is_own = column.attnum in own or _reads(column.default, own)
@@ -48,6 +48,14 @@ def users_in_expressions(
             raise FeatureNotSupported(
                 f"dropping what a CHECK of domain {shown} uses is not supported"
             )
+
+
+def all_tables(ddl: Ddl) -> Collection[Relation]:
+    """Return the tables of the database; they are read once until the transaction writes."""
+    catalog = ddl.catalog
+    return catalog.cached(
+        ("all tables",), lambda: load_relations(catalog, relation_oids(catalog, "rp")).values()
+    )
 
 
 def _indexes(
