@@ -8,9 +8,7 @@ import shutil
 import stat
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from fix_lake import Lake
 from fix_psql import Psql
 from golden_script import answer_of
@@ -96,8 +94,7 @@ def test_a_copy_becomes_a_cluster_of_its_own(lake: Lake, tmp_path: Path) -> None
     refused, *more = answer_of(session, "insert into adopted values (1)")
     assert "55000" in refused
     dropped, made = re.findall(r"(?:DROP|CREATE) TABLE [^,]+?(?=,|\.$)", more[-1])
-    write_deltalake(str(tmp_path / "x"), pa.table({"a": pa.array([1], pa.int32())}))
-    assert answer_of(session, dropped) == ("DROP TABLE",)
+    assert answer_of(session, dropped)[-1] == "DROP TABLE"
     assert answer_of(session, made)[-1] == "CREATE TABLE"
     written, *_more = answer_of(session, "insert into adopted values (1)")
     assert "55000" not in written  # there is no Spark here

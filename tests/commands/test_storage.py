@@ -117,6 +117,7 @@ def test_a_new_table_needs_an_empty_directory(session: Session, tmp_path: Path) 
         with pytest.raises(DuplicateObject, match="is relation"):
             _run(session, create.format("t", f"{tmp_path}/{taken}"))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "absent",
         "cluster",
         "empty",
         "file",
