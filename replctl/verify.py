@@ -140,7 +140,7 @@ def _chosen(
         return names
     sides = [(name, subscription.table_map.target(name)) for name in names]
     found = [both for both in sides if any(side[-len(table) :] == tuple(table) for side in both)]
-    shown = str(table)
+    shown = ".".join(table)
     if not found:
         raise UndefinedTable(
             f'table "{shown}" is not part of subscription "{subscription.name}"',
