@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from replctl.errors import PostgresError, UndefinedFile
 from replctl.record import dataclass
 from replctl.spark.data_type import quote, quote_name, table_name
-from replctl.spark.spark_errors import condition_of
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -54,7 +53,7 @@ def find_table(engine: Engine, name: Sequence[str]) -> CatalogTable | None:
     except UndefinedFile:
         return None
     except PostgresError as error:
-        if condition_of(error).startswith(_NOT_FOUND):
+        if _is_missing(error):
             return None
         raise
     return described_table(rows)
@@ -73,10 +72,17 @@ def has_namespace(engine: Engine, name: Sequence[str]) -> bool:
     try:
         engine.run(f"DESCRIBE NAMESPACE {spark_name(name)}")
     except PostgresError as error:
-        if condition_of(error).startswith(_NOT_FOUND):
+        if _is_missing(error):
             return False
         raise
     return True
+
+
+def _is_missing(error: PostgresError) -> bool:
+    """Return whether Spark says that a name leads to nothing."""
+    from replctl.spark.spark_errors import condition_of  # here, because it loads pyspark
+
+    return condition_of(error).startswith(_NOT_FOUND)
 
 
 def register_table(engine: Engine, name: Sequence[str], location: str) -> None:
