@@ -21,12 +21,12 @@ from replctl.errors import (
 from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
 from replctl.spark import CatalogTable
+from replctl.types.delta_type import quoted_name
 from replctl.types.quote import quote_literal, quote_qualified_identifier
 
 #: Seconds for which a session trusts a name.  Asking Spark takes about 30 ms.
 _TRUSTED = 60.0
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def name_parts(name: str) -> list[str]:
@@ -56,9 +56,7 @@ def shown_name(parts: list[str]) -> str:
 
     ["lake", "my t"]  ->  "lake.`my t`"
     """
-    return ".".join(
-        part if _PLAIN.fullmatch(part) else "`" + part.replace("`", "``") + "`" for part in parts
-    )
+    return ".".join(map(quoted_name, parts))
 
 
 def resolved_table(session: Session, name: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from replctl.types.delta_type import DeltaType, native_type, quoted_field
+from replctl.types.delta_type import DeltaType, native_type, quoted_name
 
 #: A function that returns SQL of a simple value in another form, or the same SQL.
 _Leaf = Callable[[DeltaType, str], str]
@@ -102,8 +102,8 @@ def _rewritten(
 def _struct(type_: DeltaType, value: str, inner: Callable[[DeltaType, str], str]) -> str:
     forms, is_same = [], True
     for name, part in type_.parts:
-        field = f"({value}).{quoted_field(name)}"
+        field = f"({value}).{quoted_name(name)}"
         form = inner(part, field)
         is_same = is_same and form == field
-        forms.append(f"{form} AS {quoted_field(name)}")
+        forms.append(f"{form} AS {quoted_name(name)}")
     return value if is_same else f"if({value} IS NULL, NULL, struct({', '.join(forms)}))"

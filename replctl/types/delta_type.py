@@ -61,7 +61,7 @@ class DeltaType:
     def text(self) -> str:
         """The type in Spark's words: STRUCT<a: INT, `b c`: ARRAY<STRING>>."""
         if self.name == "STRUCT":
-            fields = (f"{quoted_field(name)}: {part.text}" for name, part in self.parts)
+            fields = (f"{quoted_name(name)}: {part.text}" for name, part in self.parts)
             return f"STRUCT<{', '.join(fields)}>"
         if not self.parts:
             return self.name
@@ -220,6 +220,10 @@ def _made(name: str, parts: list[tuple[str, DeltaType | None]]) -> DeltaType | N
     return DeltaType(name, known)
 
 
-def quoted_field(name: str) -> str:
-    """Return the name of a field of a STRUCT in Spark's words."""
+def quoted_name(name: str) -> str:
+    """Return a name in Spark's words, with backquotes if it needs them.
+
+    "a"  ->  "a"
+    "b c"  ->  "`b c`"
+    """
     return name if _NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
