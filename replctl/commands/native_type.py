@@ -16,10 +16,8 @@ from replctl.errors import (
     ObjectNotInPrerequisiteState,
     WrongObjectType,
 )
+from replctl.lake.storage_place import REFUSED_IN_NAMES
 from replctl.types.delta_type import SHOWN_AS, field_names, native_type_name, parsed
-
-#: Characters that Delta refuses in names of columns and fields without column mapping.
-_INVALID = frozenset(" ,;{}()\n\t=")
 
 
 def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
@@ -38,7 +36,7 @@ def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
     found = parsed(text)
     if not text:
         raise FeatureNotSupported(f'resetting parameter "{DELTA_TYPE}" is not supported')
-    if any(_INVALID.intersection(name) for name in field_names(found)):
+    if any(set(REFUSED_IN_NAMES).intersection(name) for name in field_names(found)):
         raise FeatureNotSupported(
             f'parameter "{DELTA_TYPE}" is not supported for a STRUCT with this field name',
             detail=f"A name in {text} has a blank or one of ,;{{}}()=.",

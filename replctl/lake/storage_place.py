@@ -22,9 +22,9 @@ from replctl.catalog.table_home import located, relative_location
 from replctl.catalog.transaction import Catalog
 from replctl.lake.delta_log import latest_version
 
-_NOT_IN_NAMES = re.compile(
-    r"[ ,;{}()\n\t=`]"
-)  # characters that Delta refuses without column mapping, or cannot handle
+#: Characters that Delta refuses in the names of columns and fields without column mapping.
+REFUSED_IN_NAMES = " ,;{}()\n\t="
+_NOT_IN_NAMES = re.compile(f"[{REFUSED_IN_NAMES}`]")  # a backquote it cannot handle
 #: The column of a Delta table whose relation has no columns.
 NO_COLUMN = "_"
 _RESERVED = frozenset(
