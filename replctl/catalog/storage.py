@@ -36,7 +36,7 @@ DELETION_VECTORS = "deletion_vectors"
 #: The storage parameter of an adopted table whose files may be anywhere, like a shallow clone's.
 FOREIGN_FILES = "foreign_files"
 
-#: The storage parameter for the name of an adopted table in Spark's catalogs.
+#: The storage parameter for a table's name in the catalogs of Spark.
 CATALOG_TABLE = "catalog_table"
 
 #: The storage parameter for the time zone of timestamps in the partition values of its log.

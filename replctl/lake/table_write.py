@@ -304,14 +304,12 @@ class TableWriter:
         present = stored_names(location)  # a dead process may have added some
         new = [c for c in missing if (c.storage_name or "").lower() not in present]
         if new:
-            engine = self.session.engine()
             with self.commit_to(relid, silent=True) as note:
-                spark.jobs.add_columns(engine, location, new, note)
+                spark.jobs.add_columns(self.session.engine(), location, new, note)
         filled = [column for column in missing if column.missing_value is not None]
         if filled:
-            engine = self.session.engine()
             with self.commit_to(relid, silent=True, may_be_nothing=True) as note:
-                spark.jobs.fill_columns(engine, location, filled, note)
+                spark.jobs.fill_columns(self.session.engine(), location, filled, note)
 
     def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
         """Record newly created storage.  It stays even if the transaction fails, so the transaction

@@ -185,8 +185,7 @@ def unsigned(value: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Wire:
     """The transport of a type's values through Arrow: `sent` is the Arrow type, `to_wire` encodes,
-    `from_wire` decodes.  Native values are sent as JSON; only NULL is
-    received.
+    `from_wire` decodes.  Native values are sent as JSON; only NULL is received.
 
     Dates and timestamps are sent as numbers: Python's have no infinity and end with the year 9999.
     """
