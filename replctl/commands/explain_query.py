@@ -19,6 +19,7 @@ from replctl.query.permission import check_query
 from replctl.query.query_rewrite import rewritten
 from replctl.query.select import is_of_catalogs
 from replctl.query.session_calls import divided
+from replctl.query.small_tables import SETTING, small_tables
 from replctl.query.sql import QueryWriter, WriteQuery
 from replctl.query.tree import Query, tables_of
 from replctl.result import Result, ResultColumn
@@ -43,7 +44,7 @@ def explain(session: Session, statement: ast.Explain) -> Result:
 
     For a query of catalogs only, the plan names the tables that SQLite reads.  For other queries it
     is Spark's physical plan (with VERBOSE the formatted one), followed by the expressions that run
-    in Python.
+    in Python.  A last line says that the tables are so small that SQLite runs the query instead.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue: an option is wrong (42601, 22023).
@@ -61,11 +62,14 @@ def explain(session: Session, statement: ast.Explain) -> Result:
             return _result(_catalog_lines(query))
         parts = divided(query, context.environment)
         text, in_python = _spark_sql(query if parts is None else parts.rows, context)
+        is_small = small_tables(query, context) is not None
     mode = "FORMATTED " if is_verbose else ""
     (plan,) = session.engine().rows(f"EXPLAIN {mode}{text}")
     lines = [line.rstrip() for line in str(plan[0]).strip().splitlines()]
     if in_python:
         lines += ["", "Evaluated in Python:", *(f"  {shown}" for shown in in_python)]
+    if is_small:
+        lines += ["", f"Small tables: SQLite runs the query, without Spark ({SETTING})."]
     return _result(lines)
 
 

@@ -52,6 +52,7 @@ _WHOLE_ADD = [
     "add.baseRowId",
     "add.defaultRowCommitVersion",
 ]
+_WHOLE_FILES = [*_WHOLE_ADD, *(name for name in FILE_COLUMNS if name.startswith("remove."))]
 
 
 def unneeded_files(location: str, version: int, untracked_before: float | None) -> list[str]:
@@ -153,6 +154,34 @@ def files_at(location: str, version: int) -> list[dict[str, Any]]:
         ObjectNotInPrerequisiteState: the log no longer has the files of the version.
     """
     return _files_of(location, log_names(location), version)
+
+
+def whole_files_at(location: str, version: int) -> list[dict[str, Any]]:
+    """Return the files as `files_at`, with all that is known of them except their statistics.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log no longer has the files of the version.
+    """
+    return _files_of(location, log_names(location), version, columns=_WHOLE_FILES)
+
+
+def log_size(location: str) -> int:
+    """Return the size in bytes of the part of a table's log that says which files it has now: the
+    newest checkpoint, without its sidecars, and the commits after it.
+
+    Raises:
+        IoError: the log cannot be read.
+    """
+    names, folder = log_names(location), TableFolder.of(location)
+    whole = checkpoints(names)
+    start = max(whole, default=-1)
+    later = [name for name in names if name.endswith(".json") and (last_version(name) or 0) > start]
+    try:
+        return sum(
+            folder.state(f"{LOG_FOLDER}/{name}")[1] for name in (*whole.get(start, ()), *later)
+        )
+    except OSError as error:
+        raise IoError(f'could not read the log of the Delta table "{location}": {error}') from error
 
 
 def has_files_elsewhere(location: str) -> bool:
@@ -326,19 +355,24 @@ def _action_uris(action: dict[str, Any]) -> Iterator[str]:
 
 
 def _files_of(
-    location: str, names: list[str], version: int, seen: list[dict[str, Any]] | None = None
+    location: str,
+    names: list[str],
+    version: int,
+    seen: list[dict[str, Any]] | None = None,
+    columns: list[str] = FILE_COLUMNS,
 ) -> list[dict[str, Any]]:
     """Return the files that a table consists of at a version, as the log describes them.
 
     Args:
         names: the names of the files of its log.
         seen: gets every file that is named on the way.
+        columns: the columns of a checkpoint to read.
     """
     met: list[dict[str, Any]] = [] if seen is None else seen
     start = _checkpoint_before(names, version)
     active: dict[tuple[str, str], dict[str, Any]] = {}
     if start is not None:
-        for row in read_checkpoint(location, start, FILE_COLUMNS):
+        for row in read_checkpoint(location, start, columns):
             met += [row[kind] for kind in ("add", "remove") if row[kind] is not None]
             if row["add"] is not None:
                 active[file_key(row["add"])] = row["add"]

@@ -16,10 +16,10 @@ from replctl.query.catalog_part import with_answers
 from replctl.query.query_rewrite import rewritten
 from replctl.query.row_policy import POLICY_VARNO
 from replctl.query.session_calls import check_no_calls
-from replctl.query.sql import QueryWriter, WriteQuery, column
+from replctl.query.sql import TABLEOID, TABLEOID_ATTNUM, QueryWriter, WriteQuery, column
 from replctl.query.sqlite import evaluated_rows
 from replctl.query.sqlite_value import canonical
-from replctl.query.tree import FromFunction, FromSubquery, FromTable, Query
+from replctl.query.tree import FromFunction, FromSubquery, FromTable, Query, only_table
 from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.spark import (
     SqlValue,
@@ -35,11 +35,6 @@ from replctl.spark import (
     stored_sql,
     to_sql,
 )
-from replctl.types.builtin import system_columns
-
-#: The column number of a table's own OID in scans; the system column's is negative.
-TABLEOID = 0x7FFF
-_TABLEOID_ATTNUM = system_columns()["tableoid"][0]
 
 
 def spark_sql(query: Query, context: FunctionContext) -> str:
@@ -168,23 +163,11 @@ class LakeDialect:
         return sort_key(key, lambda expr: self.value(expr, write))
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        """Return rows of one table as they were written, which is their order among equals of an
-        ORDER BY, too; other queries have no order of their own."""
-        is_plain = (
-            len(query.from_) == 1
-            and isinstance(query.from_[0], FromTable)
-            and not query.from_[0].is_catalog
-            and not query.is_aggregated
-            and query.distinct is None
-            and not any(
-                isinstance(n, nodes.WindowFunc) for o in query.outputs for n in nodes.walk(o.expr)
-            )
-        )
-        if not is_plain:
+        table = only_table(query)
+        if table is None:
             return (), ()
-        varno = query.from_[0].varno  # type: ignore[union-attr]
         names = ("leaf", "row_version", "row_id")
-        return tuple(f"r{varno}.{name} AS q_{name}" for name in names), tuple(
+        return tuple(f"r{table.varno}.{name} AS q_{name}" for name in names), tuple(
             f"q_{name}" for name in names
         )
 
@@ -204,7 +187,7 @@ class LakeDialect:
         """
 
         def replaced(node: nodes.Node) -> nodes.Node | None:
-            if isinstance(node, nodes.Var) and node.attnum == _TABLEOID_ATTNUM:
+            if isinstance(node, nodes.Var) and node.attnum == TABLEOID_ATTNUM:
                 return replace(node, attnum=TABLEOID)
             check_no_calls(self.context.environment, node)
             return session_value(self.context, node)

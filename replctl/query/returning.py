@@ -16,13 +16,13 @@ from replctl.lake.catalog_name import check_names
 from replctl.memory_limit import SETTING as MEMORY
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
-from replctl.query.lake import TABLEOID, changing_query
+from replctl.query.lake import changing_query
 from replctl.query.permission import used_columns
 from replctl.query.range_table import FromScope, relation_entry
 from replctl.query.row_policy import POLICY_VARNO, numbered_as
 from replctl.query.select import with_object_names
 from replctl.query.session_calls import divided
-from replctl.query.sql import QueryWriter
+from replctl.query.sql import TABLEOID, QueryWriter
 from replctl.query.tree import FromTable, Output, Query
 from replctl.result import Result, ResultColumn
 from replctl.session import Session

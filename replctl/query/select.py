@@ -1,9 +1,13 @@
-"""SELECT, VALUES and TABLE: run them in SQLite if they only read catalogs, else in Spark."""
+"""SELECT, VALUES and TABLE: run them in SQLite if they read only catalogs and small tables, else in
+Spark.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
+from replctl.errors import FeatureNotSupported
 from replctl.expr import object_identifier
 from replctl.expr.value_text import output_value
 from replctl.functions.function_context import FunctionContext, function_context
@@ -15,6 +19,7 @@ from replctl.query.logical_slot import changes, slot_calls
 from replctl.query.permission import check_query
 from replctl.query.query_rewrite import rewritten
 from replctl.query.session_calls import DividedQuery, divided
+from replctl.query.small_tables import small_tables
 from replctl.query.sql_function import (
     NULL,
     Finish,
@@ -23,7 +28,7 @@ from replctl.query.sql_function import (
     function_calls,
     with_results,
 )
-from replctl.query.sqlite import is_answerable, run_query
+from replctl.query.sqlite import SmallTables, is_answerable, run_query
 from replctl.query.sqlite_value import canonical_form
 from replctl.query.tree import Query, tables_of
 from replctl.record import dataclass
@@ -93,16 +98,29 @@ class _SparkPart:
 
 
 def _answer(query: Query, context: FunctionContext) -> list[list[str | None]] | _SparkPart:
-    """Return the rows of a query over catalogs; else the query's SQL for Spark."""
+    """Return the rows of a query of catalogs and small tables; else the query's SQL for Spark."""
     parts = divided(query, context.environment)
     if is_of_catalogs(query, context):
-        if parts is None or not query.from_:
-            return run_query(query, context)
-        return parts.answer(context, run_query(parts.rows, context, form=canonical_form))
+        return _evaluated(query, parts if query.from_ else None, context, {})
     from replctl.query.lake import spark_sql  # queries over catalogs do not need this import
 
+    # First, so that what works for a small table does not fail when the table grows
     text = spark_sql(query if parts is None else parts.rows, context)
+    tables = small_tables(query, context)
+    if tables is not None:
+        with suppress(FeatureNotSupported):  # Spark can run it
+            return _evaluated(query, parts, context, tables)
     return _SparkPart(text, parts, tuple(context.read_tables))
+
+
+def _evaluated(
+    query: Query, parts: DividedQuery | None, context: FunctionContext, tables: SmallTables
+) -> list[list[str | None]]:
+    """Return the rows of a query that SQLite runs."""
+    if parts is None:
+        return run_query(query, context, tables=tables)
+    rows = run_query(parts.rows, context, form=canonical_form, tables=tables)
+    return parts.answer(context, rows)
 
 
 def _fetched(session: Session, query: Query, part: _SparkPart) -> list[list[str | None]]:

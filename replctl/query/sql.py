@@ -25,6 +25,10 @@ from replctl.query.tree import (
 )
 from replctl.types import builtin
 
+#: The number of the system column tableoid, and of the column that has it in a scan of a table.
+TABLEOID_ATTNUM = builtin.system_columns()["tableoid"][0]
+TABLEOID = 0x7FFF
+
 #: Writes a subquery; its text has no parentheses.
 WriteQuery: TypeAlias = Callable[[Query], str]
 

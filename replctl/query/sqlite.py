@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from replctl.adt import arrayfuncs
 from replctl.adt.fold import simplified
 from replctl.adt.functions import arguments
 from replctl.errors import (
+    FeatureNotSupported,
     InvalidRowCountInLimitClause,
     InvalidRowCountInResultOffsetClause,
 )
@@ -19,7 +21,7 @@ from replctl.expr.enum_order import sorted_by_order
 from replctl.expr.environment import Environment
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.sql_functions import EVALUATED_BEFORE, SET_FUNCTIONS, series_of
-from replctl.query.sql import QueryWriter, WriteQuery, column
+from replctl.query.sql import TABLEOID, TABLEOID_ATTNUM, QueryWriter, WriteQuery, column
 from replctl.query.sqlite_expression import ExpressionWriter
 from replctl.query.sqlite_function import (
     PythonCalls,
@@ -38,10 +40,28 @@ from replctl.query.tree import (
     functions_of,
     is_volatile,
     lateral_subqueries,
+    only_table,
     set_functions_of,
 )
 from replctl.query.view_catalog import catalog_columns, catalog_rows
+from replctl.record import dataclass
 from replctl.types.quote import quote_record, quote_string
+
+
+@dataclass(frozen=True, slots=True)
+class SmallTable:
+    """The rows of a relation, in the order in which they were written, as SQLite's values.
+
+    Attributes:
+        names: the names of the columns in SQL.
+    """
+
+    names: tuple[str, ...]
+    rows: list[list[Any]]
+
+
+#: Small tables by OID and whether their children's rows are included.
+SmallTables = dict[tuple[int, bool], SmallTable]
 
 
 def is_answerable(query: Query, environment: Environment) -> bool:
@@ -59,16 +79,25 @@ def _is_known(call: nodes.FuncExpr | nodes.SqlValueFunction, environment: Enviro
     return is_known or implementation_of(function) is not None or is_evaluated(call)
 
 
+#: The column of a small table with the number of each row.
+_PLACE = "place"
+
 #: Returns the conversion of a type's SQLite values to text.
 _Form: TypeAlias = Callable[[Environment, str], Callable[[Any], str]]
 
 
 def run_query(
-    query: Query, context: FunctionContext, *, form: _Form = shown_form
+    query: Query,
+    context: FunctionContext,
+    *,
+    form: _Form = shown_form,
+    tables: SmallTables | None = None,
 ) -> list[list[str | None]]:
-    """Return the rows of a query, as texts.
+    """Return the rows of a query of catalogs, and of small tables, as texts.  Without ORDER BY,
+    rows of one table come in the order in which they were written.
 
     Args:
+        tables: the rows of the tables.
         form: shown_form, the text form of the types; or canonical_form, which shows objects as
             OIDs.
 
@@ -79,8 +108,8 @@ def run_query(
     connection = context.catalog.connection
     driver: Any = connection.connection.driver_connection
     calls = PythonCalls(context, driver)
-    writer = QueryWriter(_Dialect(context, driver, calls, query))
-    statement = writer.write(query)
+    writer = QueryWriter(_Dialect(context, driver, calls, query, tables or {}))
+    statement = writer.write(query, is_outermost=True)
     with calls.raising(), context.sequences.in_portions():
         rows = context.catalog.driver_rows(statement)
     forms = [form(context.environment, result.type) for result in query.columns]
@@ -102,9 +131,15 @@ class _Dialect:
     """SQLite's dialect (query.sql.Dialect)."""
 
     def __init__(
-        self, context: FunctionContext, driver: sqlite3.Connection, calls: PythonCalls, query: Query
+        self,
+        context: FunctionContext,
+        driver: sqlite3.Connection,
+        calls: PythonCalls,
+        query: Query,
+        tables: SmallTables,
     ) -> None:
         self._context = context
+        self._tables = tables
         self._driver = driver
         self._calls = calls
         functions = {item.varno: item for item in set_functions_of(query)}
@@ -112,26 +147,31 @@ class _Dialect:
         self._series = {n: values for n, values in series.items() if values}
         self._set_functions = {n: item for n, item in functions.items() if n not in self._series}
         self._lateral = lateral_subqueries(query)
-        self._filled: set[int] = set()  # relations whose rows are in SQLite's tables
+        self._filled: set[tuple[int, bool]] = set()  # relations whose rows are in SQLite's tables
         self._expressions = ExpressionWriter(context, calls, self._column)
 
     # -- FROM
 
     def table(self, item: FromTable, *, is_ordered: bool) -> str:
         relation = item.relation
-        assert item.is_catalog, relation
-        table = f"pg__{relation.oid}"
-        if relation.oid in self._filled:
-            return f"SELECT * FROM temp.{table}"
-        self._filled.add(relation.oid)
-        width = len(catalog_columns(relation))
-        columns = ", ".join(f"c{i}" for i in range(1, width + 1))
-        self._driver.execute(f"DROP TABLE IF EXISTS temp.{table}")
-        self._driver.execute(f"CREATE TEMP TABLE {table} ({columns})")
-        rows = catalog_rows(self._context, relation)
-        marks = ", ".join("?" * width)
-        self._driver.executemany(f"INSERT INTO temp.{table} VALUES ({marks})", list(rows))
-        return f"SELECT * FROM temp.{table}"
+        place = (relation.oid, item.inherit)
+        name = f"temp.pg__{relation.oid}{'' if item.inherit else '_only'}"
+        if place in self._filled:
+            return f"SELECT * FROM {name}"
+        self._filled.add(place)
+        if item.is_catalog:
+            width = len(catalog_columns(relation))
+            names: Sequence[str] = [f"c{i}" for i in range(1, width + 1)]
+            rows: Sequence[Sequence[Any]] = list(catalog_rows(self._context, relation))
+        else:
+            table = self._tables[place]
+            names = (*table.names, _PLACE)
+            rows = [(*row, number) for number, row in enumerate(table.rows)]
+        self._driver.execute(f"DROP TABLE IF EXISTS {name}")
+        self._driver.execute(f"CREATE TABLE {name} ({', '.join(names)})")
+        marks = ", ".join("?" * len(names))
+        self._driver.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+        return f"SELECT * FROM {name}"
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
         """Return a set as JSON: json_each() may use columns of preceding relations.
@@ -214,7 +254,8 @@ class _Dialect:
         return f"SELECT {columns} FROM ({text}) AS q"
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        return (), ()
+        table = only_table(query)
+        return ((), ()) if table is None else ((f"r{table.varno}.{_PLACE}",), (_PLACE,))
 
     def limit(self, limit: str | None, offset: str | None) -> str:
         """Return the clauses; NULL means no limit."""
@@ -235,6 +276,12 @@ class _Dialect:
         return f"SELECT {names} FROM (VALUES {', '.join(listed)})"
 
     def _column(self, var: nodes.Var) -> str:
+        if var.attnum == TABLEOID_ATTNUM and self._tables:
+            var = replace(var, attnum=TABLEOID)
+        if var.attnum <= 0:
+            raise FeatureNotSupported(
+                "system columns and whole rows are not supported in a query of catalogs"
+            )
         place = f"json_extract(r{var.varno}.value, '$[{var.attnum - 1}]')"
         item = self._set_functions.get(var.varno)
         if item is not None and item.with_ordinality and var.attnum == len(item.columns):

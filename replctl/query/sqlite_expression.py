@@ -128,10 +128,6 @@ class ExpressionWriter:
         """
         match expr:
             case nodes.Var():
-                if expr.attnum <= 0:
-                    raise FeatureNotSupported(
-                        "system columns and whole rows are not supported in a query of catalogs"
-                    )
                 return self._column(expr)
             case nodes.Const():
                 return constant(expr)

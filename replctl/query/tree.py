@@ -329,6 +329,27 @@ def _tables_of_expr(expr: nodes.Expr) -> Iterator[FromTable]:
             yield from tables_of(node.query)
 
 
+def is_recursive(query: Query) -> bool:
+    """Return whether a query, or one of its subqueries, has a WITH query that reads itself."""
+    return any(cte.is_recursive for cte in query.ctes) or any(map(is_recursive, _subqueries(query)))
+
+
+def only_table(query: Query) -> FromTable | None:
+    """Return the table whose rows a query returns in the order in which they were written, also
+    among equals of its ORDER BY; None for other queries, which have no order of their own.
+    """
+    item = query.from_[0] if len(query.from_) == 1 else None
+    if (
+        not isinstance(item, FromTable)
+        or item.is_catalog
+        or query.is_aggregated
+        or query.distinct is not None
+    ):
+        return None
+    walked = (node for output in query.outputs for node in nodes.walk(output.expr))
+    return None if any(isinstance(node, nodes.WindowFunc) for node in walked) else item
+
+
 def set_functions_of(query: Query) -> Iterator[FromFunction]:
     """Yield all functions in FROM, including those of subqueries."""
     for inner in _subqueries(query):

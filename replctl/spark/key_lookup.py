@@ -78,7 +78,7 @@ def found_rows(
     try:
         found = pa.table(QueryBuilder().register("t", table).execute(query).read_all())
     except Exception as error:
-        _check_declined(error)
+        check_declined(error)
         return None
     if found.num_rows > _MOST_FOUND_ROWS or any(map(_has_old_dates, found.columns)):
         return None
@@ -129,7 +129,7 @@ def _opened(source: TableSource) -> DeltaTable | None:
         counts = table.get_add_actions(flatten=True).column("num_records").to_pylist()
         mapping = table.metadata().configuration.get(_MAPPING_MODE, "none")
     except Exception as error:
-        _check_declined(error)
+        check_declined(error)
         return None
     if mapping != "none":  # delta-rs reads NULL from columns that were renamed, without an error
         return None
@@ -137,7 +137,7 @@ def _opened(source: TableSource) -> DeltaTable | None:
     return table if is_counted and sum(counts) <= _MOST_TABLE_ROWS else None
 
 
-def _check_declined(error: Exception) -> None:
+def check_declined(error: Exception) -> None:
     """Raise an error again unless it comes from delta-rs: Spark then reads the table, or reports
     why it cannot.  delta-rs raises not only DeltaError but also plain Exception, mostly for files.
     """

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from replctl.spark.normal_form import is_stored_alike, matches, matching_form, matching_group
+from replctl.spark.key_lookup import found_rows
+from replctl.spark.normal_form import (
+    has_own_form,
+    is_stored_alike,
+    matches,
+    matching_form,
+    matching_group,
+)
 from replctl.spark.outcome import (
     Outcome,
     Problem,
@@ -16,7 +24,7 @@ from replctl.spark.outcome import (
     literal_condition,
 )
 from replctl.spark.translation import to_sql
-from replctl.spark.values import Target, TargetColumn, UniqueKey
+from replctl.spark.values import TableSource, Target, TargetColumn, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -42,7 +50,7 @@ def _duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> 
     """
     found: list[Problem] = []
     for key in keys:
-        if _is_distinct(outcome, key):
+        if _is_distinct(outcome, key) or (outcome.rows.is_small and _are_new(outcome, key)):
             continue
         if not outcome.rows.is_small and not engine.rows(_any_duplicate_sql(outcome, key)):
             continue
@@ -96,6 +104,31 @@ def _is_distinct(outcome: Outcome, key: UniqueKey) -> bool:
     target = outcome.target
     is_empty = all(leaf.source.location is None for leaf in target.leaves)
     return is_empty and outcome.has_distinct_keys and set(key.attnums) == set(target.key)
+
+
+def _are_new(outcome: Outcome, key: UniqueKey) -> bool:
+    """Return whether the values of a few new rows are certainly unique in an index.  delta-rs looks
+    for them in the table, in a tenth of the time that Spark takes.  False means: ask Spark.
+    """
+    columns = _columns(outcome, key)
+    if not all(map(has_own_form, columns)):
+        return False
+    values = zip(*(outcome.rows.values(f"w{column.attnum}") for column in columns), strict=True)
+    is_new = [op in ("I", "U", "C") for op in outcome.rows.values("op")]
+    entering = list(compress(values, is_new))
+    known = [row for row in entering if None not in row]
+    if len({*map(repr, known)}) < len(known):
+        return False
+    if key.nulls_not_distinct and len(known) < len(entering):
+        return False
+    wanted = dict(zip(key.attnums, zip(*known, strict=True), strict=False))
+    sources = (leaf.source for leaf in outcome.target.leaves if leaf.source.location is not None)
+    return not known or all(_has_none(source, wanted) for source in sources)
+
+
+def _has_none(source: TableSource, wanted: Mapping[int, Sequence[Any]]) -> bool:
+    found = found_rows(source, [source.column(attnum) for attnum in wanted], wanted)
+    return found is not None and not found.num_rows
 
 
 def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) -> Problem:

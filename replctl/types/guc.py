@@ -167,6 +167,18 @@ _OWN = (
         extra_description="Turn it on if no other program writes these tables.",
     ),
     Setting(
+        "replctl.small_table_rows",
+        "integer",
+        "user",
+        "1000",
+        "",
+        "0",
+        str(_MAX_INT),
+        "Query Tuning",
+        "Rows of a table that queries read without Spark, at most.",
+        "With 0, Spark reads all tables.",
+    ),
+    Setting(
         "replctl.vacuum_retention",
         "integer",
         "superuser",

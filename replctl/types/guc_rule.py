@@ -22,7 +22,7 @@ OBEYED = frozenset(
     max_parallel_apply_workers_per_subscription max_replication_slots max_slot_wal_keep_size
     max_sync_workers_per_subscription max_wal_senders max_wal_size primary_conninfo
     primary_slot_name replctl.max_batch_changes
-    replctl.max_query_memory replctl.vacuum_retention row_security
+    replctl.max_query_memory replctl.small_table_rows replctl.vacuum_retention row_security
     scram_iterations search_path statement_timeout sync_replication_slots
     synchronized_standby_slots temp_tablespaces timezone transaction_read_only wal_keep_size
     wal_level wal_segment_size

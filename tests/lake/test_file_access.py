@@ -118,6 +118,7 @@ def adopted(session: Session, tmp_path: Path) -> Session:
         "CREATE PUBLICATION p FOR TABLE t WITH (publish = 'insert')",
     ):
         list(execute(session, statement))
+    session.on_copy_out = lambda lines: None
     return session
 
 

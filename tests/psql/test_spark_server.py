@@ -136,6 +136,7 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     assert f"TMPDIR={scratch}" in environment
     assert f"-Djava.io.tmpdir={scratch}" in Path(f"/proc/{jvm}/cmdline").read_text("utf-8")
 
+    command("-X", "-c", "alter database postgres set replctl.small_table_rows = 0")
     stranger = command("-X", "--remote", f"sc://localhost:{port}", "-c", "select * from t")
     assert stranger.returncode != 0
     assert "ERROR:  the Spark Connect server does not let this user in" in stranger.stderr

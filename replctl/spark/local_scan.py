@@ -1,0 +1,222 @@
+"""Read the rows of small Delta tables from their files, in this process.
+
+Even for one row, Spark needs a plan, three queries of Delta's log, and jobs.  A warm Spark takes
+0.2 to 0.4 s for it, and a cold one several seconds more.  This module takes some milliseconds.
+
+It leaves a file to Spark if Spark might read other values from it (`_values`).  Row ids and
+deletion vectors follow Delta's protocol, sections "Reader Requirements for Row Tracking" and
+"Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os.path import basename
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from replctl.record import dataclass
+from replctl.spark.data_type import element_type, storage_type, text_of_wire, wire
+from replctl.spark.key_lookup import check_declined
+from replctl.spark.values import TableColumn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+#: The entry in a file's metadata with the version of the Spark that wrote it.  Dates and timestamps
+#: of other writers may be of another calendar.  So may those of a Spark that wrote one of the other
+#: entries.
+_WRITER = b"org.apache.spark.version"
+_OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_TIMES = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"))
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file of a table's version.
+
+    Attributes:
+        path: its path in the file system.
+        has_vector: some of its rows are deleted by a deletion vector.
+        first_row_id, version: the row id of its first row, and the version that added the rows.
+            They hold for rows without ids in the file itself.  None without row tracking.
+    """
+
+    path: str
+    has_vector: bool
+    first_row_id: int | None
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRow:
+    """A row: its values in canonical text, and its place in the order in which rows were written.
+
+    Attributes:
+        place: the version that wrote it, and its row id.
+    """
+
+    place: tuple[int, int]
+    values: tuple[str | None, ...]
+
+
+def rows_of_files(
+    location: str,
+    version: int,
+    files: Sequence[DataFile],
+    columns: Sequence[TableColumn],
+    hidden: tuple[str | None, str | None],
+    most: int,
+) -> list[LocalRow] | None:
+    """Return the rows of a version of a table, in the order in which they were written.
+
+    Args:
+        location: the table's directory.
+        files: the files of the version.
+        columns: the columns to return.
+        hidden: the names of the two columns that hold the row version and the row id of rows that
+            have moved between files; None without row tracking.
+        most: the maximum number of rows.
+
+    Returns:
+        the rows; None if Spark has to read the table, because it has more rows, or values that only
+        Spark reads.
+    """
+    import pyarrow as pa
+
+    try:
+        return _rows(location, version, files, columns, hidden, most)
+    except (OSError, pa.ArrowException):
+        return None  # Spark will report the error
+    except Exception as error:
+        check_declined(error)
+        return None
+
+
+def _rows(
+    location: str,
+    version: int,
+    files: Sequence[DataFile],
+    columns: Sequence[TableColumn],
+    hidden: tuple[str | None, str | None],
+    most: int,
+) -> list[LocalRow] | None:
+    from pyarrow.parquet import ParquetFile
+
+    kept = _kept_rows(location, version) if any(file.has_vector for file in files) else {}
+    found: list[LocalRow] = []
+    for file in files:
+        with ParquetFile(file.path) as parquet:
+            if len(found) + parquet.metadata.num_rows > most:
+                return None
+            rows = _rows_of_file(parquet, file, columns, hidden)
+        if rows is None:
+            return None
+        mask = kept.get(basename(file.path)) if file.has_vector else None
+        if file.has_vector and mask is None:
+            return None
+        # A mask ends with the last deleted row
+        alive = (
+            rows
+            if mask is None
+            else [row for i, row in enumerate(rows) if i >= len(mask) or mask[i]]
+        )
+        found.extend(alive)
+    found.sort(key=lambda row: row.place)
+    return found
+
+
+def _kept_rows(location: str, version: int) -> dict[str, list[bool]]:
+    """Return a mask of the rows that still exist, for each file with a deletion vector, by its
+    name.
+    """
+    from deltalake import DeltaTable
+
+    vectors = DeltaTable(location, version=version).deletion_vectors().read_all()
+    names = (basename(unquote(urlsplit(uri).path)) for uri in vectors["filepath"].to_pylist())
+    return dict(zip(names, vectors["selection_vector"].to_pylist(), strict=True))
+
+
+def _rows_of_file(
+    parquet: ParquetFile,
+    file: DataFile,
+    columns: Sequence[TableColumn],
+    hidden: tuple[str | None, str | None],
+) -> list[LocalRow] | None:
+    """Return all rows of a file, including deleted ones; None if Spark has to read it."""
+    count = parquet.metadata.num_rows
+    names = {*parquet.schema_arrow.names}
+    stored = {column.storage_name for column in columns} & names
+    table = parquet.read([*sorted(name for name in {*stored, *hidden} & names if name is not None)])
+    is_by_spark = _is_by_spark(parquet)
+    values: list[list[str | None]] = []
+    for column in columns:
+        if column.storage_name is None:
+            values.append([column.missing_value] * count)
+        elif column.storage_name not in names:
+            values.append([None] * count)
+        else:
+            texts = _values(table.column(column.storage_name), column, is_by_spark)
+            if texts is None:
+                return None
+            values.append(texts)
+    places = _places(table, file, hidden, count)
+    rows = zip(*values, strict=True) if values else iter([()] * count)
+    return [LocalRow(place, row) for place, row in zip(places, rows, strict=True)]
+
+
+def _places(
+    table: pa.Table, file: DataFile, hidden: tuple[str | None, str | None], count: int
+) -> list[tuple[int, int]]:
+    def own(name: str | None) -> list[int | None]:
+        is_there = name is not None and name in table.column_names
+        return table.column(name).to_pylist() if is_there else [None] * count
+
+    versions, row_ids = map(own, hidden)
+    return [
+        (
+            version if version is not None else file.version or 0,
+            row_id if row_id is not None else (file.first_row_id or 0) + i,
+        )
+        for i, (version, row_id) in enumerate(zip(versions, row_ids, strict=True))
+    ]
+
+
+def _is_by_spark(parquet: ParquetFile) -> bool:
+    written = parquet.metadata.metadata or {}
+    return _WRITER in written and not any(name in written for name in _OLD_CALENDARS)
+
+
+def _values(
+    values: pa.ChunkedArray, column: TableColumn, is_by_spark: bool
+) -> list[str | None] | None:
+    """Return a column's values in canonical text; None if Spark might read other values from the
+    file.
+    """
+    stored = storage_type(column.type, column.typmod)
+    if stored.removeprefix("ARRAY<").rstrip(">") in _TIMES and not is_by_spark:
+        return None
+    if not _is_stored_as(values.type, column.type, column.typmod):
+        return None
+    sent = values.cast(wire(column.type, column.typmod).arrow).to_pylist()
+    return [text_of_wire(column.type, value) for value in sent]
+
+
+def _is_stored_as(arrow: pa.DataType, type_name: str, typmod: int) -> bool:
+    """Return whether values in a file have the type in which Spark stores a PostgreSQL type."""
+    import pyarrow as pa
+
+    element = element_type(type_name)
+    if element is not None:
+        is_list = pa.types.is_list(arrow) or pa.types.is_large_list(arrow)
+        return is_list and _is_stored_as(arrow.value_type, element, typmod)
+    types: dict[str, tuple[pa.DataType, ...]] = {
+        "date": (pa.date32(),),
+        "timestamp": (pa.timestamp("us"),),
+        "timestamptz": (pa.timestamp("us", "UTC"),),
+        "bytea": (pa.binary(), pa.large_binary(), pa.binary_view()),
+    }
+    own = wire(type_name, typmod).arrow
+    texts = (pa.string(), pa.large_string(), pa.string_view())
+    return arrow in types.get(type_name, texts if own == pa.string() else (own,))

@@ -1,0 +1,160 @@
+"""Small tables are read without Spark only if their values mean the same here."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from replctl.lake.small_table import small_rows
+from replctl.spark import TableColumn, TableSource
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "v": ["a", "b", None]})
+
+
+def source(location: Path, *columns: TableColumn, version: int | None = None) -> TableSource:
+    known = columns or (TableColumn(1, "int4", -1, "id"), TableColumn(2, "text", -1, "v"))
+    return TableSource(str(location), known, version, has_row_tracking=False)
+
+
+def values(source: TableSource, most: int = 100) -> list[tuple[str | None, ...]] | None:
+    rows = small_rows(source, most)
+    return None if rows is None else [row.values for row in rows]
+
+
+def test_rows_are_texts(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS)
+    assert values(source(tmp_path)) == [("1", "a"), ("2", "b"), ("3", None)]
+    assert values(source(tmp_path), most=2) is None
+    table = DeltaTable(tmp_path)
+    table.delete("id = 2")
+    assert values(source(tmp_path)) == [("1", "a"), ("3", None)]
+    assert values(source(tmp_path, version=0)) is None  # not the newest
+    assert values(source(tmp_path, version=1)) == [("1", "a"), ("3", None)]
+
+
+def test_a_column_that_files_lack_is_null_or_has_its_missing_value(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS.select(["id"]))
+    write_deltalake(tmp_path, ROWS.slice(0, 1), mode="append", schema_mode="merge")
+    columns = (
+        TableColumn(2, "text", -1, "v"),
+        TableColumn(3, "int4", -1, None, missing_value="7"),
+    )
+    rows = values(source(tmp_path, *columns))
+    assert rows is not None
+    assert sorted(rows, key=str) == [("a", "7"), (None, "7"), (None, "7"), (None, "7")]
+
+
+def test_files_come_from_a_checkpoint(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS)
+    DeltaTable(tmp_path).create_checkpoint()
+    write_deltalake(tmp_path, ROWS.slice(0, 1), mode="append")
+    rows = values(source(tmp_path))
+    assert rows is not None
+    assert len(rows) == 4
+
+
+def test_a_table_that_is_not_made_has_no_rows() -> None:
+    assert small_rows(TableSource(None, ()), 10) == []
+
+
+def _partitioned(path: Path) -> None:
+    write_deltalake(path, ROWS, partition_by=["v"])
+
+
+def _of_another_type(path: Path) -> None:
+    write_deltalake(path, ROWS.set_column(0, "id", pa.array([1, 2, 3], pa.int64())))
+
+
+def _without_a_file(path: Path) -> None:
+    write_deltalake(path, ROWS)
+    next(path.glob("*.parquet")).unlink()
+
+
+def _with_a_broken_file(path: Path) -> None:
+    write_deltalake(path, ROWS)
+    next(path.glob("*.parquet")).write_bytes(b"PAR1")
+
+
+def _with_a_file_elsewhere(path: Path) -> None:
+    write_deltalake(path, ROWS)
+    file = next(path.glob("*.parquet"))
+    moved = file.rename(path.with_name("elsewhere.parquet"))
+    _change_log(path, "add", lambda add: add.update(path=str(moved)))
+
+
+def _with_a_pipe_for_a_file(path: Path) -> None:
+    _without_a_file(path)
+    log = path / "_delta_log" / f"{0:020d}.json"
+    (name,) = (line["add"]["path"] for line in _lines(log) if "add" in line)
+    os.mkfifo(path / str(name))
+
+
+def _with_an_unknown_feature(path: Path) -> None:
+    write_deltalake(path, ROWS)
+    names = {kind: ["typeWidening"] for kind in ("readerFeatures", "writerFeatures")}
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+    _change_log(path, "protocol", lambda protocol: protocol.update(**versions, **names))
+
+
+def _with_a_missing_vector(path: Path) -> None:
+    write_deltalake(path, ROWS)
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1}
+    vector |= {"sizeInBytes": 34, "cardinality": 1}
+    features = {"minReaderVersion": 3, "minWriterVersion": 7}
+    names = {kind: ["deletionVectors"] for kind in ("readerFeatures", "writerFeatures")}
+    _change_log(path, "add", lambda add: add.update(deletionVector=vector))
+    _change_log(path, "protocol", lambda protocol: protocol.update(**features, **names))
+
+
+def _change_log(path: Path, kind: str, change: Callable[[dict[str, object]], None]) -> None:
+    log = path / "_delta_log" / f"{0:020d}.json"
+    actions = _lines(log)
+    for action in actions:
+        if kind in action:
+            change(action[kind])
+    log.write_text("\n".join(map(json.dumps, actions)))
+
+
+def _lines(log: Path) -> list[dict[str, dict[str, object]]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _partitioned,
+        _of_another_type,
+        _without_a_file,
+        _with_a_broken_file,
+        _with_a_file_elsewhere,
+        _with_a_pipe_for_a_file,
+        _with_an_unknown_feature,
+        _with_a_missing_vector,
+    ],
+    ids=lambda make: make.__name__.removeprefix("_"),
+)
+def test_spark_reads_other_tables(make: Callable[[Path], None], tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    make(place)
+    assert values(source(place)) is None
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("date", datetime.date(2024, 2, 29)),
+        ("timestamp", datetime.datetime(2024, 2, 29)),
+        ("timestamptz", datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC)),
+    ],
+)
+def test_spark_reads_dates_of_other_writers(type_: str, value: object, tmp_path: Path) -> None:
+    """They may be of another calendar."""
+    write_deltalake(tmp_path, pa.table({"d": [value]}))
+    assert values(source(tmp_path, TableColumn(1, type_, -1, "d"))) is None
