@@ -20,6 +20,7 @@ from replctl.errors import (
     TooManyColumns,
     UndefinedObject,
 )
+from replctl.expr.environment import is_user_collation
 from replctl.expr.type_names import type_of
 from replctl.expr.user_type import base_type
 from replctl.parser import ast
@@ -242,6 +243,7 @@ def column_collation(
     Raises:
         UndefinedObject: there is no such collation.
         DatatypeMismatch: values of the type have no collation.
+        FeatureNotSupported: a user made the collation.
     """
     element = type_ if type_.element is None else environment.type(type_.element)
     if not collation:
@@ -255,4 +257,6 @@ def column_collation(
         raise DatatypeMismatch(
             f"collations are not supported by type {environment.format_type(type_.name)}"
         )
+    if is_user_collation(found):
+        raise FeatureNotSupported("collations that users made are not supported here")
     return found
