@@ -1,3 +1,3 @@
-"""DDL and settings: one function per statement, which changes the catalog and returns the command
-tag.
+"""DDL and settings: one function for each statement.  It changes the catalog and returns the
+command tag.
 """

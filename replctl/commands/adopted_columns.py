@@ -1,5 +1,5 @@
-"""Choose the columns of a Delta table to adopt: those of the statement's column list, or all whose
-type PostgreSQL has.
+"""Choose the columns of a Delta table to adopt: the columns in the statement's column list, or all
+columns whose type PostgreSQL has.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class AdoptedColumns:
     """The columns of an adopted table.
 
     Attributes:
-        columns: the relation's.
+        columns: the columns of the relation.
         stored: the columns of the Delta table, in the same order.
         left_out: the other columns of the Delta table.
         constraints: the constraints of the column list.
-        not_null: the columns that the list, not the Delta table, declares NOT NULL.
+        not_null: the columns that the list declares NOT NULL, but the Delta table does not.
     """
 
     columns: tuple[Column, ...]
@@ -52,7 +52,7 @@ def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedCol
 
     Raises:
         DuplicateColumn: a name occurs twice.
-        FeatureNotSupported: there are columns, but all have other types.
+        FeatureNotSupported: PostgreSQL has no type for any of the columns.
     """
     names: set[str] = set()
     columns: list[Column] = []
@@ -88,12 +88,13 @@ def listed_columns(
     fields: Sequence[_Field],
     location: str,
 ) -> AdoptedColumns:
-    """Return the columns that a column list names, in its order.
+    """Return the columns that a column list names, in the order of the list.
 
     Raises:
         UndefinedColumn: the Delta table lacks a column.
         DatatypeMismatch: a column has another type in the Delta table.
-        FeatureNotSupported: PostgreSQL has no type for a column, or the list computes one.
+        FeatureNotSupported: PostgreSQL has no type for a column, or the list declares a generated
+            column.
         PostgresError: a definition is wrong.
     """
     found = _readable_columns(statement, fields, location)

@@ -1,4 +1,4 @@
-"""ALTER TABLE: columns added, dropped, and their defaults and NOT NULL (tablecmds.c)."""
+"""ALTER TABLE: add and drop columns; change their defaults and NOT NULL (tablecmds.c)."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ _NOT_ONLY = "Do not specify the ONLY keyword."
 
 
 def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool) -> None:
-    """Add a column to a table and those below it (ATExecAddColumn).
+    """Add a column to a table and its child tables (ATExecAddColumn).
 
     Raises:
         DuplicateColumn: the table has a column of that name.
-        WrongObjectType, InvalidTableDefinition: the table's columns are defined elsewhere.
+        WrongObjectType: the table is a partition.
+        InvalidTableDefinition: the column must also be added to child tables, or cannot be.
         FeatureNotSupported: the values of existing rows cannot be computed.
     """
     definition = command.column
@@ -85,7 +86,7 @@ def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
 
 
 def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
-    """Add a column to one table, then to its children, or merge it with theirs."""
+    """Add a column to a table, then to its children.  If a child has the column, merge the two."""
     attnum = max([0, *(c.attnum for c in relation.columns), *relation.dropped_attnums]) + 1
     column = replace(draft.column, attnum=attnum)
     raw = draft.default
@@ -151,12 +152,12 @@ def _add_checks(ddl: Ddl, oid: int, checks: tuple[ast.Constraint, ...]) -> None:
 def drop_column(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> None:
-    """Drop a column of a table and of those below it (ATExecDropColumn).
+    """Drop a column of a table and of its child tables (ATExecDropColumn).
 
     Raises:
         UndefinedColumn: there is no such column.
-        InvalidTableDefinition: it is inherited, or of the partition key.
-        DependentObjectsStillExist: something uses it.
+        InvalidTableDefinition: the column is inherited, or part of the partition key.
+        DependentObjectsStillExist: an object uses the column.
     """
     name = command.name or ""
     if relation.column(name) is None and name not in system_columns() and command.missing_ok:
@@ -232,7 +233,7 @@ def set_default(
     """Give a column another default, or none (ATExecColumnDefault).
 
     Raises:
-        SqlSyntaxError: the column is a generated one.
+        SqlSyntaxError: the column is a generated column.
         PostgresError: the expression is wrong.
     """
     column = existing_column(relation, name)
@@ -264,7 +265,7 @@ def set_not_null(ddl: Ddl, relation: Relation, name: str, *, recurses: bool) -> 
     """Forbid NULL in a column (ATExecSetNotNull).
 
     Raises:
-        NotNullViolation: a row has it.
+        NotNullViolation: a row has NULL in the column.
     """
     column = existing_column(relation, name)
     if not column.not_null:
@@ -286,7 +287,8 @@ def drop_not_null(ddl: Ddl, relation: Relation, name: str, *, recurses: bool) ->
     """Allow NULL in a column (ATExecDropNotNull).
 
     Raises:
-        InvalidTableDefinition: a key, the replica identity or the table above needs it.
+        InvalidTableDefinition: the primary key, the replica identity or the parent table requires
+            NOT NULL.
     """
     column = existing_column(relation, name)
     children = children_of(ddl.catalog, relation.oid)

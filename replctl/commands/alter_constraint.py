@@ -1,4 +1,4 @@
-"""ALTER TABLE: constraints added and dropped (tablecmds.c)."""
+"""ALTER TABLE: add and drop constraints (tablecmds.c)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from replctl.types.builtin import system_columns
 
 
 def add_constraint(ddl: Ddl, relation: Relation, raw: ast.Constraint, *, recurses: bool) -> None:
-    """Add a constraint to a table and those below it (ATExecAddConstraint).
+    """Add a constraint to a table and its child tables (ATExecAddConstraint).
 
     Raises:
         PostgresError: PostgreSQL refuses the constraint, or a row violates it.
@@ -67,7 +67,7 @@ def add_constraint(ddl: Ddl, relation: Relation, raw: ast.Constraint, *, recurse
 
 
 def add_check_below(ddl: Ddl, relation: Relation, check: Constraint) -> None:
-    """Add a new CHECK of a table to its children, or merge it with theirs."""
+    """Add a new CHECK of a table to its children.  If a child has the CHECK, merge the two."""
     if check.no_inherit:
         return
     for oid in children_of(ddl.catalog, relation.oid):
@@ -118,11 +118,11 @@ def _add_using_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
 
 
 def _usable_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> Index:
-    """Return the index that will become that of a constraint.
+    """Return the index that will become the index of a constraint.
 
     Raises:
         UndefinedObject: the table has no index of that name.
-        WrongObjectType, ObjectNotInPrerequisiteState: the index cannot become that of a constraint.
+        WrongObjectType, ObjectNotInPrerequisiteState: a constraint cannot use the index.
     """
     name, pos = raw.index_name or "", raw.pos
     if relation.is_partitioned:
@@ -168,12 +168,12 @@ def _usable_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> Index:
 def drop_constraint(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> None:
-    """Drop a constraint of a table and of those below it (ATExecDropConstraint).
+    """Drop a constraint of a table and of its child tables (ATExecDropConstraint).
 
     Raises:
         UndefinedObject: there is no such constraint.
-        InvalidTableDefinition: it is inherited.
-        DependentObjectsStillExist: a foreign key needs it.
+        InvalidTableDefinition: the constraint is inherited.
+        DependentObjectsStillExist: a foreign key needs the constraint.
     """
     name = command.name or ""
     constraint = next((c for c in relation.constraints if c.name == name), None)

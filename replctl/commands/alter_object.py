@@ -1,6 +1,6 @@
 """ALTER ... RENAME TO, OWNER TO, SET SCHEMA (alter.c, tablecmds.c).
 
-Names only exist in the catalog: storage keeps the first name of a column, and the location of a
+A rename changes only the catalog.  Storage keeps the first name of a column and the location of a
 table.
 """
 
@@ -98,7 +98,8 @@ def alter_schema(session: Session, statement: ast.AlterObjectSchema) -> str:
     """Move a table to another schema, with its indexes, constraints and row type.
 
     Raises:
-        InvalidSchemaName, DuplicateTable: there is no such schema, or the name is taken in it.
+        InvalidSchemaName, DuplicateTable: there is no such schema, or it already has a relation of
+            that name.
     """
     return carry_out(session, lambda ddl: _alter_schema(ddl, statement))
 
@@ -164,10 +165,10 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
 
 
 def rename_relation(ddl: Ddl, relation: Relation, new: str) -> None:
-    """Rename a table or an index, together with its row type or constraint.
+    """Rename a table with its row type, or an index with its constraint.
 
     Raises:
-        DuplicateTable: it is taken.
+        DuplicateTable: the new name is taken.
     """
     if find_relation_oid(ddl.catalog, new, relation.schema_oid) is not None:
         raise DuplicateTable(f'relation "{new}" already exists')
@@ -185,7 +186,7 @@ def _rename_column(ddl: Ddl, relation: Relation, old: str, new: str, *, parents:
     """Rename a column of a relation and its descendants.
 
     Args:
-        parents: the number of its parents that also rename their column.
+        parents: the number of its parents in which the column is also renamed.
     """
     column = relation.column(old)
     if column is None:
@@ -242,7 +243,7 @@ def _rename_database(ddl: Ddl, old: str, new: str) -> None:
 
 
 def _user_type(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Type:
-    """Return the type that a statement about types, or about domains, names."""
+    """Return the type named in a statement about types or domains."""
     type_ = find_user_type(ddl, name)
     if kind == "domain" and type_.kind != "d":
         raise WrongObjectType(f"{ddl.environment.format_type(type_.name)} is not a domain")
@@ -279,7 +280,7 @@ def _set_type_name(ddl: Ddl, type_: Type, new: str) -> None:
 def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
     kind, name = statement.object_type, statement.name
     catalog = ddl.catalog
-    if kind in ("table", "view", "materialized view", "sequence"):  # before the role is looked up
+    if kind in ("table", "view", "materialized view", "sequence"):  # looked up before the role
         relation = find_relation(ddl, name, missing_ok=statement.missing_ok)
         if relation is not None:
             _check_kind(relation, kind)
@@ -333,13 +334,14 @@ def _check_given(ddl: Ddl, class_name: str, oid: int, word: str, name: str, owne
     """Check that the current role may give an object to another role.
 
     Raises:
-        InsufficientPrivilege: the current role may not give an object away, or not to that role.
+        InsufficientPrivilege: the current role does not own the object, or may not give it to that
+            role.
     """
     ddl.privileges.check_owner(owner_of(ddl.catalog, class_name, oid), word, name)
     check_new_owner(ddl, owner)
 
 
-#: The columns of owner and access list of each catalog.
+#: The columns for the owner and the access list in each catalog.
 _OWNED = {
     "pg_namespace": ("nspowner", "nspacl"),
     "pg_database": ("datdba", "datacl"),
@@ -349,7 +351,7 @@ _OWNED = {
 
 
 def _give(ddl: Ddl, class_name: str, oid: int, owner: int) -> None:
-    """Change the owner of an object, together with the owner's privileges and grants."""
+    """Change the owner of an object, and the owner in its access list."""
     table = schema_table.metadata.tables[class_name]
     owner_column, acl_column = _OWNED[class_name]
     row = ddl.catalog.first(table, table.c.oid == oid)
@@ -386,8 +388,8 @@ def _check_renamed(ddl: Ddl, relation: Relation) -> None:
     """Check that the current role may rename a relation.
 
     Raises:
-        InsufficientPrivilege: another role owns the relation, or the role may not create objects in
-            its schema.
+        InsufficientPrivilege: another role owns the relation, or the current role may not create
+            objects in the relation's schema.
     """
     ddl.privileges.check_relation_owner(relation)
     ddl.privileges.check_schema(relation.schema_oid, relation.schema, "C")
@@ -457,10 +459,10 @@ def _move_type(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
 
 
 def _put_types(ddl: Ddl, type_: Type, place: int, schema_name: str) -> None:
-    """Give a type and its array type to a schema (AlterTypeNamespaceInternal).
+    """Move a type and its array type to a schema (AlterTypeNamespaceInternal).
 
     Raises:
-        DuplicateObject: the schema has a type of such a name.
+        DuplicateObject: the schema has a type with one of these names.
     """
     pg_type = schema.pg_type
     for moved in (type_, *([ddl.environment.type(type_.array)] if type_.array else ())):
@@ -475,8 +477,8 @@ def _check_moved(ddl: Ddl, relation: Relation) -> None:
     """Check that a relation may be moved to another schema.
 
     Raises:
-        FeatureNotSupported: it is a sequence that belongs to a table's column.
-        WrongObjectType: it is an index.
+        FeatureNotSupported: the relation is a sequence that a table's column owns.
+        WrongObjectType: the relation is an index.
     """
     sequence = get_sequence(ddl.catalog, relation.oid)
     if sequence is not None and sequence.owner_relid:
@@ -493,8 +495,8 @@ def _check_moved(ddl: Ddl, relation: Relation) -> None:
 
 
 def _check_kind(relation: Relation, kind: str) -> None:
-    """Check the kind of relation: ALTER TABLE accepts every kind, other statements only their
-    own."""
+    """Check the kind of a relation.  ALTER TABLE accepts every kind; the other statements accept
+    only their own."""
     if kind != "table" and relation.kind not in _RELKINDS[kind]:
         article = "an" if kind[0] in "aeiou" else "a"
         raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')

@@ -1,5 +1,5 @@
-"""ALTER TABLE (tablecmds.c): find the table, order the actions, and run those not about columns or
-constraints.
+"""ALTER TABLE (tablecmds.c): find the table, order the actions, and run them.  Other modules have
+the actions on columns and constraints.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from replctl.types.builtin import FIRST_USER_OID
 
 _TAG = "ALTER TABLE"
 
-#: Actions in the order of execution (AlterTablePass), each with its function.
+#: Actions in the order of execution (AlterTablePass).
 _PASSES = (
     ("drop_column", "drop_constraint", "drop_default", "drop_not_null", "drop_identity"),
     ("alter_type",),
@@ -55,7 +55,7 @@ _PASSES = (
     ("set_default", "add_constraint foreign", "add_identity"),
 )
 
-#: Unsupported actions of ALTER TABLE, by their words.
+#: Unsupported actions of ALTER TABLE, and their words in SQL.
 _REFUSED = {"validate_constraint": "VALIDATE CONSTRAINT"}
 
 
@@ -63,7 +63,7 @@ def alter_table(session: Session, statement: ast.AlterTable) -> str:
     """Change a table's definition.
 
     Raises:
-        PostgresError: the statement is wrong, or a row does not fit.
+        PostgresError: the statement is wrong, or a row violates the new definition.
         FeatureNotSupported: an action is not supported.
     """
     for command in statement.commands:
@@ -101,7 +101,7 @@ def find_table(
     """Return the table that a statement alters; None if it is missing and IF EXISTS was given.
 
     Args:
-        action: the action, for the error.
+        action: the words of the action, for the error message.
 
     Raises:
         UndefinedTable: there is no such table.
@@ -130,7 +130,9 @@ def find_table(
 
 
 def _action(command: ast.AlterTableCmd) -> str:
-    """`ADD COLUMN`, `ALTER COLUMN ... SET DEFAULT` (alter_table_type_to_string)."""
+    """Return the words of an action for messages: `ADD COLUMN`, `ALTER COLUMN ... SET DEFAULT`
+    (alter_table_type_to_string).
+    """
     words = command.kind.replace("_", " ").upper()
     match command.kind:
         case "set_default" | "drop_default":
@@ -223,11 +225,11 @@ def _set_attribute(
 
 
 def _set_clustered(ddl: Ddl, relation: Relation, name: str | None) -> None:
-    """Record the index for CLUSTER, or none (ATExecClusterOn, ATExecDropCluster).
+    """Record the index for CLUSTER, or that there is none (ATExecClusterOn, ATExecDropCluster).
 
     Raises:
-        UndefinedObject, WrongObjectType: there is no such index of the table.
-        FeatureNotSupported: it is partial, or the table is partitioned.
+        UndefinedObject, WrongObjectType: the table has no such index.
+        FeatureNotSupported: the index is partial or not a btree, or the table is partitioned.
     """
     chosen = 0
     if name is not None:
@@ -286,9 +288,9 @@ def change_owner(ddl: Ddl, relation: Relation, owner: int) -> None:
     """Change the owner of a relation, its row type, its indexes and the sequences that it owns.
 
     Raises:
-        InsufficientPrivilege: the current role may not, or the new owner may not own objects in the
-            schema.
-        FeatureNotSupported: it is a sequence that goes with a table.
+        InsufficientPrivilege: the current role may not change the owner, or the new owner may not
+            create objects in the schema.
+        FeatureNotSupported: the relation is a sequence that a table owns.
     """
     if relation.owner == owner:
         return
@@ -305,7 +307,7 @@ def change_owner(ddl: Ddl, relation: Relation, owner: int) -> None:
 
 
 def give_relation(ddl: Ddl, relation: Relation, owner: int) -> None:
-    """Change the owner as `change_owner`, without checking permissions."""
+    """Change the owner like `change_owner`, without checking permissions."""
     members = [index.oid for index in relation.indexes]
     members += [sequence.relid for sequence in owned_sequences(ddl.catalog, relation.oid)]
     for member in (relation, *map(ddl.relation, members)):
@@ -319,8 +321,8 @@ def give_relation(ddl: Ddl, relation: Relation, owner: int) -> None:
 
 
 def check_new_owner(ddl: Ddl, owner: int, schema_oid: int | None = None) -> None:
-    """Check that the current role may give an object to another role, which may own objects in its
-    schema.
+    """Check that the current role may give an object to another role, and that the other role may
+    create objects in its schema.
 
     Raises:
         InsufficientPrivilege: one of the roles lacks a privilege.
@@ -350,7 +352,7 @@ def _set_replica_identity(ddl: Ddl, relation: Relation, command: ast.AlterTableC
 
 
 def _identity_index(ddl: Ddl, relation: Relation, name: str) -> int:
-    """Return the index that will identify rows.
+    """Return the index that REPLICA IDENTITY USING INDEX names.
 
     Raises:
         UndefinedObject: there is no such index.

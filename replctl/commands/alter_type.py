@@ -1,7 +1,7 @@
 """ALTER TABLE ... ALTER COLUMN ... TYPE (ATPrepAlterColumnType and ATExecAlterColumnType).
 
-Errors of the new types are found before anything changes.  Rows are only rewritten if the storage
-of the values changes (ATColumnChangeRequiresRewrite).
+replctl checks the new types before it changes anything.  It rewrites rows only if their values are
+stored differently (ATColumnChangeRequiresRewrite).
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from replctl.types.type_modifier import is_wider
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """A column of one table that gets another type.
+    """A change of a column's type in one table.
 
     Attributes:
         column: the new definition, except for its default.
-        value: the new value, over the old columns.
+        value: the expression of the new value over the old columns.
     """
 
     relid: int
@@ -66,19 +66,19 @@ class TypeChange:
 
 
 # ---------------------------------------------------------------------------------------------
-# Before anything changes
+# Checks before any change
 
 
 def prepare_type(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> list[TypeChange]:
-    """Return the changes of an action to a table and its children.
+    """Return the type changes of an action in a table and its descendants.
 
     Raises:
         UndefinedColumn: there is no such column.
-        InvalidTableDefinition: its type is the parent's matter, or of a partition key, or tables
-            below are left out.
-        InvalidColumnDefinition: USING for a generated column.
+        InvalidTableDefinition: the column is inherited or part of a partition key, or ONLY excludes
+            child tables.
+        InvalidColumnDefinition: a generated column has USING.
         DatatypeMismatch: there is no such cast.
         PostgresError: the type or the expression is wrong.
     """
@@ -121,7 +121,7 @@ def _analyzer(ddl: Ddl, relation: Relation) -> Analyzer:
 
 
 def _value_of_child(value: nodes.Expr, relation: Relation, child: Relation) -> nodes.Expr:
-    """Return the expression of USING over the columns of a child, found by name."""
+    """Convert the expression of USING to the columns of a child, found by their names."""
     used = columns_used(value)
     if 0 in used:
         raise FeatureNotSupported(
@@ -172,7 +172,7 @@ def _change(
 
 
 # ---------------------------------------------------------------------------------------------
-# Changing
+# Changes
 
 
 def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
@@ -180,7 +180,7 @@ def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
 
     Raises:
         FeatureNotSupported: a dependent object forbids the change, or a column is changed twice.
-        PostgresError: a constraint, an index or a row does not fit.
+        PostgresError: a constraint, an index or a row does not fit the new types.
     """
     by_table: dict[int, list[TypeChange]] = defaultdict(list)
     for change in changes:
@@ -238,7 +238,7 @@ def _default(ddl: Ddl, column: Column, changed: Column) -> nodes.Expr | None:
 
 
 def check_type_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
-    """Check that no object depends on a column's type that cannot be rebuilt
+    """Check that all objects that depend on a column's type can be rebuilt
     (RememberAllDependentForRebuilding).
     """
     name, attnum = column.name, column.attnum
@@ -275,8 +275,8 @@ def check_type_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
 
 
 def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
-    """Assign new storage to columns whose values are stored differently.  Return whether there are
-    rows whose values change.
+    """Assign new storage to columns whose values will be stored differently.  Return whether there
+    are such columns in a table with rows.
     """
     plain = partial(without_user_types, ddl.environment)
     changes = [replace(change, value=plain(change.value)) for change in changes]
@@ -285,7 +285,7 @@ def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -
         return False
     if before.storage.is_adopted:
         moved = [change for change in moved if not has_type(before, change.column)]
-        if not moved:  # the owner has changed the type and the values
+        if not moved:  # the owner of the Delta table has already changed it
             return False
         raise FeatureNotSupported(
             f'changing the type of column "{moved[0].column.name}" is not supported: its values are'
@@ -327,9 +327,9 @@ _TEXTS = frozenset(("text", "varchar"))
 
 
 def _is_stored_alike(before: Relation, change: TypeChange) -> bool:
-    """Return whether the stored form of values does not change.
+    """Return whether the stored form of the values remains the same.
 
-    varchar(5) to text, numeric(40,1) to numeric(50,1), timestamp(3) to timestamp
+    Examples are varchar(5) to text, numeric(40,1) to numeric(50,1), and timestamp(3) to timestamp.
     """
     old, new = before.column_at(change.column.attnum), change.column
     value = change.value
@@ -338,7 +338,7 @@ def _is_stored_alike(before: Relation, change: TypeChange) -> bool:
             case nodes.RelabelType() | nodes.CollateExpr():
                 value = value.arg
             case nodes.FuncExpr(form="implicit", args=(arg, *_)) if arg.type == value.type:
-                value = arg  # makes it fit the modifier
+                value = arg  # the function that applies the type modifier
             case _:
                 break
     if not isinstance(value, nodes.Var) or value.attnum != old.attnum:

@@ -39,7 +39,7 @@ def attach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
     """Make a table a partition of another (ATExecAttachPartition).
 
     Raises:
-        PostgresError: the table or the bound does not fit, or a row of it does not.
+        PostgresError: the table, its bound or one of its rows does not fit the partitioned table.
     """
     assert command.bound is not None
     if not parent.is_partitioned:
@@ -82,7 +82,8 @@ def detach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
 
     Raises:
         UndefinedTable: the table is not a partition of the other one.
-        FeatureNotSupported: CONCURRENTLY; or foreign keys refer to the partitioned table.
+        FeatureNotSupported: the statement has CONCURRENTLY, or foreign keys refer to the
+            partitioned table.
     """
     if command.value is not None:
         raise FeatureNotSupported(f"DETACH PARTITION ... {command.value.upper()} is not supported")
@@ -110,8 +111,9 @@ def add_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None
     """Make a table inherit from another one (ATExecAddInherit).
 
     Raises:
-        WrongObjectType, DuplicateTable: it cannot inherit, or already does.
-        DatatypeMismatch: it lacks a column or a constraint of the parent.
+        WrongObjectType, DuplicateTable: the table cannot inherit from the other one, or already
+            does.
+        DatatypeMismatch: the table lacks a column or a constraint of the parent.
     """
     _check_own_inheritance(relation)
     parent = _table(ddl, command)
@@ -173,7 +175,7 @@ def _check_circle(ddl: Ddl, child: Relation, parent: Relation) -> None:
 
 
 def _merge_into(ddl: Ddl, child: Relation, parent: Relation) -> None:
-    """Record the columns and checks that a table has from its new parent
+    """Record the columns and checks that a table shares with its new parent
     (MergeAttributesIntoExisting and similar functions).
     """
     for column in parent.columns:

@@ -12,11 +12,11 @@ from replctl.session import Session
 
 
 def attach_index(session: Session, statement: ast.AttachIndex) -> str:
-    """Attach an index of a partition to that of the partitioned table.
+    """Attach an index of a partition to an index of the partitioned table.
 
     Raises:
-        WrongObjectType: one of them is not such an index.
-        InvalidObjectDefinition, ObjectNotInPrerequisiteState: they do not fit together.
+        WrongObjectType: one of the relations is not such an index.
+        InvalidObjectDefinition, ObjectNotInPrerequisiteState: the two indexes do not fit together.
     """
     return carry_out(session, lambda ddl: _attach(ddl, statement))
 

@@ -1,7 +1,7 @@
 """CREATE COLLATION ... FROM (collationcmds.c).
 
-A user-defined collation can be dropped, and is refused in row filters, as in PostgreSQL.  It cannot
-be used elsewhere.
+replctl refuses a user-defined collation in row filters, as PostgreSQL does, and everywhere else.
+DROP COLLATION removes it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def create_collation(session: Session, statement: ast.CreateCollation) -> str:
 
     Raises:
         UndefinedObject: there is no collation to copy.
-        InvalidObjectDefinition: it is the default.
-        DuplicateObject: the name is taken.
+        InvalidObjectDefinition: the collation to copy is the default collation.
+        DuplicateObject: the new name is taken.
     """
     return carry_out(session, lambda ddl: _create_collation(ddl, statement))
 
@@ -48,7 +48,7 @@ def _create_collation(ddl: Ddl, statement: ast.CreateCollation) -> str:
 
 
 def _source(ddl: Ddl, names: tuple[str, ...]) -> str:
-    """Return the built-in collation behind the collation to copy, which may be a copy itself."""
+    """Return the collation to copy.  If it is a copy, return its built-in original."""
     schema_name, name = split_name(ddl.environment, names)
     check_schema(ddl.environment, schema_name)
     found = ddl.environment.collation(schema_name, name)

@@ -1,7 +1,7 @@
 """ALTER TABLE: storage attributes and statistics targets of columns (tablecmds.c).
 
-Delta stores values in its own way.  These attributes only exist in the catalog, because dumps
-contain them.
+These attributes do not affect how Delta stores values.  replctl keeps them in the catalog because
+dumps contain them.
 """
 
 from __future__ import annotations
