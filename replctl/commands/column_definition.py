@@ -1,6 +1,6 @@
-"""Column definitions: types, collations, and the constraints of columns and table.
+"""Column definitions: types, collations and the constraints in a column's definition.
 
-transformColumnDefinition() in parse_utilcmd.c and BuildDescForRelation() in tablecmds.c.
+Sources: transformColumnDefinition() in parse_utilcmd.c and BuildDescForRelation() in tablecmds.c.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class ColumnDraft:
     """The definition of a column that will be added to a table.
 
     Attributes:
-        column: the column without its number, and without a default that must still be analysed.
+        column: the column without its number.  It also lacks a default that is not analysed yet.
         default: the expression of DEFAULT or GENERATED.
         sequence: the sequence of a serial or identity column.
-        constraints: the table's constraints from the column's definition; their `columns` name it.
+        constraints: the constraints in the column's definition that become the table's.
     """
 
     column: Column
@@ -65,10 +65,10 @@ class ColumnDraft:
 def column_draft(
     environment: CatalogEnvironment, definition: ast.ColumnDef, table: str
 ) -> ColumnDraft:
-    """Return the definition of a column in a statement.
+    """Return the draft of a column that a statement defines.
 
     Args:
-        table: the name of its table.
+        table: the name of the column's table.
 
     Raises:
         PostgresError: the definition is wrong.
@@ -102,7 +102,7 @@ def typed(
     collation: str | None,
     dimensions: int = 0,
 ) -> Column:
-    """Return a column with another type; a domain is stored as its base type."""
+    """Return a column with another type.  A domain is stored as its base type."""
     is_domain = environment.type(type_name).kind == "d"
     rules = environment.domain_rules(environment.type(type_name)) if is_domain else None
     base, base_typmod = base_type(environment, type_name, typmod)
@@ -118,7 +118,7 @@ def typed(
 
 
 def _without_serial(type_name: ast.TypeName) -> tuple[ast.TypeName, bool]:
-    """Return the type of a column, and whether it was given as serial."""
+    """Return the type of a column, and whether the definition calls it serial."""
     plain = _SERIAL.get(type_name.names[0]) if len(type_name.names) == 1 else None
     if plain is None:
         return type_name, False
@@ -128,12 +128,12 @@ def _without_serial(type_name: ast.TypeName) -> tuple[ast.TypeName, bool]:
 
 
 def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> None:
-    """Check that a column may have its type (CheckAttributeType).  This is called when the table is
-    complete.
+    """Check that a column may have its type (CheckAttributeType).  Call this when all columns of
+    the table are defined.
 
     Raises:
-        InvalidTableDefinition: the type is a pseudo-type, or has sets of values.
-        FeatureNotSupported: its values cannot be stored.
+        InvalidTableDefinition: the type is a pseudo-type or SETOF.
+        FeatureNotSupported: replctl cannot store values of the type.
     """
     type_name = definition.type_name
     assert type_name is not None
@@ -146,12 +146,12 @@ def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> No
 def check_stored_type(
     environment: CatalogEnvironment, name: str, type_: Type, position: int = -1
 ) -> None:
-    """Check that the values of a column can be stored, and that the role may use their type.
+    """Check that replctl can store the values of a column, and that the role may use their type.
 
     Raises:
-        InsufficientPrivilege: the role may not (42501).
+        InsufficientPrivilege: the role may not use the type (42501).
         InvalidTableDefinition: the type is a pseudo-type.
-        FeatureNotSupported: the values cannot be stored.
+        FeatureNotSupported: replctl cannot store values of the type.
     """
     environment.privileges.check_type(type_.oid, environment.format_type(type_.name))
     if type_.kind == "p":
@@ -172,7 +172,7 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
     """Return a column with the constraints that its definition lists.
 
     Raises:
-        SqlSyntaxError: two of them contradict each other.
+        SqlSyntaxError: two of these constraints contradict each other.
     """
     kinds = {"default": 0, "generated": 0, "identity": 0}
     has_null = False
@@ -238,7 +238,8 @@ def check_column_count(count: int) -> None:
 def column_collation(
     environment: CatalogEnvironment, collation: tuple[str, ...], type_: Type
 ) -> str | None:
-    """Return the requested collation, else the type's; arrays have that of their elements.
+    """Return the requested collation of a column; without a request, the default collation of its
+    type.  The default collation of an array is that of its element type.
 
     Raises:
         UndefinedObject: there is no such collation.

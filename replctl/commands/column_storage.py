@@ -10,11 +10,12 @@ _COMPRESSION = {"pglz": "p", "lz4": "l"}
 
 
 def storage_of(environment: Environment, type_name: str, word: str) -> str:
-    """Return pg_attribute.attstorage for SET STORAGE (GetAttributeStorage); '' for the type's own.
+    """Return pg_attribute.attstorage for SET STORAGE (GetAttributeStorage); '' for the storage that
+    is the default of the type.
 
     Raises:
-        InvalidParameterValue: there is no such way to store values.
-        FeatureNotSupported: values of the type are too short for it.
+        InvalidParameterValue: PostgreSQL has no such storage.
+        FeatureNotSupported: the type only allows the storage PLAIN.
     """
     letter = _STORAGE.get(word.lower())
     if letter is None:

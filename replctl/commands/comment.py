@@ -36,7 +36,7 @@ _RELKINDS = {"table": "rp", "view": "v", "materialized view": "m", "index": "iI"
 
 @dataclass(frozen=True, slots=True)
 class _Commented:
-    """An object by its catalog and OID; `number` is a column's attnum."""
+    """An object, identified by its catalog and OID; `number` is the attnum of a column, else 0."""
 
     class_name: str
     oid: int
@@ -64,13 +64,13 @@ def _check_permitted(ddl: Ddl, statement: ast.Comment, found: _Commented) -> Non
     """Check that the current role may comment on an object.
 
     Raises:
-        InsufficientPrivilege: the object is another's.
+        InsufficientPrivilege: another role owns the object.
     """
     privileges, name = ddl.privileges, statement.name[-1]
     if privileges.is_superuser:
         return
     if statement.sub_type == "domain":
-        return  # its owner was checked when it was found
+        return  # _find has checked its owner
     if found.class_name in ("pg_class", "pg_constraint"):
         parts = statement.name[:-1] if statement.object_type == "column" else statement.name
         relation = find_relation(ddl, parts)

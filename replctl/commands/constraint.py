@@ -1,6 +1,6 @@
 """CHECK, PRIMARY KEY and UNIQUE: read the constraints of a statement, and add them to a table.
 
-transformIndexConstraints() in parse_utilcmd.c; AddRelationNewConstraints() in heap.c.
+Sources: transformIndexConstraints() in parse_utilcmd.c, AddRelationNewConstraints() in heap.c.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from replctl.types.builtin import system_columns
 
 @dataclass(frozen=True, slots=True)
 class ConstraintDrafts:
-    """The constraints of a statement, by kind."""
+    """The constraints of a statement, sorted by kind."""
 
     checks: tuple[ast.Constraint, ...]
     indexes: tuple[IndexDraft, ...]
@@ -55,7 +55,7 @@ def sorted_constraints(
 
     Args:
         column_names: the columns that keys may name.
-        is_adopted: the table was created by others.
+        is_adopted: the table is an adopted Delta table.
 
     Raises:
         InvalidTableDefinition: there are two primary keys.
@@ -118,7 +118,7 @@ def check_key_distinct(constraint: ast.Constraint, names: Sequence[str]) -> None
     """Check that no column appears twice in a key (transformIndexConstraint).
 
     Raises:
-        DuplicateColumn: one does.
+        DuplicateColumn: a column does.
     """
     what = "primary key" if constraint.kind == "primary" else "unique"
     for i, name in enumerate(names):
@@ -174,13 +174,13 @@ def add_checks(
     """Add CHECK constraints to one table.
 
     Args:
-        merges: merge it with an inherited one with the same condition.
+        merges: merge a CHECK with an existing one of the same name and condition.
 
     Returns:
-        the new ones, and those that were merged.
+        The new and the merged constraints.
 
     Raises:
-        DuplicateObject: their name is taken.
+        DuplicateObject: a name is taken.
         PostgresError: a condition is wrong.
     """
     names: set[str] = set()
@@ -210,16 +210,16 @@ def add_checks(
 
 
 def add_check(ddl: Ddl, relation: Relation, check: Constraint, *, merges: bool) -> Constraint:
-    """Add a CHECK to one table, or merge it with the one of that name
+    """Add a CHECK to one table, or merge it with the existing one of that name
     (MergeWithExistingConstraint).
 
     Args:
-        check: its OID is ignored; `is_local` and `inherited_count` say how the table comes to have
-            it.
+        check: the constraint.  Its OID is ignored.  `is_local` is true if the table itself declares
+            it, `inherited_count` is the number of parents that have it.
 
     Raises:
         DuplicateObject: the name is taken by another constraint.
-        InvalidObjectDefinition: one of the two is not inherited, the other is.
+        InvalidObjectDefinition: one of the two constraints is NO INHERIT.
     """
     assert check.check is not None
     if check.no_inherit and relation.is_partitioned:
@@ -277,14 +277,16 @@ def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
 def require_rows(
     ddl: Ddl, relation: Relation, violated: str, error: Callable[[], PostgresError]
 ) -> None:
-    """Require that no row of a table satisfies a condition, given as Spark SQL over c<attnum>."""
+    """Require that no row of a table satisfies a condition.  The condition is Spark SQL; c<attnum>
+    stands for a column.
+    """
     if ddl.has_rows(relation):
         query = f"SELECT 1 AS found FROM ({scan(table_source(relation))}) WHERE {violated}"
         ddl.require(RowCheck(query, (StagedColumn("found", "int4"),), lambda row: error()))
 
 
 def renumbered_check(constraint: Constraint, source: Relation, target: Relation) -> Constraint:
-    """Return a CHECK of one table converted to another with columns of the same names."""
+    """Return a CHECK of one table for another table that has columns of the same names."""
     assert constraint.check is not None
     attnums = {}
     for column in source.columns:

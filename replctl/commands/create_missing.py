@@ -1,4 +1,4 @@
-"""Create the tables that a subscription needs and its database lacks."""
+"""Create the tables that a subscription needs but its database does not have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from replctl.replication.node import Publisher
 from replctl.replication.table_definition import TableDefinition, schema_statement
 from replctl.session import Session
 
-#: Carries out a statement within the open block.
+#: A function that runs a statement in the open transaction.
 RunStatement: TypeAlias = Callable[[ast.Statement], object]
 
 
@@ -32,13 +32,13 @@ def missing_statements(
     table_options: str = "",
 ) -> list[str]:
     """Return the statements that create missing schemas, types and tables in the session's
-    database, each without its semicolon.
+    database, without semicolons.
 
-    An existing type is assumed to be the published one.
+    An existing type of the same name is assumed to equal the published type.
 
     Args:
         definitions: the definitions of published tables.
-        target: returns schema and name of a table here for those of the published one.
+        target: a function that converts the name of a published table to the name of its target.
         table_options: storage parameters of new tables, as in WITH (...); "" for none.
     """
     with session.read() as catalog:
@@ -82,11 +82,11 @@ def creating_tables(
     options: SubscriptionOptions,
     run: RunStatement,
 ) -> Iterator[None]:
-    """Create a subscription's missing tables if `create_tables` is set; roll that back if the
-    context fails.
+    """Create a subscription's missing tables if `create_tables` is set.  Roll this back
+    if the body of the `with` statement fails.
 
     Args:
-        run: carries out a statement.
+        run: a function that runs a statement.
 
     Raises:
         PostgresError: the session's role may not create an object, or the object is not valid.
@@ -116,14 +116,14 @@ def creating_tables(
 
 
 def carry_out_text(text: str, run: RunStatement) -> None:
-    """Carry out a statement that replctl has written.
+    """Run a statement that replctl has generated.
 
     Raises:
-        PostgresError: the statement fails; the CONTEXT has its text.
+        PostgresError: the statement fails.  The CONTEXT of the error is its text.
     """
     try:
         run(parse_statement(text))
     except PostgresError as error:
-        error.position = -1  # it counts in a text that the user has not written
+        error.position = -1  # the user did not write the text that it refers to
         error.context = error.context or f'SQL statement "{text}"'
         raise

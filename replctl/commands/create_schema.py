@@ -11,7 +11,7 @@ from replctl.session import Session
 
 
 def create_schema(session: Session, statement: ast.CreateSchema) -> str:
-    """Make a schema.
+    """Create a schema.
 
     Raises:
         DuplicateSchema, ReservedName: the schema exists, or its name is reserved for the system.
@@ -41,7 +41,7 @@ def check_schema_name(name: str) -> None:
     """Check that a schema name does not have the system's prefix.
 
     Raises:
-        ReservedName: it begins as the system's own.
+        ReservedName: the name begins with that prefix.
     """
     if name.startswith("pg_"):
         raise ReservedName(

@@ -1,4 +1,4 @@
-"""CREATE TABLE: a table of the cluster's own, one at a location, or one of Spark's catalogs."""
+"""CREATE TABLE: a table in the cluster's storage, one at a location, or one in Spark's catalogs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from replctl.session import Session
 
 
 def create_table(session: Session, statement: ast.CreateTable) -> str:
-    """Make a table, a partitioned one, or a partition.
+    """Create a table, a partitioned table, or a partition.
 
     Raises:
         PostgresError: PostgreSQL refuses the definition.
-        FeatureNotSupported: replctl does not have a part of the definition.
+        FeatureNotSupported: replctl does not support a part of the definition.
     """
     if statement.catalog_table is not None:
         return adopt_by_name(session, statement)

@@ -24,7 +24,7 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
 
-#: Options that are accepted because they only state the default.
+#: Options and the values that replctl accepts, because they state the default.
 _HARMLESS = {
     "encoding": ("utf8", "utf-8", "default"),
     "template": ("template0", "template1", "default"),
@@ -35,11 +35,11 @@ _HARMLESS = {
 
 
 def create_database(session: Session, statement: ast.CreateDatabase) -> str:
-    """Make a database with its schemas.
+    """Create a database with its initial schemas.
 
     Raises:
         DuplicateDatabase: the database exists.
-        FeatureNotSupported: an option that has no meaning here.
+        FeatureNotSupported: replctl does not support an option or its value.
     """
     prevent_in_block(session.block, "CREATE DATABASE")
     return carry_out(session, lambda ddl: _create_database(ddl, statement))
@@ -75,7 +75,8 @@ def drop_database(session: Session, statement: ast.DropDatabase) -> str:
 
     Raises:
         InvalidCatalogName: there is no such database.
-        ObjectInUse: it is the session's own, or slots or subscriptions belong to it.
+        ObjectInUse: the session is connected to the database, a slot in it is active, or it has
+            subscriptions.
     """
     prevent_in_block(session.block, "DROP DATABASE")
     return carry_out(session, lambda ddl: _drop_database(ddl, statement))
@@ -135,6 +136,6 @@ def _empty(ddl: Ddl, oid: int) -> None:
 
 
 def find_database(catalog: Catalog, name: str) -> int | None:
-    """Return the OID of the database of that name."""
+    """Return the OID of the database of that name; None if there is none."""
     row = catalog.first(schema.pg_database, schema.pg_database.c.datname == name)
     return None if row is None else int(row.oid)

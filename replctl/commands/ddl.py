@@ -1,4 +1,4 @@
-"""Run a statement that changes definitions: one transaction of the catalog, after checking rows.
+"""Run a statement that changes definitions in one transaction of the catalog, after checking rows.
 
 Spark must not run while the catalog is locked.  So a statement first runs without Spark.  If rows
 must be checked or rewritten, the transaction is rolled back, the rows are checked or rewritten
@@ -37,9 +37,9 @@ class RowCheck:
     """A query for rows that must not exist.
 
     Attributes:
-        query: Spark SQL for them.
-        columns: the columns of the first row that the error shows.
-        error: returns the error for the texts of these columns.
+        query: the query in Spark SQL.
+        columns: the columns whose values in the first row the error shows.
+        error: a function that makes the error from these values, as texts.
     """
 
     query: str
@@ -48,7 +48,7 @@ class RowCheck:
 
 
 class _RowsFirst(Exception):
-    """Raised to roll back the transaction before checking or writing rows; not an error."""
+    """A signal to roll back the transaction before checking or writing rows; not an error."""
 
 
 class Filling(Protocol):
@@ -58,7 +58,8 @@ class Filling(Protocol):
         """Request the values of a new column.
 
         Returns:
-            the column's name in storage and the version that has it; None if it is not written yet.
+            The column's name in storage and the table's version that has it; None if the column is
+            not written yet.
         """
 
     def finish(self) -> None:
@@ -66,16 +67,16 @@ class Filling(Protocol):
 
 
 class Ddl:
-    """A running statement.
+    """A running statement that changes definitions.
 
     Attributes:
-        session, catalog: its session, and the catalogs to change.
+        session, catalog: the session of the statement, and the catalogs to change.
         environment: the current state of the database.
-        made: OIDs of the relations that the statement has created, which have no rows.
-        filling: new columns whose values are computed for each row; None if there are none.
+        made: OIDs of the relations that the statement has created.  They have no rows.
+        filling: new columns whose values must be computed for each row; None if there are none.
         rewrites: tables that must be written before the statement takes effect.
         retyped: OIDs of the tables whose columns change types.
-        last_writes: commits to make, by table, after all checks.
+        last_writes: OIDs of tables and functions that commit to them after all checks.
     """
 
     def __init__(
@@ -112,20 +113,21 @@ class Ddl:
         detail: str | None = None,
         hint: str | None = None,
     ) -> None:
-        """Report a notice when the statement has succeeded or failed."""
+        """Record a notice.  It is reported when the statement has succeeded or failed."""
         self.notices.append(Notice(severity, message, sqlstate, detail, hint))
 
     def relation(self, oid: int) -> Relation:
-        """Return a relation as it is now."""
+        """Return the current state of a relation."""
         found = get_relation(self.catalog, oid)
         assert found is not None
         return found
 
     def has_rows(self, relation: Relation) -> bool:
-        """Return whether a table may have rows.  Nobody writes it while the statement runs.
+        """Return whether a table may have rows.  Lock the table against writes while the statement
+        runs.
 
         Raises:
-            InsufficientPrivilege: its files may not be read (42501).
+            InsufficientPrivilege: the owner of the table may not read its files (42501).
         """
         if relation.oid in self.made or relation.is_partitioned:
             return False
@@ -140,8 +142,8 @@ class Ddl:
         self.row_checks.append(check)
 
     def write_last(self, relid: int, write: Callable[[], int | None]) -> None:
-        """Request a commit to a table after all checks, before the statement takes effect.  The
-        statement is then repeated, and sees the commit.
+        """Request a commit to a table after all checks, before the statement takes effect.  After
+        the commit, the statement runs again and sees it.
 
         Args:
             write: a function that commits without changing a row, and returns the table's newest
@@ -150,8 +152,8 @@ class Ddl:
         self.last_writes.append((relid, write))
 
     def rewritten(self, rewrite: TableRewrite) -> RewrittenTable | None:
-        """Return the result of rewriting a table.  Request the rewrite and return None if it must
-        still be done, or if somebody has written the table since.
+        """Return the result of rewriting a table.  If the table is not rewritten yet, or has a
+        newer version, request the rewrite and return None.
         """
         made = self._rewritten.get(rewrite)
         if made is None or not self._is_newest(rewrite.relid, made):
@@ -160,8 +162,8 @@ class Ddl:
         return made
 
     def made_columns(self, relid: int, columns: Sequence[ColumnRewrite]) -> RewrittenTable | None:
-        """Return the first rewrite of a table, which has created columns; None if there is none, or
-        if somebody has written the table since.
+        """Return the rewrite of a table that has created these columns; None if there is none, or
+        if the table has a newer version.
         """
         for rewrite, made in self._rewritten.items():
             is_alike = rewrite.relid == relid and rewrite.is_row_by_row
@@ -176,7 +178,7 @@ class Ddl:
 
 @contextmanager
 def without_position() -> Iterator[None]:
-    """Remove the position from errors: ALTER TABLE and policies do not report it for
+    """Remove the position from errors: ALTER TABLE and policies report no position for
     expressions."""
     try:
         yield
@@ -186,10 +188,10 @@ def without_position() -> Iterator[None]:
 
 
 def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
-    """Run `change` as one transaction.  It may run twice.
+    """Run `change` as one transaction.  `change` may run more than once.
 
     Raises:
-        PostgresError: an error of `change`, or of a row that does not fit.
+        PostgresError: `change` fails, or a row violates a requirement of the statement.
     """
     locked: set[int] = set()
     rewritten: dict[TableRewrite, RewrittenTable] = {}
@@ -218,7 +220,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                 except _RowsFirst:
                     if not ddl.concerned <= locked:
                         locked |= ddl.concerned
-                        break  # take the locks, in their order
+                        break  # take all locks in their fixed order
                 for rewrite in ddl.rewrites:
                     rewritten[rewrite] = rewrite_table(session, rewrite)
                 check_names(session, ddl.concerned if failing else ())
@@ -234,8 +236,8 @@ def _write_last(
     versions: dict[int, int | None],
     passed: dict[RowCheck, dict[int, int | None]],
 ) -> None:
-    """Make the commits that follow all checks.  The checks also hold for the new version, if nobody
-    else has written the table in between.
+    """Make the requested commits after all checks.  The checks also hold for a new version if
+    nobody else has written the table since.
     """
     for relid, write in ddl.last_writes:
         before, after = versions.get(relid), write()
@@ -248,7 +250,7 @@ def _write_last(
 def _attempt(ddl: Ddl, change: Callable[[Ddl], T]) -> T:
     try:
         return change(ddl)
-    except TransactionInProgress:  # it will be repeated
+    except TransactionInProgress:  # the statement will be repeated
         raise
     except PostgresError:
         _report(ddl)
@@ -268,8 +270,8 @@ def _report(ddl: Ddl) -> None:
 
 
 def _versions(ddl: Ddl) -> dict[int, int | None]:
-    """Return the versions of the tables whose rows matter: writers that ignore locks may have
-    changed them.
+    """Return the current versions of the tables whose rows matter.  A version may change in spite
+    of the locks: programs other than replctl ignore them.
     """
     relations = load_relations(ddl.catalog, ddl.concerned)
     return {
@@ -280,7 +282,9 @@ def _versions(ddl: Ddl) -> dict[int, int | None]:
 
 
 def _listed_version(location: str) -> int | None:
-    """Return the newest version; None if it is unknown, which only stops checks of rows."""
+    """Return the newest version of a table; None if its files cannot be read.  Only checks of rows
+    fail then.
+    """
     try:
         return latest_version(location)
     except IoError:

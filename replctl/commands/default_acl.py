@@ -21,8 +21,8 @@ def alter_default_privileges(session: Session, statement: ast.AlterDefaultPrivil
 
     Raises:
         UndefinedObject, InvalidSchemaName: there is no such role or schema.
-        InvalidGrantOperation: such objects have no such privilege.
-        InsufficientPrivilege: the roles are others'.
+        InvalidGrantOperation: the kind of object has no such privilege.
+        InsufficientPrivilege: the current role does not have the privileges of a role.
     """
     return carry_out(session, lambda ddl: _alter(ddl, statement))
 

@@ -18,10 +18,10 @@ def options_by_name(
 
     Args:
         known: the valid names.
-        what: the kind of option, for messages: publication, subscription.
+        what: the kind of option for messages, such as publication or subscription.
 
     Raises:
-        SqlSyntaxError: a name is unknown, or given twice.
+        SqlSyntaxError: a name is unknown, or occurs twice.
     """
     result: dict[str, ast.DefElem] = {}
     for option in options:
@@ -45,10 +45,10 @@ def get_string(option: ast.DefElem) -> str:
 
 
 def get_boolean(option: ast.DefElem) -> bool:
-    """Return the value of a boolean option; a name without value means on.
+    """Return the value of a boolean option.  An option without a value is true.
 
     Raises:
-        SqlSyntaxError: it is neither.
+        SqlSyntaxError: the value is not a boolean.
     """
     if option.value is None:
         return True

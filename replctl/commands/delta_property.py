@@ -1,5 +1,4 @@
-"""ALTER TABLE ... SET (delta.name = value): properties of an adopted Delta table that its owner
-lets replctl change."""
+"""ALTER TABLE ... SET (delta.name = value): change properties of an adopted Delta table."""
 
 from __future__ import annotations
 
@@ -21,12 +20,12 @@ from replctl.session import Session
 from replctl.types.quote import quote_qualified_identifier
 
 _NAMESPACE = "delta."
-#: The properties that can be set, by their names in lower case: SQL folds them.
+#: The properties that can be set, by their names in lower case, because SQL folds names.
 _PROPERTIES = {CHANGE_FEED.lower(): CHANGE_FEED}
 
 
 def is_delta_property(option: ast.DefElem) -> bool:
-    """Return whether an option is a property of Delta's."""
+    """Return whether an option is a property of Delta."""
     return option.name.lower().startswith(_NAMESPACE)
 
 
@@ -40,7 +39,7 @@ def set_delta_properties(
         WrongObjectType: the relation is not an adopted table (42809).
         InvalidParameterValue: a property cannot be set, is given twice, or has an invalid value
             (22023).
-        SqlSyntaxError: RESET (42601).
+        SqlSyntaxError: the statement is RESET (42601).
         InsufficientPrivilege: the table's owner may not write files of the server (42501).
     """
     if not options:
@@ -61,7 +60,7 @@ def set_delta_properties(
 
 
 def _wanted(relation: Relation, options: Sequence[ast.DefElem], *, resets: bool) -> dict[str, str]:
-    """Return the new values of properties, by Delta's names."""
+    """Return the new values of properties by their names in Delta."""
     wanted: dict[str, str] = {}
     for option in options:
         name = _PROPERTIES.get(option.name.lower())
@@ -92,8 +91,8 @@ def _boolean(option: ast.DefElem) -> str:
 
 
 def _set(session: Session, relation: Relation, properties: dict[str, str]) -> int | None:
-    """Commit properties of a Delta table, with all actions that change with them, such as the
-    protocol. Return the newest version afterwards.
+    """Commit properties of a Delta table.  Report all settings that change with them, such as the
+    protocol.  Return the newest version afterwards.
     """
     check_spark_can_write(session, relation)
     location = storage_of(relation).location

@@ -1,7 +1,7 @@
 """The dependencies of objects, and dropping with or without dependents (dependency.c).
 
-Only dependents that PostgreSQL reports are objects here.  A table's own indexes, row type and
-publication memberships are dropped with it silently.
+This module only handles dependents that PostgreSQL reports.  A table's own indexes, row type and
+publication memberships are dropped with the table, without a report.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ _MAX_REPORTED = 100  # MAX_REPORTED_DEPS
 
 @dataclass(frozen=True, slots=True)
 class Dependent:
-    """An object and the object that it depends on; `is_silent`: it is dropped with that without
-    CASCADE.
+    """An object and the object that it depends on.  If `is_silent`, dropping the other object drops
+    it even without CASCADE.
     """
 
     object: Object
@@ -134,9 +134,9 @@ def _collect(
     found: dict[Object, Dependent],
     order: dict[Object, None],
 ) -> None:
-    """Add the dependents of an object to `order`, except `objects`, which are dropped anyway.  The
-    order is that of deletion: the newest first, and dependents before their object
-    (findDependentObjects).
+    """Add the dependents of an object to `order`, the order of deletion: newer objects first, and
+    dependents before the object on which they depend (findDependentObjects).  `found` gets the
+    dependents that are not among `objects`, which the statement names.
     """
     dependents = sorted(_dependents(ddl, target), key=_age, reverse=True)
     for dependent in dependents:
@@ -155,15 +155,15 @@ def _collect(
 
 
 def _age(dependent: Dependent) -> tuple[int, int]:
-    """Return what grows with the OID of an object.  Defaults, which have OIDs of their own in
-    PostgreSQL, are younger than their table.
+    """Return a sort key by the age of an object: its OID.  A default has the OID of its table here,
+    but sorts after it, because it has its own, newer OID in PostgreSQL.
     """
     gone = dependent.object
     return gone.oid, gone.number if gone.kind == "default" else 0
 
 
 def _is_part(ddl: Ddl, gone: Object, tables: Collection[int]) -> bool:
-    """Return whether an object belongs to one of the tables, so that it is dropped with that."""
+    """Return whether an object belongs to one of the tables, and is dropped with that table."""
     match gone.kind:
         case "column" | "default":
             return gone.oid in tables
@@ -263,7 +263,7 @@ def _row_type(relation: Relation, target: Object) -> Iterator[Dependent]:
 
 
 def _named_indexes(ddl: Ddl, relation: Relation, target: Object) -> Iterator[Dependent]:
-    """Yield the indexes of a relation that a constant names.  Others have no dependents."""
+    """Yield the indexes of a relation that a constant names.  Other indexes have no dependents."""
     for index in relation.indexes:
         part = Object("index", index.oid)
         if any(users_naming(ddl, part)):
@@ -290,7 +290,7 @@ def _views(
 
 
 def _owned(ddl: Ddl, target: Object) -> Iterator[Dependent]:
-    """Yield the sequences of a table or a column, and the defaults that use them."""
+    """Yield the sequences that a table or a column owns, and defaults that use sequences."""
     attnum = target.number if target.kind == "column" else None
     for sequence in owned_sequences(ddl.catalog, target.oid, attnum):
         yield Dependent(Object("sequence", sequence.relid), target, is_silent=True)
@@ -332,8 +332,8 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
 
 
 def references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
-    """Return the foreign keys that refer to a table, except those of partitions, which belong to
-    their parent's.
+    """Return the foreign keys that refer to a table.  Leave out foreign keys of partitions, which
+    are parts of the foreign key of their partitioned table.
     """
     table = schema.pg_constraint
     rows = ddl.catalog.select(
@@ -412,8 +412,8 @@ def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
 
 
 def _is_partition_key(relation: Relation, name: str) -> bool:
-    """Return whether a table is partitioned by a column, so that it is dropped with the column's
-    type.
+    """Return whether a column belongs to the partition key of a table.  If so, the table is dropped
+    with the type of the column.
     """
     key = relation.partition_key
     return key is not None and any(
@@ -422,8 +422,8 @@ def _is_partition_key(relation: Relation, name: str) -> bool:
 
 
 def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
-    """Return whether an ancestor is partitioned by the column, so that the partition is dropped
-    with it.
+    """Return whether the column belongs to the partition key of an ancestor.  If so, the partition
+    is dropped with the ancestor.
     """
     parents = map(ddl.relation, relation.parents) if relation.is_partition else ()
     return any(
@@ -443,16 +443,18 @@ def _constraint(ddl: Ddl, oid: int) -> tuple[Relation, Constraint]:
 
 
 def indexed_relation(ddl: Ddl, index_oid: int) -> Relation:
-    """Return the table that an index is on."""
+    """Return the table of an index."""
     return ddl.relation(index_table_oid(ddl.catalog, index_oid))
 
 
 # ---------------------------------------------------------------------------------------------
-# Names (getObjectDescription, which quotes only what may have a schema)
+# Names (getObjectDescription, which quotes only names that may have a schema)
 
 
 def describe(ddl: Ddl, target: Object) -> str:
-    """`table t`, `column a of table s.t`, `constraint c on table t`, ..."""
+    """Return the description of an object for messages: `table t`, `column a of table s.t`,
+    `constraint c on table t`, ...
+    """
     environment = ddl.environment
     match target.kind:
         case "schema":
@@ -497,7 +499,7 @@ def describe(ddl: Ddl, target: Object) -> str:
 
 
 def _delete(ddl: Ddl, target: Object) -> None:
-    """Remove an object, unless it was removed with another one."""
+    """Remove an object from the catalog, unless it was removed with another object."""
     catalog = ddl.catalog
     match target.kind:
         case "schema":
@@ -544,7 +546,9 @@ def _delete(ddl: Ddl, target: Object) -> None:
 
 
 def tell_of_files(ddl: Ddl, relation: Relation) -> None:
-    """Report the location of a dropped table's files, which stay if a user chose it (LOCATION)."""
+    """Report where the files of a dropped table remain.  Files remain if the user chose their
+    location (LOCATION).
+    """
     storage = relation.storage
     if storage is not None and storage.is_made and not storage.is_in_base:
         ddl.notice(f'files of table "{relation.name}" remain in "{storage.location}"')

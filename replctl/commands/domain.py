@@ -59,17 +59,17 @@ _IMPOSSIBLE = {
     "exclusion": "exclusion",
     "foreign": "foreign key",
 }
-#: The parser's numbers of constraints for which DefineDomain() has no word.
+#: PostgreSQL's numbers (ConstrType) of constraints that DefineDomain() does not recognize.
 _UNRECOGNIZED = {"identity": 3, "generated": 4}
 _NO_SCOPE = RelationScope("", (), "")
 
 
 def create_domain(session: Session, statement: ast.CreateDomain) -> str:
-    """Make a domain.
+    """Create a domain.
 
     Raises:
-        DuplicateObject: a type of that name is there already.
-        PostgresError: its type, its default or a constraint is wrong.
+        DuplicateObject: a type of that name already exists.
+        PostgresError: the base type, the default or a constraint is wrong.
     """
     return carry_out(session, lambda ddl: _create(ddl, statement))
 
@@ -103,10 +103,10 @@ def _create(ddl: Ddl, statement: ast.CreateDomain) -> str:
 
 
 def _check_base(ddl: Ddl, name: str) -> None:
-    """Check that values of a domain over this type can be stored.
+    """Check that replctl can store values of a domain over this type.
 
     Raises:
-        FeatureNotSupported: values of such a domain cannot be stored.
+        FeatureNotSupported: replctl cannot store them.
     """
     stored = ddl.environment.type(base_type(ddl.environment, name)[0])
     element = stored if stored.element is None else ddl.environment.type(stored.element)
@@ -118,7 +118,7 @@ def _check_base(ddl: Ddl, name: str) -> None:
 def _declared(
     ddl: Ddl, name: str, definition: ast.ColumnDef, base: str, typmod: int
 ) -> tuple[nodes.Expr | None, bool, list[ast.Constraint]]:
-    """Return the default, whether NULL is forbidden, and the constraints of CREATE DOMAIN."""
+    """Return the default, a flag that forbids NULL, and the constraints of CREATE DOMAIN."""
     is_domain = ddl.environment.type(base).kind == "d"
     default = get_domain(ddl.catalog, base).default if is_domain else None  # inherited
     has_default = False
@@ -156,7 +156,7 @@ def _declared(
 
 
 def _default(ddl: Ddl, name: str, base: str, typmod: int, raw: ast.RawExpr) -> nodes.Expr | None:
-    """Return the expression of DEFAULT; None for NULL, which is no default."""
+    """Return the expression of DEFAULT; None for DEFAULT NULL, which means no default."""
     analyzer = Analyzer(ddl.environment, _NO_SCOPE, ExprContext.DEFAULT, now=ddl.now)
     expr = analyzer.coerce_for_assignment(
         analyzer.expr(raw), base, typmod, name, -1, "default expression"
@@ -215,7 +215,7 @@ def alter_domain(session: Session, statement: ast.AlterDomain) -> str:
 
     Raises:
         UndefinedObject: there is no such domain, or no such constraint.
-        WrongObjectType: the type is no domain.
+        WrongObjectType: the type is not a domain.
         CheckViolation, NotNullViolation: a column has a value that a new constraint forbids.
     """
     return carry_out(session, lambda ddl: _alter(ddl, statement))
@@ -250,7 +250,7 @@ def owned_domain(ddl: Ddl, names: tuple[str, ...]) -> Domain:
 
     Raises:
         UndefinedObject, WrongObjectType: there is no such domain.
-        InsufficientPrivilege: it is another's.
+        InsufficientPrivilege: another role owns the domain.
     """
     type_ = find_type_of_name(ddl, names)
     if type_.is_builtin or type_.kind != "d":
@@ -287,7 +287,9 @@ def _add(ddl: Ddl, domain: Domain, raw: ast.Constraint) -> None:
 
 
 def _require_check(ddl: Ddl, domain: Domain, constraint: DomainConstraint) -> None:
-    """Require that all columns of a domain satisfy a CHECK (validateDomainCheckConstraint)."""
+    """Require that the values of all columns of a domain satisfy a CHECK
+    (validateDomainCheckConstraint).
+    """
     assert constraint.check is not None
     for relation, column in columns_of_domain(ddl, domain.name):
         value = nodes.Var(column.attnum, column.type, column.typmod, column.collation)
@@ -313,7 +315,7 @@ def _require(
 
 
 def columns_of_domain(ddl: Ddl, name: str) -> list[tuple[Relation, Column]]:
-    """Return the columns of a domain's type, or of a domain over it, in PostgreSQL's order
+    """Return the columns whose type is a domain, or another domain over it, in PostgreSQL's order
     (get_rels_with_domain).
     """
     tables = load_relations(ddl.catalog, relation_oids(ddl.catalog, "rm"))
@@ -388,7 +390,7 @@ def rename_domain_constraint(ddl: Ddl, statement: ast.Rename) -> None:
 
     Raises:
         UndefinedObject, WrongObjectType: there is no such domain or constraint.
-        DuplicateObject: the domain has one of the new name.
+        DuplicateObject: the domain has a constraint of the new name.
     """
     domain, new = owned_domain(ddl, statement.name), statement.new_name
     found = named_constraint(ddl, domain.name, statement.sub_name or "")

@@ -47,11 +47,11 @@ _RELKINDS = {
 
 
 def drop(session: Session, statement: ast.Drop) -> str:
-    """Remove objects.
+    """Drop objects.
 
     Raises:
-        PostgresError: one of them does not exist, or others depend on it.
-        FeatureNotSupported: a kind of object does not exist in replctl.
+        PostgresError: an object does not exist, or other objects depend on it.
+        FeatureNotSupported: replctl does not support the kind of object.
     """
     if statement.object_type == "publication":
         from replctl.commands.publication import drop_publications
@@ -86,7 +86,7 @@ def _check_owner(ddl: Ddl, target: Object, name: str) -> None:
     """Check that the current role may drop an object.
 
     Raises:
-        InsufficientPrivilege: neither the object nor its schema is the current role's.
+        InsufficientPrivilege: the current role owns neither the object nor its schema.
     """
     privileges = ddl.privileges
     if privileges.is_superuser:
@@ -109,8 +109,9 @@ def _check_owner(ddl: Ddl, target: Object, name: str) -> None:
 
 
 def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
-    """Return the object of a name; None, with a notice, if it is missing and IF EXISTS was
-    given."""
+    """Return the object that a name refers to.  If there is none and IF EXISTS was given, report a
+    notice and return None.
+    """
     name = statement.names[number]
     try:
         match statement.object_type:
@@ -138,7 +139,7 @@ def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
 
 
 class _Missing(Exception):
-    """A missing object: its error, and its name for a notice."""
+    """A missing object: the error to raise, and the name to show in a notice."""
 
     def __init__(self, error: PostgresError, shown: str) -> None:
         super().__init__(error.message)
@@ -185,7 +186,7 @@ def _check_sequence(ddl: Ddl, oid: int) -> None:
     """Check that a sequence does not belong to an identity column.
 
     Raises:
-        DependentObjectsStillExist: the sequence is an identity column's.
+        DependentObjectsStillExist: the sequence belongs to an identity column.
     """
     sequence = get_sequence(ddl.catalog, oid)
     if sequence is not None and sequence.ownership == "i":
@@ -197,8 +198,8 @@ def _check_index(ddl: Ddl, index_relation: Relation) -> None:
     """Check that an index can be dropped by itself.
 
     Raises:
-        DependentObjectsStillExist: the index is a constraint's, or belongs to a partitioned
-            table's.
+        DependentObjectsStillExist: the index belongs to a constraint, or is attached to an index
+            of a partitioned table.
     """
     parent = next(iter(index_relation.parents), None)
     if parent is not None:

@@ -26,7 +26,7 @@ from replctl.result import Result, ResultColumn
 from replctl.session import Session
 from replctl.spark import SqlValue, uses_python
 
-#: Boolean options; those that require more than the plan are refused.
+#: Boolean options.  replctl refuses options that need more than the plan.
 _SWITCHES = frozenset(
     {
         "analyze", "verbose", "costs", "buffers", "settings", "generic_plan", "wal", "timing",
@@ -40,11 +40,11 @@ _SERIALIZATIONS = frozenset({"off", "none", "text", "binary"})
 
 
 def explain(session: Session, statement: ast.Explain) -> Result:
-    """Return the plan of a query as rows of text; the query is not run.
+    """Return the plan of a query as rows of text, without running the query.
 
-    For a query of catalogs only, the plan names the tables that SQLite reads.  For other queries it
-    is Spark's physical plan (with VERBOSE the formatted one), followed by the expressions that run
-    in Python.  A last line says that the tables are so small that SQLite runs the query instead.
+    If the query reads only catalogs, the plan names the tables that SQLite reads.  Otherwise it is
+    Spark's physical plan (with VERBOSE, its formatted plan), and then the expressions that run in
+    Python.  If the tables are so small that SQLite runs the query instead, a last line says so.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue: an option is wrong (42601, 22023).
@@ -87,7 +87,7 @@ def _catalog_lines(query: Query) -> list[str]:
 
 
 def _spark_sql(query: Query, context: FunctionContext) -> tuple[str, list[str]]:
-    """Return a query's SQL, and the text of each expression that runs in Python."""
+    """Return Spark's SQL for a query, and the text of each expression that runs in Python."""
     query = with_answers(query, context)
     dialect = _NotingDialect(context)
     text = QueryWriter(dialect).write(query, is_outermost=True)
@@ -117,9 +117,7 @@ class _NotingDialect(LakeDialect):
 
 
 def _without_queries(expr: nodes.Expr) -> nodes.Expr:
-    """Return an expression with its subqueries replaced by NULL: their expressions are listed
-    separately.
-    """
+    """Replace the subqueries in an expression by NULL.  Their expressions are listed separately."""
 
     def replaced(node: nodes.Node) -> nodes.Node | None:
         if not isinstance(node, nodes.SubLink):
@@ -138,7 +136,7 @@ def _read_options(statement: ast.Explain) -> bool:
     """Check the options, and return whether VERBOSE is on (ParseExplain in explain.c)."""
     given: dict[str, bool] = {}
     refused = None
-    for option in statement.options:  # as ExplainResultDesc, before all others
+    for option in statement.options:  # like ExplainResultDesc: first the format, then all others
         if option.name == "format":
             get_string(option)
     for option in statement.options:

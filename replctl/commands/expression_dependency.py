@@ -1,4 +1,4 @@
-"""Find objects whose expressions use something: defaults, CHECKs, indexes and domains."""
+"""Find the objects whose expressions use an object: defaults, CHECKs, indexes and domains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def users_in_expressions(
     """Yield the objects whose expressions contain a matching node.
 
     Args:
-        own_types: objects that depend on a column of these types are dropped with the column.
+        own_types: leave out objects that depend on columns of these types.  They are dropped with
+            the columns.
 
     Raises:
         FeatureNotSupported: the CHECK of a domain has a matching node.
@@ -51,7 +52,7 @@ def users_in_expressions(
 
 
 def all_tables(ddl: Ddl) -> Collection[Relation]:
-    """Return the tables of the database; they are read once until the transaction writes."""
+    """Return the tables of the database, which are cached until the transaction writes."""
     catalog = ddl.catalog
     return catalog.cached(
         ("all tables",), lambda: load_relations(catalog, relation_oids(catalog, "rp")).values()

@@ -1,8 +1,8 @@
-"""Fill columns added to tables with rows, if each row computes its own value: serial and identity
-columns, volatile defaults, and stored generated columns (ATRewriteTable).
+"""Fill new columns of tables with rows, if the value must be computed for each row: serial and
+identity columns, volatile defaults, and stored generated columns (ATRewriteTable).
 
-All such columns of a statement are filled together, row by row, the tables in the order in which
-they got them.
+replctl fills all such columns of a statement together, row by row.  It fills the tables in the
+order in which they got the columns.
 """
 
 from __future__ import annotations
@@ -44,15 +44,16 @@ class FilledColumns:
         """Fill a new column from its default.
 
         Args:
-            relation: its table, without it.
+            relation: the table, without the new column.
 
         Returns:
-            The column's name in storage, and the version that has it; None if it is still to be
-            made.
+            The column's name in storage and the table's version that has it; None if the column is
+            not written yet.
 
         Raises:
-            InsufficientPrivilege: the role may not take values of a sequence.
-            FeatureNotSupported: Spark cannot compute the default, or not once for each row.
+            InsufficientPrivilege: the role may not use a sequence.
+            FeatureNotSupported: the table is adopted, or Spark cannot compute the default once for
+                each row.
         """
         assert relation.storage is not None
         if not relation.storage.has_own_row_ids:
@@ -95,11 +96,11 @@ class FilledColumns:
         return stored_sql(value, column.type, column.typmod)
 
     def finish(self) -> None:
-        """Request the rewrites of the tables.  After them, advance the sequences that the statement
-        created to the values taken.
+        """Request the rewrites of the tables.  After all rewrites, advance the sequences that the
+        statement created past the values in use.
 
         Raises:
-            FeatureNotSupported: the statement changes types of columns of the table, too.
+            FeatureNotSupported: the statement also changes types of columns of the table.
         """
         ddl = self._ddl
         taken: Counter[int] = Counter()
@@ -116,7 +117,7 @@ class FilledColumns:
             )
             made = ddl.rewritten(TableRewrite(relid, tuple(table.columns), True, calls))
             if made is None and own:
-                return  # the next table takes its values after this one
+                return  # the next table continues with the values after this table's
             if made is not None:
                 taken.update({oid: count * made.rows for oid, count in own.items()})
         if not ddl.rewrites:

@@ -40,7 +40,7 @@ def find_new_schema(ddl: Ddl, name: str) -> int:
 
     Raises:
         InvalidSchemaName: there is no such schema.
-        FeatureNotSupported: it is the schema of something else.
+        FeatureNotSupported: the schema is pg_toast or pg_catalog.
     """
     if name == "pg_toast":
         raise FeatureNotSupported("cannot move objects into or out of TOAST schema")
@@ -113,11 +113,12 @@ def subscription_of_name(ddl: Ddl, name: str) -> Subscription:
 def find_function(
     ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None] | None
 ) -> Function:
-    """Return the function with exactly these arguments (LookupFuncWithArgs).  Without arguments,
-    return the only function of that name.
+    """Return the function with exactly these argument types (LookupFuncWithArgs).  If `arguments`
+    is None, return the only function of that name.
 
     Raises:
-        UndefinedFunction, AmbiguousFunction: there is no such function, or there are several.
+        UndefinedFunction, AmbiguousFunction: there is no such function, or there are several of
+            that name.
     """
     schema_name, last = split_name(ddl.environment, name)
     functions = [found for _place, found in ddl.environment.functions(schema_name, last)]
@@ -142,7 +143,7 @@ def find_function(
 def find_operator(
     ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None]
 ) -> Operator:
-    """Return the operator with exactly these operands (LookupOperWithArgs).
+    """Return the operator with exactly these operand types (LookupOperWithArgs).
 
     Raises:
         UndefinedFunction: there is no such operator.

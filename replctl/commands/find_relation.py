@@ -11,8 +11,8 @@ from replctl.types.builtin import FIRST_USER_OID
 
 
 def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) -> Relation | None:
-    """Return the relation of that name; None, with a notice, if it is missing and IF EXISTS was
-    given.
+    """Return the relation of that name.  If it is missing and IF EXISTS was given, report a notice
+    and return None.
 
     Raises:
         UndefinedTable: there is no such relation.

@@ -1,6 +1,4 @@
-"""Change the tables of a subscription as the columns of published tables have changed
-(`follow_schema`).
-"""
+"""Repeat changes of published columns in the tables of a subscription (option `follow_schema`)."""
 
 from __future__ import annotations
 
@@ -42,13 +40,13 @@ from replctl.types.quote import (
 
 
 def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) -> None:
-    """Change the columns of a subscription's tables as the published ones have changed, once: the
-    subscription's progress is then at the LSN of the change.
+    """Repeat a change of published columns in a subscription's tables.  The same transaction moves
+    the subscription's progress to the LSN of the change, so the change is made only once.
 
-    Everything before must be applied.
+    The caller has applied all earlier changes.
 
     Raises:
-        ObjectNotInPrerequisiteState: a change cannot be made here (55000).
+        ObjectNotInPrerequisiteState: replctl cannot repeat a change (55000).
         PostgresError: a table cannot be changed.
     """
     starts = run.subscriber.state.starts()
@@ -67,7 +65,7 @@ def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) 
                 when_free(own, partial(_follow, own, run.subscription, target, columns))
             block.commit(own)
         except BaseException:
-            own.origin = None  # the progress stays where it is
+            own.origin = None  # do not move the progress
             if own.block is not None:
                 block.rollback(own)
             raise
@@ -76,8 +74,8 @@ def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) 
 def _follow(
     session: Session, subscription: Subscription, target: RelationName, changes: ColumnChanges
 ) -> None:
-    """Change a table within the open block.  A table that is not there is reported when changes of
-    rows come.
+    """Change a table in the open transaction.  Ignore a missing table: it is reported when changes
+    of its rows arrive.
     """
     with session.read() as catalog:
         relation = relation_named(catalog, *target)
@@ -101,7 +99,7 @@ def _run(session: Session, statement: ast.Statement) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """A table that follows changes of a published one."""
+    """A table that follows the changes of a published table."""
 
     relation: Relation
     subscription: Subscription
@@ -109,12 +107,12 @@ class _Followed:
 
     @property
     def table(self) -> str:
-        """The name in SQL."""
+        """Return the name of the table in SQL."""
         return quote_qualified_identifier(self.relation.schema, self.relation.name)
 
     def statements(self) -> Iterator[str]:
-        """Yield the statements that change the table, without semicolons.  Changes that it has
-        already are left out.
+        """Yield the statements that change the table, without semicolons.  Leave out changes that
+        the table already has.
         """
         present = {column.name: column for column in self.relation.columns}
         for name in self.changes.dropped:
@@ -136,7 +134,7 @@ class _Followed:
                 yield from self._added(added)
 
     def _renames(self, renamed: list[tuple[str, str]]) -> Iterator[str]:
-        """Yield the statements that rename columns.  Exchanged names need others in between."""
+        """Yield the statements that rename columns.  To exchange names, use temporary names."""
         olds = {old for old, _new in renamed}
         steps = []
         for number, (old, new) in enumerate(renamed):

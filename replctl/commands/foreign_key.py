@@ -35,7 +35,7 @@ from replctl.types.builtin import SystemRelation
 
 #: pg_constraint.confupdtype and confdeltype; query/write.py refuses what is not implemented.
 _ACTIONS = {"no action": "a", "restrict": "r", "cascade": "c", "set null": "n", "set default": "d"}
-#: Types whose values can be compared with each other (operator families of btree).
+#: Sets of types whose values can be compared with each other (operator families of btree).
 _FAMILIES = (
     frozenset(("int2", "int4", "int8")),
     frozenset(("float4", "float8")),
@@ -95,7 +95,7 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
 def clone_foreign_key(
     ddl: Ddl, relation: Relation, constraint: Constraint, partition: Relation
 ) -> None:
-    """Give a partition a foreign key of the partitioned table above it (CloneFkReferencing)."""
+    """Add a foreign key of a partitioned table to one of its partitions (CloneFkReferencing)."""
     names = [relation.column_at(attnum).name for attnum in constraint.columns]
     columns = tuple(_column(partition, name).attnum for name in names)
     name = constraint.name
@@ -171,7 +171,7 @@ def _name(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> str:
 
 
 def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
-    """Return the referenced table."""
+    """Return the table that a foreign key references."""
     if name.name == relation.name and name.schema in (None, relation.schema):
         found = ddl.environment.relation_oid(name.schema, name.name)
         if found == relation.oid:
@@ -205,7 +205,7 @@ def _column(relation: Relation, name: str) -> Column:
 def _set_columns(
     relation: Relation, raw: ast.Constraint, columns: Sequence[Column]
 ) -> tuple[int, ...]:
-    """Return the attnums that ON DELETE SET NULL or SET DEFAULT names
+    """Return the attnums of the columns that ON DELETE SET NULL or SET DEFAULT names
     (validateFkOnDeleteSetColumns)."""
     named = [_column(relation, name) for name in raw.on_delete_columns]
     for column in named:
@@ -218,7 +218,9 @@ def _set_columns(
 
 
 def _referenced_columns(other: Relation, names: Sequence[str]) -> list[Column]:
-    """Return the referenced columns: the named ones, which must be a key, or the primary key."""
+    """Return the referenced columns.  If the statement names none, use the primary key.  Named
+    columns must have a unique index.
+    """
     if not names:
         key = other.primary_key
         if key is None:
@@ -235,7 +237,7 @@ def _referenced_columns(other: Relation, names: Sequence[str]) -> list[Column]:
 
 
 def _index_of(other: Relation, columns: Sequence[Column]) -> int:
-    """Return the unique index over exactly these columns; 0 if there is none."""
+    """Return the OID of the unique index over exactly these columns; 0 if there is none."""
     attnums = {column.attnum for column in columns}
     found = [i for i in other.indexes if i.is_plain_unique and set(i.key) == attnums]
     found.sort(key=lambda index: (not index.is_primary, index.oid))
@@ -246,8 +248,7 @@ def check_key_types(ddl: Ddl, relation: Relation, constraint: Constraint, other:
     """Check that the columns of a foreign key can be compared with the referenced columns.
 
     Raises:
-        DatatypeMismatch: the columns of a foreign key cannot be compared with those that they refer
-            to.
+        DatatypeMismatch: two of the columns cannot be compared.
     """
     coercion = Coercion(ddl.environment)
     for attnum, ref_attnum in zip(constraint.columns, constraint.ref_columns, strict=True):

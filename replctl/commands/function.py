@@ -1,5 +1,5 @@
-"""CREATE FUNCTION and CREATE OPERATOR (functioncmds.c, operatorcmds.c); a function's body is only
-analysed when it is called (query/inline_function.py, query/sql_function.py).
+"""CREATE FUNCTION and CREATE OPERATOR (functioncmds.c, operatorcmds.c).  replctl analyses the body
+of a function only when it is called (query/inline_function.py, query/sql_function.py).
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def create_function(session: Session, statement: ast.CreateFunction) -> str:
 
     Raises:
         PostgresError: PostgreSQL refuses the declaration.
-        FeatureNotSupported: replctl does not have the language, or a kind of parameter.
+        FeatureNotSupported: replctl does not support the language, a kind of parameter or SECURITY
+            DEFINER.
     """
     return carry_out(session, lambda ddl: _create_function(ddl, statement))
 
@@ -88,7 +89,7 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
 
 
 def _enter(ddl: Ddl, function: UserFunction, *, or_replace: bool) -> None:
-    """Add a function, or replace the one with these argument types."""
+    """Add a function to the catalog, or replace the one with the same name and argument types."""
     existing = next(
         (
             other
@@ -139,14 +140,16 @@ def _argument(ddl: Ddl, parameter: ast.FunctionParameter) -> str:
 
 
 def _usable_type(ddl: Ddl, type_name: ast.TypeName) -> Type:
-    """Return a type that the role may use."""
+    """Return the type of a name.  Check that the role may use it."""
     type_, _typmod = type_of(ddl.environment, replace(type_name, pos=-1))
     ddl.privileges.check_type(type_.oid, ddl.environment.format_type(type_.name))
     return type_
 
 
 def function_signature(ddl: Ddl, function: UserFunction, separator: str = ", ") -> str:
-    """`f(integer, text)`, with its schema unless the search path finds it."""
+    """Return the signature of a function: `f(integer, text)`.  Prepend its schema if the search
+    path does not have it.
+    """
     shown = [ddl.environment.format_type(argument) for argument in function.arguments]
     visible = any(oid == function.schema_oid for _name, oid in ddl.environment.search_path.entries)
     schema_name = ddl.environment.schema_name(function.schema_oid) or ""
@@ -155,7 +158,9 @@ def function_signature(ddl: Ddl, function: UserFunction, separator: str = ", ") 
 
 
 def operator_signature(ddl: Ddl, operator: UserOperator) -> str:
-    """`===(integer,integer)`, with its schema unless the search path finds it."""
+    """Return the signature of an operator: `===(integer,integer)`.  Prepend its schema if the
+    search path does not have it.
+    """
     environment = ddl.environment
     left = environment.format_type(operator.left) if operator.left else "NONE"
     visible = any(oid == operator.schema_oid for _name, oid in environment.search_path.entries)

@@ -50,7 +50,7 @@ from replctl.types.builtin import FIRST_USER_OID
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """An object whose access list changes; `attnum` if it is a column."""
+    """An object whose access list changes; `attnum` is 0 unless the object is a column."""
 
     kind: AclKind
     oid: int
@@ -65,8 +65,8 @@ def grant(session: Session, statement: ast.Grant) -> str:
 
     Raises:
         UndefinedObject, UndefinedTable, UndefinedColumn: there is no such role or object.
-        InvalidGrantOperation: such an object has no such privilege.
-        InsufficientPrivilege: the current role may grant none of them.
+        InvalidGrantOperation: the kind of object has no such privilege.
+        InsufficientPrivilege: the current role has no privilege on the object.
     """
     return carry_out(session, lambda ddl: _grant(ddl, statement))
 
@@ -83,11 +83,11 @@ def _grant(ddl: Ddl, statement: ast.Grant) -> str:
 
 
 def grantee_oids(ddl: Ddl, statement: ast.Grant) -> list[int]:
-    """Return the grantees; 0 is everybody.
+    """Return the OIDs of the grantees; 0 stands for PUBLIC.
 
     Raises:
         UndefinedObject: there is no such role.
-        InvalidGrantOperation: everybody would get the grant option.
+        InvalidGrantOperation: PUBLIC would get the grant option.
     """
     grantees = [
         PUBLIC if name == "public" else role_oid(ddl.session, ddl.catalog, name)
@@ -99,7 +99,7 @@ def grantee_oids(ddl: Ddl, statement: ast.Grant) -> list[int]:
 
 
 def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
-    """Yield the objects and columns with the letters of the granted privileges."""
+    """Yield the objects and columns, each with the ACL letters of the statement's privileges."""
     match statement.target:
         case "table" | "sequence":
             for name in statement.names:
@@ -188,7 +188,7 @@ def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Ta
                 raise no_column(name, relation.name)
             letters = _letter(privilege, "column", "column")
             by_column[column.attnum] = by_column.get(column.attnum, "") + letters
-    if not statement.is_grant and whole:  # privileges on columns are revoked with it
+    if not statement.is_grant and whole:  # also revoke privileges on columns
         for column in relation.columns:
             letters = "".join(letter for letter in whole if letter in ALL_RIGHTS["column"])
             if letters:
@@ -199,10 +199,10 @@ def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Ta
 
 
 def letters_of(statement: ast.Grant, kind: AclKind, word: str) -> str:
-    """Return the letters of a statement's privileges without columns.
+    """Return the ACL letters of the privileges of a statement that have no column list.
 
     Args:
-        word: the name of the object kind in errors.
+        word: the name of the kind of object in errors.
 
     Raises:
         InvalidGrantOperation: there is no such privilege on that kind of object.
@@ -261,10 +261,11 @@ def changed_acl(
     grantor: int,
     letters: str,
 ) -> Acl:
-    """Return an access list after a statement (merge_acl_with_grant).
+    """Return the access list that a statement leads to (merge_acl_with_grant).
 
     Raises:
-        DependentObjectsStillExist: others have granted the revoked privileges further.
+        DependentObjectsStillExist: a grantee has granted a revoked privilege to other roles, and
+            no CASCADE was given.
     """
     for grantee in grantees:
         if statement.is_grant:
@@ -277,8 +278,8 @@ def changed_acl(
 def _revoked(
     acl: Acl, statement: ast.Grant, owner: int, grantee: int, grantor: int, letters: str
 ) -> Acl:
-    """Return the access list without the revoked privileges.  Privileges that holders of the grant
-    option have granted to others are removed, too.
+    """Return the access list without the revoked privileges.  Also remove the privileges that their
+    holder has granted to other roles.
     """
     changed = revoked(acl, grantee, grantor, letters, only_option=statement.only_option)
     lost = "".join(letter for letter in letters if letter not in options_for(changed, [grantee]))

@@ -28,12 +28,13 @@ _LETTERS = {"always": "a", "by default": "d"}
 def add_identity(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> None:
-    """Make a column an identity column with its own sequence, also in partitions
+    """Make a column an identity column with its own sequence, also in all partitions
     (ATExecAddIdentity).
 
     Raises:
-        ObjectNotInPrerequisiteState: the column may be NULL, or has a default.
-        InvalidTableDefinition: the table is a partition, or partitions are excluded.
+        ObjectNotInPrerequisiteState: the column is not NOT NULL, has a default, or is an identity
+            column.
+        InvalidTableDefinition: the table is a partition, or ONLY excludes its partitions.
     """
     name = command.name or ""
     column = existing_column(relation, name)
@@ -85,7 +86,7 @@ def drop_identity(
     """Drop a column's identity and its sequence (ATExecDropIdentity).
 
     Raises:
-        ObjectNotInPrerequisiteState: it is no identity column.
+        ObjectNotInPrerequisiteState: the column is not an identity column.
     """
     name = command.name or ""
     column = existing_column(relation, name)
@@ -115,7 +116,7 @@ def _check_recursion(relation: Relation, recurses: bool, what: str) -> None:
 
 
 def _change(ddl: Ddl, relation: Relation, changed: Column) -> None:
-    """Change the identity of a column, also in partitions."""
+    """Change the identity of a column, also in all partitions."""
     update_column(ddl.catalog, relation.oid, changed)
     for oid in children_of(ddl.catalog, relation.oid) if relation.is_partitioned else ():
         child = ddl.relation(oid)

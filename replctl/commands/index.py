@@ -1,7 +1,7 @@
 """CREATE INDEX, and the indexes of PRIMARY KEY and UNIQUE (indexcmds.c).
 
-Indexes only exist in the catalog: Spark needs none, but unique indexes are enforced and identify
-rows.
+Indexes exist only in the catalog, because Spark does not use them.  But replctl enforces unique
+indexes, and uses them to identify rows.
 """
 
 from __future__ import annotations
@@ -78,10 +78,11 @@ class IndexDraft:
 
     Attributes:
         kind: p(rimary key) or u(nique) for the index of a constraint, '' for an independent one.
-        predicate: its condition over the table's columns.
-        is_enforced: existing rows must satisfy it.
-        is_deferrable: it belongs to a DEFERRABLE constraint.
-        access_method, exprs, details, options: see Index; an expression has '' among the columns.
+        predicate: the WHERE condition of a partial index.
+        is_enforced: whether existing rows must satisfy the index.
+        is_deferrable: whether the index belongs to a DEFERRABLE constraint.
+        access_method, exprs, details, options: see Index.  An expression has the name '' in
+            `columns`.
     """
 
     name: str | None
@@ -103,7 +104,7 @@ def create_index(session: Session, statement: ast.CreateIndex) -> str:
     """Add an index to a table and its partitions.
 
     Raises:
-        PostgresError: its definition is wrong, or rows have duplicate keys.
+        PostgresError: the definition is wrong, or rows have duplicate keys.
         FeatureNotSupported: the index is neither a btree nor a hash index, or is unique over
             expressions.
     """
@@ -159,7 +160,7 @@ def _exists(ddl: Ddl, relation: Relation, name: str) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------
-# Defining
+# Definition
 
 
 def define_index(
@@ -173,10 +174,10 @@ def define_index(
     """Add an index, with its constraint, to a relation and to its partitions (DefineIndex).
 
     Args:
-        parent: the index of the partitioned parent to which it belongs.
+        parent: the index of the partitioned table to which the new index belongs, if any.
 
     Raises:
-        DuplicateTable, DuplicateObject: its name is taken.
+        DuplicateTable, DuplicateObject: the name is taken.
         FeatureNotSupported: rows of different partitions could have equal keys.
     """
     if draft.kind == "p":
@@ -235,7 +236,9 @@ def define_index(
 def index_of_partition(
     ddl: Ddl, parent: Relation, partition: Relation, index: Index, kind: Literal["p", "u", ""]
 ) -> None:
-    """Attach an index of a partition to its parent's: an existing similar one, or a new one."""
+    """Attach an index of a partition to an index of its parent: an existing index that is alike, or
+    else a new one.
+    """
     for candidate in partition.indexes:
         constraint = constraint_of(partition, candidate)
         fits = not kind or (constraint is not None and constraint.kind == kind)
@@ -248,7 +251,9 @@ def index_of_partition(
 def draft_like(
     source: Relation, index: Index, target: Relation, kind: Literal["p", "u", ""]
 ) -> IndexDraft:
-    """Return the definition of an index like one of another table with the same column names."""
+    """Return a definition that gives a table an index like one of another table with the same
+    column names.
+    """
     return IndexDraft(
         None,
         tuple(source.column_at(attnum).name if attnum else "" for attnum in index.key),
@@ -266,7 +271,7 @@ def draft_like(
 
 
 def is_alike(parent: Relation, index: Index, partition: Relation, candidate: Index) -> bool:
-    """Return whether an index of a partition is like that of its parent (CompareIndexInfo)."""
+    """Return whether an index of a partition is like an index of its parent (CompareIndexInfo)."""
     wanted, found = (
         draft_like(table, item, partition, "")
         for table, item in ((parent, index), (partition, candidate))
@@ -291,7 +296,7 @@ def _renumbered(source: Relation, expr: nodes.Expr, target: Relation) -> nodes.E
 def adopt_index(
     ddl: Ddl, partition: Relation, candidate: Index, index: Index, parent: Relation
 ) -> None:
-    """Attach an index of a partition, with its constraint, to that of the parent."""
+    """Attach an index of a partition, and its constraint, to those of the parent."""
     update_index(ddl.catalog, replace(candidate, parent_oid=index.oid))
     own, above = constraint_of(partition, candidate), constraint_of(ddl.relation(parent.oid), index)
     if own is not None and above is not None:
@@ -301,7 +306,7 @@ def adopt_index(
 
 
 def constraint_of(relation: Relation, index: Index) -> Constraint | None:
-    """Return the constraint that an index enforces."""
+    """Return the constraint to which an index belongs, or None."""
     return next(
         (c for c in relation.constraints if c.index_oid == index.oid and c.kind in "pu"), None
     )
@@ -328,7 +333,7 @@ def _has_null(relation: Relation, column: Column) -> NotNullViolation:
 def require_unique(
     ddl: Ddl, relation: Relation, index: Index, nullable: Sequence[Column] = ()
 ) -> None:
-    """Require that no two rows of a table have the same key, checked by one aggregate.
+    """Require that no two rows of a table have the same key.  One aggregate query checks this.
 
     Args:
         nullable: columns of the key that must also be checked for NULL.
@@ -351,7 +356,7 @@ def require_unique(
         for column, value in zip(columns, values, strict=True):
             if value is None and column in nullable:
                 return _has_null(relation, column)
-        with ddl.session.read() as catalog:  # an index belongs to its table's owner
+        with ddl.session.read() as catalog:  # PostgreSQL builds indexes as the owner
             reader = RowReader(Privileges(catalog, relation.owner), form=ddl.session.form)
             return duplicated(relation, index, values, reader)
 
@@ -432,7 +437,9 @@ def _chosen_name(ddl: Ddl, relation: Relation, draft: IndexDraft) -> str:
 
 
 def uses_column(index: Index, attnum: int) -> bool:
-    """Return whether an index has a column in its key, next to it, or in its expressions."""
+    """Return whether an index uses a column: in its key, in INCLUDE, or in an expression or
+    predicate.
+    """
     exprs = index.exprs if index.predicate is None else (*index.exprs, index.predicate)
     used = {number for expr in exprs for number in columns_used(expr)}
     return attnum in {*index.key, *index.including, *used}

@@ -25,7 +25,7 @@ from replctl.query.column_name import figured_name
 from replctl.record import dataclass
 from replctl.types.builtin import FIRST_USER_OID, system_columns
 
-#: Access methods of PostgreSQL, and those that replctl supports.
+#: Access methods of PostgreSQL; True for those that replctl supports.
 _METHODS = {
     "btree": True,
     "hash": True,
@@ -34,7 +34,7 @@ _METHODS = {
     "brin": False,
     "spgist": False,
 }
-#: Operator classes that are not the default of a type, and their types.
+#: Operator classes that are not the default of a type, and the types that they accept.
 _OPCLASSES = {
     "text_pattern_ops": ("text", "varchar"),
     "varchar_pattern_ops": ("text", "varchar"),
@@ -48,9 +48,9 @@ class IndexKey:
     """The columns and expressions of an index.
 
     Attributes:
-        columns: names, '' for an expression.
-        exprs: one for each ''.
-        details: one for each column, or () if none has options.
+        columns: the names of columns; '' for an expression.
+        exprs: the expressions, one for each '' in `columns`.
+        details: the options of each column, or () if none has options.
     """
 
     columns: tuple[str, ...]
@@ -88,8 +88,8 @@ def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> Index
 
     Raises:
         UndefinedColumn: a column is missing.
-        PostgresError: an expression is wrong, or cannot be sorted or hashed.
-        FeatureNotSupported: an index cannot contain it.
+        PostgresError: an expression is wrong, or its values cannot be sorted or hashed.
+        FeatureNotSupported: replctl does not support an index over an expression.
     """
     columns: list[str] = []
     exprs: list[nodes.Expr] = []
@@ -99,7 +99,7 @@ def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> Index
         name, expr = element.name or "", None
         if element.expr is not None:
             expr = _expression(ddl, relation, element)
-            if isinstance(expr, nodes.Var) and expr.attnum > 0:  # as a column
+            if isinstance(expr, nodes.Var) and expr.attnum > 0:  # same as the bare column
                 name, expr = relation.column_at(expr.attnum).name, None
         type_ = column_type(relation, name) if expr is None else expr.type
         check_sortable(ddl, type_, statement.access_method)
@@ -118,11 +118,11 @@ def index_key(ddl: Ddl, relation: Relation, statement: ast.CreateIndex) -> Index
 
 
 def included_columns(relation: Relation, statement: ast.CreateIndex) -> tuple[str, ...]:
-    """Return the names of the columns that an index has next to its key (INCLUDE).
+    """Return the names of the columns that INCLUDE adds to an index.
 
     Raises:
-        UndefinedColumn: one is missing.
-        InvalidObjectDefinition: one is to be sorted.
+        UndefinedColumn: a column is missing.
+        InvalidObjectDefinition: an entry has a collation, an operator class or a sort option.
         FeatureNotSupported: an entry is an expression.
     """
     names = []
@@ -143,10 +143,10 @@ def included_columns(relation: Relation, statement: ast.CreateIndex) -> tuple[st
 
 
 def check_sortable(ddl: Ddl, type_: str, access_method: str = "btree") -> None:
-    """Check that values of a type can be sorted or hashed, as the index requires.
+    """Check that the access method of an index can sort or hash values of a type.
 
     Raises:
-        UndefinedObject: values of a type have no order, or cannot be hashed.
+        UndefinedObject: values of the type have no order, or cannot be hashed.
     """
     has_class = is_hashable if access_method == "hash" else is_sortable
     if not has_class(CastPaths(ddl.environment), type_):
@@ -174,7 +174,7 @@ def check_no_system_columns(attnums: Iterable[int], exprs: Iterable[nodes.Expr])
     """Check that an index uses no system column (DefineIndex).
 
     Raises:
-        FeatureNotSupported: the index uses one.
+        FeatureNotSupported: the index uses a system column.
     """
     used = {attnum for expr in exprs for attnum in columns_used(expr)}
     if any(attnum < 0 for attnum in used.union(attnums)):
@@ -185,7 +185,7 @@ def check_not_null_possible(relation: Relation, names: Iterable[str | None]) -> 
     """Check that the columns of a primary key can be NOT NULL (ATPrepSetNotNull).
 
     Raises:
-        FeatureNotSupported: one of them is a system column.
+        FeatureNotSupported: one of the columns is a system column.
     """
     for name in names:
         if name is not None and relation.column(name) is None and name in system_columns():
@@ -193,7 +193,7 @@ def check_not_null_possible(relation: Relation, names: Iterable[str | None]) -> 
 
 
 def key_column(relation: Relation, name: str) -> int:
-    """Return the attnum of a column, which may be a system column.
+    """Return the attnum of a column or system column.
 
     Raises:
         UndefinedColumn: there is no such column.
@@ -207,13 +207,15 @@ def key_column(relation: Relation, name: str) -> int:
 
 
 def column_type(relation: Relation, name: str) -> str:
-    """Return the type of a column, which may be a system column."""
+    """Return the type of a column or system column."""
     attnum = key_column(relation, name)
     return relation.column_at(attnum).type if attnum > 0 else system_columns()[name][1]
 
 
 def _sorting(ddl: Ddl, element: ast.IndexElem, type_: str) -> tuple[str | None, str | None]:
-    """Return the collation and the operator class of an element."""
+    """Return the collation and the operator class that an element of the key specifies; None for
+    each that is missing.
+    """
     collation = opclass = None
     if element.collation:
         found = ddl.environment.type(type_)
@@ -224,10 +226,10 @@ def _sorting(ddl: Ddl, element: ast.IndexElem, type_: str) -> tuple[str | None, 
 
 
 def _option(element: ast.IndexElem, access_method: str) -> int:
-    """Return pg_index.indoption of an element.
+    """Return pg_index.indoption of an element of the key.
 
     Raises:
-        FeatureNotSupported: the access method does not sort.
+        FeatureNotSupported: the element has sort options, but the access method does not sort.
     """
     if access_method != "btree":
         for what, is_wanted in (
@@ -253,13 +255,15 @@ def _operator_class(ddl: Ddl, name: str, type_: str) -> str:
 
 
 def _suggested_name(element: ast.IndexElem) -> str:
-    """Return the name of an expression in an index: `lower`, `expr`."""
+    """Return a name for an expression in an index: `lower`, `expr`."""
     assert element.expr is not None
     return figured_name(element.expr) or "expr"
 
 
 def free_column_name(first: str, taken: Collection[str]) -> str:
-    """Return a name that no other column of the index has: `a1` (ChooseIndexColumnNames)."""
+    """Return a name that no other column of the index has: `a`, else `a1` and so on
+    (ChooseIndexColumnNames).
+    """
     name, number = first, 0
     while name in taken:
         number += 1

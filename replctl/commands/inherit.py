@@ -33,9 +33,9 @@ def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
     """Return the tables that INHERITS names.
 
     Raises:
-        UndefinedTable: one of them does not exist.
-        WrongObjectType: nothing can inherit from it.
-        DuplicateTable: it is named twice.
+        UndefinedTable: a table does not exist.
+        WrongObjectType: a relation is not a table.
+        DuplicateTable: a table is named twice.
     """
     parents: list[Relation] = []
     for name in names:
@@ -54,10 +54,10 @@ def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
 
 
 def check_parent(parent: Relation) -> None:
-    """Check that a table may inherit from another one.
+    """Check that other tables may inherit from a table.
 
     Raises:
-        WrongObjectType: the other table is partitioned or a partition.
+        WrongObjectType: the table is partitioned or a partition.
     """
     if parent.is_partitioned:
         raise WrongObjectType(f'cannot inherit from partitioned table "{parent.name}"')
@@ -81,10 +81,12 @@ def check_own_columns(drafts: Sequence[ColumnDraft]) -> None:
 def merged_columns(
     ddl: Ddl, parents: Sequence[Relation], own: Sequence[ColumnDraft]
 ) -> list[ColumnDraft]:
-    """Return the columns of a table with parents: theirs first, merged with its own, numbered.
+    """Return the numbered columns of a table with parents: first the inherited columns, then its
+    own.  Merge columns of the same name.
 
     Raises:
-        DatatypeMismatch, CollationMismatch, InvalidColumnDefinition: columns of one name differ.
+        DatatypeMismatch, CollationMismatch, InvalidColumnDefinition: columns of the same name
+            differ.
     """
     columns: list[ColumnDraft] = []
     places: dict[str, int] = {}
@@ -131,10 +133,11 @@ def merged_columns(
 
 
 def partition_columns(parent: Relation, options: Sequence[ColumnDraft]) -> list[ColumnDraft]:
-    """Return the columns of a partition: its parent's, with the options that its definition lists.
+    """Return the columns of a partition: the columns of its parent, with the options in the
+    partition's definition.
 
     Raises:
-        UndefinedColumn: an option is for a column that the parent does not have.
+        UndefinedColumn: the parent does not have a column for which there is an option.
     """
     attnums = {column.attnum: i for i, column in enumerate(parent.columns, start=1)}
     columns = [ColumnDraft(_inherited(c, attnums[c.attnum])) for c in parent.columns]
@@ -154,10 +157,10 @@ def partition_columns(parent: Relation, options: Sequence[ColumnDraft]) -> list[
 
 
 def inherited_checks(parents: Sequence[Relation], child: Relation) -> list[Constraint]:
-    """Return the CHECKs that a new table inherits, with its own column numbers.
+    """Return the CHECKs that a new table inherits, with the column numbers of the new table.
 
     Raises:
-        DuplicateObject: parents have different ones with the same name.
+        DuplicateObject: parents have different CHECKs of the same name.
     """
     checks: dict[str, Constraint] = {}
     for parent in parents:
@@ -191,14 +194,14 @@ def _inherited(column: Column, attnum: int) -> Column:
 
 
 def _without_identity(column: Column) -> Column:
-    """Return columns without identity: only partitions share their root's identity columns."""
+    """Return a column without its identity.  Only partitions inherit identity columns."""
     return replace(column, identity="", default=None) if column.identity else column
 
 
 def _renumber_generated(
     columns: list[ColumnDraft], parent: Relation, attnums: dict[int, int]
 ) -> None:
-    """Renumber the columns in generation expressions, which refer to others by number."""
+    """Renumber the columns to which inherited generation expressions refer."""
     for column in parent.columns:
         if column.generated and column.default is not None:
             place = attnums[column.attnum] - 1
@@ -232,7 +235,7 @@ def _merged_with_own(
 
 
 def _check_default(inherited: Column, own: Column) -> None:
-    """Check that a column is generated in all tables of a tree or in none."""
+    """Check that a column is generated both in the parent and in the child, or in neither."""
     name = own.name
     if inherited.generated and not own.generated:
         raise InvalidColumnDefinition(
