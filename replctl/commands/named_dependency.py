@@ -1,4 +1,4 @@
-"""Find objects that name another one by a constant, such as `'t'::regclass`
+"""Find objects that name another object by a constant, such as `'t'::regclass`
 (find_expr_references_walker() in dependency.c).
 """
 
@@ -12,7 +12,7 @@ from replctl.commands.object_address import Kind, Object, relation_object
 from replctl.commands.view_dependency import policies_with, views_with
 from replctl.expr import nodes
 
-#: The types whose constants name objects of a kind.
+#: For each kind of object, the types of the constants that name it.
 _NAMED_BY: dict[Kind, tuple[str, ...]] = {
     "schema": ("regnamespace",),
     "table": ("regclass",),
@@ -37,7 +37,7 @@ def users_with(ddl: Ddl, is_use: Callable[[nodes.Node], bool]) -> Iterator[Objec
 
 
 def users_naming(ddl: Ddl, target: Object) -> Iterator[Object]:
-    """Yield the objects that contain a constant with the OID of an object."""
+    """Yield the objects that name another object by a constant with its OID."""
     constants = [nodes.Const(type_, str(target.oid)) for type_ in _NAMED_BY.get(target.kind, ())]
     named = ddl.catalog.cached(("named by constants",), lambda: _all_named(ddl))
     if not named.isdisjoint(constants):
@@ -45,7 +45,7 @@ def users_naming(ddl: Ddl, target: Object) -> Iterator[Object]:
 
 
 def _all_named(ddl: Ddl) -> frozenset[nodes.Const]:
-    """Return the constants that name objects, so that few objects need a search of their own."""
+    """Return all constants that name objects.  Only objects among these need a search of their own."""
     found = set()
 
     def note(node: nodes.Node) -> bool:

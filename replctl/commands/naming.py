@@ -1,6 +1,6 @@
 """Schemas and default names of new objects.
 
-PostgreSQL's RangeVarGetAndCheckCreationNamespace() in namespace.c; makeObjectName(),
+Sources: RangeVarGetAndCheckCreationNamespace() in namespace.c; makeObjectName(),
 ChooseRelationName() and ChooseIndexName() in indexcmds.c; ChooseConstraintName() in
 pg_constraint.c.
 """
@@ -47,13 +47,13 @@ def creation_schema(
     database: str | None = None,
     pos: int = -1,
 ) -> Schema:
-    """Return the schema for a new `schema_name.name`: the named one, else the first of the search
-    path.
+    """Return the schema for a new object `schema_name.name`.  Without a schema name, return the
+    first usable schema of the search path.
 
     Raises:
         InvalidSchemaName: there is no such schema.
-        FeatureNotSupported: it belongs to another database.
-        InsufficientPrivilege: it is pg_catalog, or the role may not create objects in it.
+        FeatureNotSupported: the name has another database.
+        InsufficientPrivilege: the schema is pg_catalog, or the role may not create objects in it.
     """
     if database is not None and database != environment.database:
         raise FeatureNotSupported(
@@ -87,7 +87,9 @@ def _check_create(environment: CatalogEnvironment, oid: int, name: str, pos: int
 
 
 def object_name(first: str, second: str | None, label: str) -> str:
-    """(`t`, `a`, `key`) -> `t_a_key`: its parts cut where the whole would be too long."""
+    """Return a name made of parts: (`t`, `a`, `key`) -> `t_a_key`.  Shorten the first two parts if
+    the name would be too long.
+    """
     available = MAX_BYTES - len(label.encode()) - 1 - (0 if second is None else 1)
     a, b = len(first.encode()), 0 if second is None else len(second.encode())
     while a + b > available:
@@ -108,8 +110,8 @@ def relation_name(
     column_names: Sequence[str],
     label: str,
 ) -> str:
-    """Return a name for an index or a sequence that no relation has; for a constraint's index, one
-    that no constraint has either.
+    """Return a name for an index or a sequence that no relation of the schema has.  If the index
+    belongs to a constraint, no constraint has the name either.
 
     Args:
         label: pkey, key, idx or seq.
@@ -135,7 +137,7 @@ def constraint_name(
     label: str,
     others: Collection[str] = (),
 ) -> str:
-    """Return a name for a check or a foreign key that no constraint of the schema has.
+    """Return a name for a CHECK or a foreign key that no constraint of the schema has.
 
     Args:
         label: check or fkey.
@@ -152,7 +154,9 @@ def constraint_name(
 
 
 def _joined(column_names: Sequence[str]) -> str:
-    """`a_b`: as many columns as fit (ChooseIndexNameAddition)."""
+    """Join the names of columns: `a_b`.  Stop at the maximum length of a name
+    (ChooseIndexNameAddition).
+    """
     text = ""
     for name in column_names:
         text = f"{text}_{name}" if text else name

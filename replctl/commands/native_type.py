@@ -1,5 +1,5 @@
-"""ALTER COLUMN ... SET (delta_type = ...): the Delta type of a native column (types/delta_type.py)
-of a table that replctl makes.
+"""ALTER COLUMN ... SET (delta_type = ...): choose the Delta type of a native column
+(types/delta_type.py) in a table that replctl makes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from replctl.types.delta_type import SHOWN_AS, field_names, native_type_name, pa
 
 
 def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
-    """Return the type of a column whose Delta type is chosen.
+    """Return the type of a column for the chosen Delta type.
 
     Args:
-        text: the Delta type in Spark's words.
+        text: the Delta type in Spark's SQL.
 
     Raises:
-        InvalidParameterValue: it is not a type of native columns.
-        WrongObjectType: the column is not a jsonb column of a table of replctl.
-        ObjectNotInPrerequisiteState: the Delta table has the column already.
-        FeatureNotSupported: the type is reset, or something depends on the type that the column
-            had.
+        InvalidParameterValue: the text is not a type of native columns.
+        WrongObjectType: the column is not of type jsonb, or the table has partitions, parents or
+            children.
+        ObjectNotInPrerequisiteState: the Delta table already has the column.
+        FeatureNotSupported: the statement resets the type, a field name is not supported, or
+            another object uses the column.
     """
     found = parsed(text)
     if not text:
@@ -64,7 +65,7 @@ def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
 
 
 def _check_unused(relation: Relation, column: Column) -> None:
-    """Check that no CHECK and no key uses a column, and that it has no value of its own."""
+    """Check that a column has no default, and that no CHECK and no index uses it."""
     exprs = [c.check for c in relation.checks()]
     exprs += [index.predicate for index in relation.indexes]
     exprs += [expr for index in relation.indexes for expr in index.exprs]

@@ -16,7 +16,7 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object that can be dropped; `number` is a column's attnum."""
+    """An object that can be dropped; `number` is the attnum if the object is a column."""
 
     kind: Kind
     oid: int

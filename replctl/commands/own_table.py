@@ -64,7 +64,7 @@ _TAG = "CREATE TABLE"
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """The list between the parentheses: columns in order, constraints, and LIKE clauses."""
+    """The list in parentheses after the name: columns in order, constraints and LIKE clauses."""
 
     columns: tuple[ColumnDraft, ...]
     constraints: tuple[ast.Constraint, ...]
@@ -72,7 +72,7 @@ class _Elements:
 
 
 def create_own_table(session: Session, statement: ast.CreateTable) -> str:
-    """Create a table in the cluster's own storage, as `create_table`."""
+    """Create a table in the cluster's own storage; see `create_table`."""
     _refuse(statement)
     return carry_out(session, lambda ddl: _create_table(ddl, statement))
 
@@ -134,8 +134,8 @@ def _check_persistence(place: Schema, parent: Relation, *, is_partition: bool) -
 
 
 def make_table(ddl: Ddl, statement: ast.CreateTable, columns: Sequence[Column]) -> bool:
-    """Create a table with columns that are not listed in the statement.  Return False if it exists
-    and IF NOT EXISTS was given.
+    """Create a table with the given columns instead of columns in the statement.  Return False if
+    the table exists and IF NOT EXISTS was given.
 
     Raises:
         PostgresError: see CREATE TABLE.
@@ -181,7 +181,8 @@ def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
     """Check that a name is free for a table and its row type.
 
     Raises:
-        DuplicateTable, DuplicateObject: it is taken."""
+        DuplicateTable, DuplicateObject: the name is taken.
+    """
     if find_relation_oid(ddl.catalog, name, place.oid) is not None:
         raise DuplicateTable(f'relation "{name}" already exists')
     type_ = find_type(ddl.catalog, place.oid, name)
@@ -199,7 +200,7 @@ def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
 
 
 def move_array_type(ddl: Ddl, place: Schema, array: Type) -> None:
-    """Rename an implicitly named array type to free a name (moveArrayTypeName)."""
+    """Rename an array type, which has an implicit name, to free the name (moveArrayTypeName)."""
     name = f"_{array.sql_name}"
     while find_type(ddl.catalog, place.oid, name) is not None:
         name = f"_{name}"
@@ -252,7 +253,9 @@ def _insert(
     likes: Sequence[Like],
     parents: Sequence[Relation],
 ) -> Relation:
-    """Enter the relation with its columns and their defaults, its key and its bound."""
+    """Add the relation to the catalog, with its columns and their defaults, its partition key and
+    its partition bound.
+    """
     kind: RelKind = "r" if statement.partition_spec is None else "p"
     relation = new_relation(ddl, place, statement.relation.name, kind)
     relation = replace(
@@ -293,7 +296,8 @@ def _with_defaults(ddl: Ddl, relation: Relation, drafts: Sequence[ColumnDraft]) 
 def define_columns(
     ddl: Ddl, relation: Relation, statement: ast.CreateTable
 ) -> tuple[Relation, list[ast.Constraint]]:
-    """Return a new relation with the columns that a statement defines, and their constraints.
+    """Return a new relation with the columns that a statement defines, and the constraints in the
+    definitions of these columns.
 
     Raises:
         PostgresError: a definition is wrong.
@@ -310,7 +314,7 @@ def define_columns(
 
 
 def new_relation(ddl: Ddl, place: Schema, name: str, kind: RelKind) -> Relation:
-    """Return a relation that has its OID and row type, but is not in the catalog yet."""
+    """Return a relation with an OID and a row type.  The relation is not in the catalog yet."""
     oid = ddl.catalog.new_oid()
     ddl.made.add(oid)
     owner = ddl.session.role_oid
@@ -335,7 +339,7 @@ def _add_own(ddl: Ddl, relation: Relation, drafts: ConstraintDrafts) -> None:
 
 
 def add_indexes_and_references(ddl: Ddl, oid: int, drafts: ConstraintDrafts) -> None:
-    """Add the keys of a statement to a table, then its foreign keys."""
+    """Add the keys of a statement to a table, and then the foreign keys."""
     for index in drafts.indexes:
         define_index(ddl, ddl.relation(oid), index)
     for constraint in drafts.foreign_keys:

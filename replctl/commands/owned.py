@@ -34,20 +34,20 @@ _OWNER_COLUMNS = {
 
 
 def drop_owned(session: Session, statement: ast.DropOwned) -> str:
-    """Drop the objects of roles in this database, and revoke the privileges granted to them.
+    """Drop the objects of roles in this database, and revoke the privileges granted to the roles.
 
     Raises:
-        InsufficientPrivilege: the roles are others'.
-        DependentObjectsStillExist: other objects depend on them, without CASCADE.
+        InsufficientPrivilege: the current role does not have the privileges of a role.
+        DependentObjectsStillExist: other objects depend on these objects, and no CASCADE was given.
     """
     return carry_out(session, lambda ddl: _drop_owned(ddl, statement))
 
 
 def reassign_owned(session: Session, statement: ast.ReassignOwned) -> str:
-    """Give the objects of roles in this database, and their databases, to another role.
+    """Give the objects of roles in this database, and the databases of the roles, to another role.
 
     Raises:
-        InsufficientPrivilege: the roles are others'.
+        InsufficientPrivilege: the current role does not have the privileges of a role.
     """
     return carry_out(session, lambda ddl: _reassign_owned(ddl, statement))
 
@@ -94,7 +94,9 @@ def _object(ddl: Ddl, item: RoleDependency) -> Object:
 
 
 def _leave_policy(ddl: Ddl, oid: int, role_oid: int) -> None:
-    """Remove a role from a policy, and drop a policy without roles (RemoveRoleFromObjectPolicy)."""
+    """Remove a role from a policy.  Drop the policy if it has no other roles
+    (RemoveRoleFromObjectPolicy).
+    """
     policy = next(p for p in list_policies(ddl.catalog) if p.oid == oid)
     kept = tuple(role for role in policy.roles if role != role_oid)
     if kept:
@@ -104,7 +106,9 @@ def _leave_policy(ddl: Ddl, oid: int, role_oid: int) -> None:
 
 
 def _revoke_all(ddl: Ddl, item: RoleDependency, role_oid: int) -> None:
-    """Remove all privileges granted to a role or by it (RemoveRoleFromObjectACL)."""
+    """Remove all privileges on an object that are granted to a role or by it
+    (RemoveRoleFromObjectACL).
+    """
     catalog = ddl.catalog
     if item.class_name == "pg_auth_members":
         delete_membership(catalog, item.oid)

@@ -49,8 +49,8 @@ def partition_key(ddl: Ddl, relation: Relation, spec: ast.PartitionSpec) -> Part
     """Return the partition key of PARTITION BY (ComputePartitionAttrs).
 
     Raises:
-        PostgresError: a column does not exist, or cannot be a key.
-        FeatureNotSupported: the key is an expression.
+        PostgresError: a column does not exist, or cannot be part of the key.
+        FeatureNotSupported: the key has an expression.
     """
     strategy = _STRATEGIES.get(spec.strategy.lower())
     if strategy is None:
@@ -110,7 +110,7 @@ def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strate
 
 
 def complete_partition(ddl: Ddl, parent: Relation, partition: Relation) -> None:
-    """Add the indexes and foreign keys of the parent to a partition."""
+    """Add the indexes and foreign keys of a partitioned table to its new partition."""
     for index in sorted(parent.indexes, key=lambda index: index.oid):
         constraint = constraint_of(parent, index)
         kind = "" if constraint is None else constraint.kind
@@ -121,7 +121,7 @@ def complete_partition(ddl: Ddl, parent: Relation, partition: Relation) -> None:
 
 
 def default_partition(ddl: Ddl, parent: Relation) -> Relation | None:
-    """Return the default partition."""
+    """Return the default partition of a table, or None."""
     for oid in children_of(ddl.catalog, parent.oid):
         child = ddl.relation(oid)
         if child.partition_bound is not None and child.partition_bound.kind == "default":
@@ -130,7 +130,7 @@ def default_partition(ddl: Ddl, parent: Relation) -> Relation | None:
 
 
 def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -> None:
-    """Require that the default partition has no rows for a new partition
+    """Require that the default partition has no rows that belong to a new partition
     (check_default_partition_contents).
     """
     default = default_partition(ddl, parent)
@@ -161,7 +161,7 @@ def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -
 
 
 def require_partition_rows(ddl: Ddl, partition: Relation) -> None:
-    """Require that all rows of a partition belong to it (QueuePartitionConstraintValidation)."""
+    """Require that the rows of a partition satisfy its bound (QueuePartitionConstraintValidation)."""
     tree = partition_tree(ddl.catalog, partition)
     for leaf in leaf_partitions(ddl.catalog, partition):
         rules = own_rules(leaf, tree)

@@ -35,7 +35,7 @@ _DAY = 86_400_000_000  # microseconds
 
 
 def analyze_bound(ddl: Ddl, parent: Relation, raw: ast.PartitionBound) -> PartitionBound:
-    """Return a bound of `parent`'s partitions, its values cast to the types of the key.
+    """Return the bound of a new partition of `parent`.  Cast its values to the types of the key.
 
     Raises:
         InvalidTableDefinition: the bound does not fit the partitioning strategy.
@@ -114,14 +114,18 @@ def _range_end(
 
 
 def _infinity(raw: ast.RawExpr) -> str | None:
-    """Return whether a value is MINVALUE or MAXVALUE, which the grammar parses as column names."""
+    """Return `minvalue` or `maxvalue` for these words, which the grammar parses as column names.
+    Return None for other values.
+    """
     if isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1:
         return raw.fields[0] if raw.fields[0] in ("minvalue", "maxvalue") else None
     return None
 
 
 def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
-    """Return a value as canonical text of the key column's type (transformPartitionBoundValue)."""
+    """Convert a value to the canonical text of the key column's type
+    (transformPartitionBoundValue).
+    """
     analyzer = QueryAnalyzer(ddl.environment, ddl.now).analyzer(
         FromScope(), ExprContext.PARTITION_BOUND
     )
@@ -150,13 +154,13 @@ def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
 def check_new_bound(
     ddl: Ddl, parent: Relation, name: str, bound: PartitionBound, raw: ast.PartitionBound
 ) -> None:
-    """Check that a new partition does not overlap others.
+    """Check that a new partition does not overlap other partitions.
 
     Args:
         name: the new partition's name.
 
     Raises:
-        InvalidObjectDefinition: it overlaps.
+        InvalidObjectDefinition: the partitions overlap.
     """
     siblings = [ddl.relation(oid) for oid in children_of(ddl.catalog, parent.oid)]
     others = [(s.name, s.partition_bound) for s in siblings if s.partition_bound is not None]
@@ -216,7 +220,7 @@ def _hash_overlap(
 
 
 class _ListValues:
-    """The values of a bound with their positions in the statement."""
+    """The values of a list bound, with their positions in the statement."""
 
     def __init__(self, ddl: Ddl, parent: Relation, raw: ast.PartitionBound) -> None:
         assert parent.partition_key is not None
@@ -279,15 +283,15 @@ def _range_overlap(
     return None
 
 
-#: A range bound in comparable form: the data, each with its kind, then lower or upper.
+#: A range bound in comparable form: its data, each with its kind, then 1 for lower or 0 for upper.
 _End = tuple[tuple[tuple[int, Any], ...], int]
 
 
 def _end(
     keys: Sequence[Callable[[str], Any]], data: Sequence[RangeDatum], *, is_lower: bool
 ) -> _End:
-    """Return a range bound in comparable form.  Data after an infinity are ignored; an upper bound
-    sorts before an equal lower one.
+    """Return a range bound in comparable form.  Ignore data after MINVALUE or MAXVALUE.  An upper
+    bound sorts before an equal lower bound.
     """
     items: list[tuple[int, Any]] = []
     for key, (kind, value) in zip(keys, data, strict=True):
@@ -300,7 +304,7 @@ def _end(
 
 
 def _differing(one: _End, other: _End) -> int:
-    """Return the index of the first datum in which two bounds differ, 0 if there is none."""
+    """Return the index of the first datum in which two bounds differ; 0 if they are equal."""
     for place, (a, b) in enumerate(zip(one[0], other[0], strict=False)):
         if a != b:
             return place
@@ -308,10 +312,10 @@ def _differing(one: _End, other: _End) -> int:
 
 
 def bound_key(environment: CatalogEnvironment, type_name: str) -> Callable[[str], Any]:
-    """Return a function that converts canonical texts of a type to values with the type's order.
+    """Return a function that converts canonical texts of a type to sort keys.
 
     Raises:
-        FeatureNotSupported: the order of the type is not implemented.
+        FeatureNotSupported: replctl does not support partition keys of the type.
     """
     type_ = environment.type(type_name)
     if type_.kind == "e":
@@ -326,7 +330,7 @@ def bound_key(environment: CatalogEnvironment, type_name: str) -> Callable[[str]
 
 
 def _number(value: Any) -> Any:
-    """Return a number as a sort key; NaN is greater than every other number."""
+    """Return a sort key for a number.  NaN is greater than every other number."""
     is_nan = value.is_nan() if isinstance(value, Decimal) else value != value
     return (1, 0) if is_nan else (0, value)
 

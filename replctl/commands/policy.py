@@ -36,11 +36,11 @@ _COMMANDS = {"all": "*", "select": "r", "insert": "a", "update": "w", "delete": 
 
 
 def create_policy(session: Session, statement: ast.CreatePolicy) -> str:
-    """Make a policy.
+    """Create a policy.
 
     Raises:
-        DuplicateObject: the table has one of that name.
-        PostgresError: a condition is wrong, or the table is not the current role's.
+        DuplicateObject: the table already has a policy of that name.
+        PostgresError: a condition is wrong, or the current role does not own the table.
     """
     return carry_out(session, lambda ddl: _create_policy(ddl, statement))
 
@@ -113,7 +113,11 @@ def rename_policy(ddl: Ddl, statement: ast.Rename) -> None:
 
 
 def set_row_security(ddl: Ddl, relation: Relation, words: str) -> None:
-    """`enable`, `disable`, `force` or `no force` row-level security of a table."""
+    """Change row-level security of a table.
+
+    Args:
+        words: `enable`, `disable`, `force` or `no force`.
+    """
     if words in ("enable", "disable"):
         changed = replace(relation, has_row_security=words == "enable")
     else:
@@ -133,9 +137,9 @@ def _duplicate(relation: Relation, name: str) -> DuplicateObject:
 
 
 def _roles(ddl: Ddl, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Return OIDs of roles.  If PUBLIC is one of them, ignore the others.
+    """Return the OIDs of roles.  If PUBLIC is one of them, ignore the others.
 
-    This is policy_role_list_to_array() of PostgreSQL.
+    Source: policy_role_list_to_array() in policy.c.
     """
     if "public" in names and len(names) > 1:
         ddl.notice(
@@ -172,7 +176,7 @@ def _condition(ddl: Ddl, relation: Relation, raw: ast.RawExpr | None) -> str | N
     """Return the stored form of a condition over the rows of a table.
 
     Raises:
-        PostgresError: it is wrong or not a boolean.
+        PostgresError: the condition is wrong or not a boolean.
     """
     if raw is None:
         return None

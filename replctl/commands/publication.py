@@ -58,7 +58,7 @@ _VIA_ROOT = "publish_via_partition_root"
 
 
 def create_publication(session: Session, statement: ast.CreatePublication) -> str:
-    """Create a publication of tables, of schemas, of all tables, or an empty one.
+    """Create a publication of tables, of schemas, of all tables, or an empty publication.
 
     Raises:
         DuplicateObject: a publication of that name exists.
@@ -93,11 +93,11 @@ def create_publication(session: Session, statement: ast.CreatePublication) -> st
 
 
 def alter_publication(session: Session, statement: ast.AlterPublication) -> str:
-    """Change a publication's parameters, or what it contains.
+    """Change the parameters, tables or schemas of a publication.
 
     Raises:
-        UndefinedObject: there is no such publication, or no such member of it.
-        ObjectNotInPrerequisiteState: it is FOR ALL TABLES.
+        UndefinedObject: there is no such publication, or a table or schema is not part of it.
+        ObjectNotInPrerequisiteState: the publication is FOR ALL TABLES.
         PostgresError: see `create_publication`.
     """
     with changing_definitions(session) as catalog:
@@ -121,7 +121,7 @@ def drop_publications(session: Session, statement: ast.Drop) -> str:
     """Drop publications.
 
     Raises:
-        UndefinedObject: there is no such publication, and no IF EXISTS.
+        UndefinedObject: there is no such publication, and IF EXISTS was not given.
     """
     with changing_definitions(session) as catalog:
         for (name,) in statement.names:
@@ -166,7 +166,9 @@ def _alter_members(members: _Members, statement: ast.AlterPublication) -> None:
 
 
 def _with_options(publication: Publication, options: Sequence[ast.DefElem]) -> Publication:
-    """Return a publication with the parameters of a WITH list (parse_publication_options)."""
+    """Set the parameters of a WITH list in a publication, and return it
+    (parse_publication_options).
+    """
     given = options_by_name(options, _OPTIONS, "publication")
     if "publish" in given:
         value = get_string(given["publish"])
@@ -193,7 +195,7 @@ def _with_options(publication: Publication, options: Sequence[ast.DefElem]) -> P
 
 @dataclass(frozen=True, slots=True)
 class _NamedTable:
-    """A table that a statement lists, or one that inherits from such a table."""
+    """A table that a statement names, or a table that inherits from a named table."""
 
     relation: Relation | builtin.SystemRelation
     columns: tuple[str, ...] | None
@@ -202,7 +204,7 @@ class _NamedTable:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A table with its future membership."""
+    """A table with the column list and row filter that it will have in a publication."""
 
     relation: Relation | builtin.SystemRelation
     columns: tuple[str, ...] | None
@@ -228,7 +230,9 @@ class _Members:
     def named(
         self, objects: Sequence[ast.PublicationObject]
     ) -> tuple[list[_NamedTable], list[int]]:
-        """Return the tables and the OIDs of the schemas of a list, each once (OpenTableList)."""
+        """Return the tables and the OIDs of schemas that a list names, without duplicates
+        (OpenTableList).
+        """
         environment = self._environment
         schemas: list[int] = []
         for item in objects:
@@ -252,7 +256,7 @@ class _Members:
             if not self._environment.search_path.for_creation:
                 raise InvalidSchemaName("no schema has been selected for CURRENT_SCHEMA")
             return self._environment.search_path.for_creation[0][1]
-        oid = find_schema(self._environment.catalog, name)  # pg_temp is not a schema of this name
+        oid = find_schema(self._environment.catalog, name)  # pg_temp is no schema here
         if oid is None:
             raise no_schema(name)
         return oid
@@ -280,7 +284,7 @@ class _Members:
     # -- checks
 
     def transformed(self, tables: Sequence[_NamedTable], *, has_schemas: bool) -> list[_Member]:
-        """Return tables with analysed row filters and checked column lists."""
+        """Check the column lists of tables, analyse their row filters, and return both."""
         members = [_Member(t.relation, t.columns, self._row_filter(t)) for t in tables]
         for table in tables:
             if table.columns is not None:
@@ -288,7 +292,7 @@ class _Members:
         return members
 
     def _row_filter(self, table: _NamedTable) -> Expr | None:
-        """Return the analysed WHERE of a table (TransformPubWhereClauses)."""
+        """Return the analysed WHERE condition of a table, or None (TransformPubWhereClauses)."""
         if table.where is None:
             return None
         relation = table.relation
@@ -310,7 +314,7 @@ class _Members:
     def _check_column_list(
         self, relation: Relation | builtin.SystemRelation, has_schemas: bool
     ) -> None:
-        """Check a table's column list (CheckPubRelationColumnList)."""
+        """Check that a table may have a column list (CheckPubRelationColumnList)."""
         if has_schemas:
             detail = (
                 "Column lists cannot be specified in publications containing FOR TABLES IN SCHEMA"
@@ -330,7 +334,7 @@ class _Members:
         )
 
     def check_no_column_list(self) -> None:
-        """Check that schemas may be added."""
+        """Check that no table has a column list, so that schemas may be added."""
         if any(table.columns is not None for table in self._tables.values()):
             raise InvalidParameterValue(
                 f'cannot add schema to publication "{self.publication.name}"',
@@ -362,7 +366,7 @@ class _Members:
         """Add tables (publication_add_relation).
 
         Args:
-            is_new: an existing member is an error.
+            is_new: raise an error if the publication already has a table.
         """
         for member in members:
             if isinstance(member.relation, Relation):
@@ -387,7 +391,7 @@ class _Members:
             self._tables[relation.oid] = table
 
     def set_tables(self, members: Sequence[_Member]) -> None:
-        """Replace the tables by these; unchanged ones are kept."""
+        """Replace the tables of the publication.  Keep tables whose membership does not change."""
         wanted = {member.relation.oid: member for member in members}
         for relid, table in list(self._tables.items()):
             member = wanted.get(relid)
@@ -454,7 +458,9 @@ def _opened(
     oid: int | None,
     loaded: Mapping[int, Relation],
 ) -> Relation | builtin.SystemRelation:
-    """Look up a relation's OID and load it if it exists (table_openrv)."""
+    """Return the loaded relation of an OID.  Raise an error if it does not exist or is not a table
+    or a similar relation (table_openrv).
+    """
     if name.schema is not None and environment.schema_oid(name.schema) is None:
         raise no_schema(name.schema)
     if oid is None:
@@ -472,7 +478,7 @@ def _opened(
 
 
 def _publishable(relation: Relation | builtin.SystemRelation) -> Relation:
-    """Return a table that may be published (check_publication_add_relation)."""
+    """Check that a relation may be published, and return it (check_publication_add_relation)."""
     if not isinstance(relation, Relation):
         detail = "This operation is not supported for system tables."
     elif relation.kind not in ("r", "p"):
@@ -493,7 +499,7 @@ def _not_supported(kind: str) -> str:
 
 
 def _attnums(relation: Relation, names: Sequence[str]) -> tuple[int, ...]:
-    """Return a column list as attnums (publication_translate_columns)."""
+    """Return the attnums of a column list (publication_translate_columns)."""
     attnums: set[int] = set()
     for name in names:
         column = relation.column(name)
@@ -520,7 +526,7 @@ def _is_same(table: PublishedTable, member: _Member) -> bool:
 
 
 def _check_redundant(earlier: _NamedTable, item: ast.PublicationTable, name: str) -> None:
-    """Check that a table listed twice has no row filter and no column list."""
+    """Check that a table that is named twice has no row filter and no column list."""
     if item.where is not None or earlier.where is not None:
         raise DuplicateObject(f'conflicting or redundant WHERE clauses for table "{name}"')
     if item.columns is not None or earlier.columns is not None:

@@ -1,6 +1,6 @@
 """Storage parameters: WITH (...) of tables and views, ALTER TABLE ... SET and RESET (reloptions.c).
 
-Most of them have no effect in a lake; they are checked and stored.
+replctl checks and stores them.  Most have no effect on Delta tables.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class _TimeZone:
 
 
 class _CatalogTable:
-    """A name in the catalogs of Spark, with a schema."""
+    """The name of a table in Spark's catalogs, with its schema."""
 
 
 class _Text:
-    """A text that others check."""
+    """A text that other code checks."""
 
 
-#: Names to numbers, enumerations, other domains, or None for booleans.
+#: Parameters by name, each with the domain of its values; None stands for booleans.
 _Known = Mapping[str, _Number | tuple[str, ...] | _TimeZone | _CatalogTable | _Text | None]
 _VACUUM: _Known = {
     "autovacuum_enabled": None,
@@ -90,7 +90,7 @@ _TABLE: _Known = {
     PARTITION_TIMEZONE: _TimeZone(),
     CATALOG_TABLE: _CatalogTable(),
 }
-#: Parameters of adopted tables only, with the reason.
+#: Parameters that only adopted tables can have, with the reason.
 _ADOPTED = {
     FOREIGN_FILES: "All files of a table that replctl has made lie in its directory.",
     PARTITION_TIMEZONE: "replctl does not partition the files of tables that it makes.",
@@ -110,16 +110,16 @@ _VIEW: _Known = {"security_barrier": None, "security_invoker": None}
 def table_options(
     options: Sequence[ast.DefElem], kind: str = "r", *, is_adopted: bool = False
 ) -> dict[str, str]:
-    """Return the options of WITH for a table in the form of reloptions.
+    """Return the options of WITH for a table as a mapping for pg_class.reloptions.
 
     Args:
         kind: the table's relkind.
-        is_adopted: it is a Delta table created by others.
+        is_adopted: the table is an adopted Delta table.
 
     Raises:
         InvalidParameterValue: a name is unknown or given twice, or a value is wrong (22023).
-        WrongObjectType: the table is partitioned, or a parameter is only for adopted tables, or not
-            for them (42809).
+        WrongObjectType: the table is partitioned, a parameter is only for adopted tables, or a
+            parameter is not for adopted tables (42809).
         FeatureNotSupported: OIDS is true.
     """
     own = []
@@ -145,7 +145,7 @@ def table_options(
 
 
 def _check_adoption(options: Mapping[str, str], *, is_adopted: bool) -> None:
-    """Check that the parameters fit a table that is adopted, or is not."""
+    """Check that an adopted table, or a table that is not adopted, may have the parameters."""
     for name in options:
         if name in _ADOPTED and not is_adopted:
             raise WrongObjectType(
@@ -172,7 +172,7 @@ def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:
 
     Raises:
         InvalidParameterValue: see `table_options`.
-        FeatureNotSupported: it has a check option.
+        FeatureNotSupported: the view has a check option.
     """
     if any(option.name == "check_option" for option in options):
         raise FeatureNotSupported("WITH CHECK OPTION is not supported")
@@ -207,7 +207,7 @@ def changed_column_options(
 
     Raises:
         SqlSyntaxError: RESET has a value.
-        InvalidParameterValue: an option is unknown, or has a wrong value.
+        InvalidParameterValue: an option is unknown or has a wrong value.
     """
     if resets and any(option.value is not None for option in options):
         raise SqlSyntaxError("RESET must not include values for parameters")

@@ -1,5 +1,5 @@
-"""Rebuild objects that depend on columns whose types change: constraints and indexes are created
-again from their text (RememberAllDependentForRebuilding and ATPostAlterTypeCleanup).
+"""Rebuild the constraints and indexes of columns whose types change, from their text
+(RememberAllDependentForRebuilding and ATPostAlterTypeCleanup).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from replctl.parser.parse import parse_expression, parse_statement
 
 
 class Retyped:
-    """The constraints and indexes of columns that change in one statement.
+    """The constraints and indexes of columns whose types one statement changes.
 
     Attributes:
         rewritten: OIDs of the tables whose rows have new values.
@@ -35,10 +35,12 @@ class Retyped:
         self._columns: dict[int, list[int]] = defaultdict(list)
         self._checks: dict[int, tuple[int, str]] = {}  # OID -> table, text
         self._indexes: dict[int, tuple[int, str]] = {}
-        self._foreign_keys: dict[int, tuple[int, int]] = {}  # OID -> table, table referred to
+        self._foreign_keys: dict[int, tuple[int, int]] = {}  # OID -> table, referenced table
 
     def remember(self, relation: Relation, attnum: int) -> None:
-        """Record, before a column changes, the objects that must be created again for it."""
+        """Record the objects that must be rebuilt for a column.  Call this before the column
+        changes.
+        """
         ddl = self._ddl
         self._columns[relation.oid].append(attnum)
         for check in relation.checks():
@@ -60,10 +62,11 @@ class Retyped:
                         self._foreign_keys[key.oid] = (oid, relation.oid)
 
     def make_anew(self) -> None:
-        """Create the recorded objects again under the new types, after all columns have changed.
+        """Rebuild the recorded objects.  Call this after all columns have changed.
 
         Raises:
-            PostgresError: an expression or an index is no longer valid, or a row does not fit.
+            PostgresError: an expression or an index is no longer valid, or a row violates a
+                constraint.
         """
         ddl = self._ddl
         for oid, (relid, text) in self._indexes.items():

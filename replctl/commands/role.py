@@ -40,7 +40,7 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.types import text
 
-#: Settings whose value is a role.
+#: Attributes of roles in SQL, and the fields of `Role` that hold them.
 _ATTRIBUTES = {
     "superuser": "is_superuser",
     "createrole": "may_create_roles",
@@ -54,7 +54,7 @@ _GUARDED = ("SUPERUSER", "CREATEDB", "REPLICATION", "BYPASSRLS")
 
 
 def role_oid(session: Session, catalog: Catalog, name: str) -> int:
-    """Return the OID of a role, also for CURRENT_USER and similar words.
+    """Return the OID of a role.  The name may be CURRENT_USER or a similar word.
 
     Raises:
         UndefinedObject: there is no such role.
@@ -65,7 +65,7 @@ def role_oid(session: Session, catalog: Catalog, name: str) -> int:
 
 
 def named_role(ddl: Ddl, name: str) -> Role:
-    """Return the role, as `role_oid`."""
+    """Return a role; see `role_oid` for its name."""
     return _by_oid(ddl, role_oid(ddl.session, ddl.catalog, name))
 
 
@@ -81,11 +81,11 @@ def _found(catalog: Catalog, name: str) -> Role:
 
 
 def create_role(session: Session, statement: ast.CreateRole) -> str:
-    """Make a role.
+    """Create a role.
 
     Raises:
-        DuplicateObject, ReservedName: the name is taken.
-        InsufficientPrivilege: the current role may not make such a role.
+        DuplicateObject, ReservedName: the name is taken or reserved.
+        InsufficientPrivilege: the current role may not create such a role.
     """
     return carry_out(session, lambda ddl: _create_role(ddl, statement))
 
@@ -209,11 +209,11 @@ def rename_role(ddl: Ddl, name: str, new: str) -> None:
 
 
 def drop_role(session: Session, statement: ast.DropRole) -> str:
-    """Remove roles.
+    """Drop roles.
 
     Raises:
-        UndefinedObject: one of them does not exist.
-        DependentObjectsStillExist: one of them owns objects or has privileges.
+        UndefinedObject: a role does not exist.
+        DependentObjectsStillExist: a role owns objects or has privileges.
     """
     return carry_out(session, lambda ddl: _drop_roles(ddl, statement))
 
@@ -281,7 +281,7 @@ def _check_droppable(ddl: Ddl, role: Role) -> None:
 
 
 def _options(options: Sequence[ast.RoleOption]) -> dict[str, ast.RoleOption]:
-    """Return the options by name."""
+    """Return the options of a statement by their names."""
     result: dict[str, ast.RoleOption] = {}
     for option in options:
         name = option.name.removeprefix("no")
@@ -359,8 +359,8 @@ def grant_role(session: Session, statement: ast.GrantRole) -> str:
 
     Raises:
         UndefinedObject: there is no such role.
-        InvalidGrantOperation: a role would be a member of itself.
-        InsufficientPrivilege: the current role may not grant it.
+        InvalidGrantOperation: a role would become a member of itself.
+        InsufficientPrivilege: the current role may not grant a role.
     """
     return carry_out(session, lambda ddl: _grant_role(ddl, statement))
 
@@ -399,7 +399,7 @@ def _check_may_grant(ddl: Ddl, role: Role, verb: str) -> None:
 
 
 def is_admin(ddl: Ddl, oid: int) -> bool:
-    """Return whether the current role has the ADMIN option on another."""
+    """Return whether the current role is a superuser or has the ADMIN option on another role."""
     privileges = ddl.privileges
     return privileges.is_superuser or any(
         m.role == oid and m.is_admin and m.member in privileges.roles
@@ -408,12 +408,12 @@ def is_admin(ddl: Ddl, oid: int) -> bool:
 
 
 def _grantor(ddl: Ddl, role: Role, granted_by: str | None, verb: str) -> int:
-    """Return the grantor of a membership: the bootstrap superuser if a superuser grants
-    (check_role_grantor).
+    """Return the grantor of a membership.  If the statement does not name it and a superuser
+    grants, it is the bootstrap superuser (check_role_grantor).
 
     Raises:
-        InsufficientPrivilege: the current role is not the named grantor, or that one may not grant
-            it.
+        InsufficientPrivilege: the current role does not have the privileges of the named grantor,
+            or the named grantor may not grant the role.
     """
     privileges = ddl.privileges
     if granted_by is None:
@@ -445,8 +445,10 @@ def _grantor(ddl: Ddl, role: Role, granted_by: str | None, verb: str) -> int:
 
 
 def _best_admin(privileges: Privileges, role: Role) -> int | None:
-    """Return a role, among those whose privileges a role has, that may grant another role; itself
-    if possible (select_best_admin)."""
+    """Return a role that has the ADMIN option on `role`, among the roles whose privileges are in
+    `privileges`; None if there is none.  Prefer the role that `privileges` belong to
+    (select_best_admin).
+    """
     admins = [
         m.member
         for m in memberships(privileges.catalog)
@@ -462,10 +464,11 @@ def add_member(
     """Make a role a member of another.
 
     Args:
-        grantor: the role that grants it, if it differs from the default.
+        grantor: the grantor of the membership; None for the default.
 
     Raises:
-        InvalidGrantOperation: a role would be a member of itself, or its own grantor.
+        InvalidGrantOperation: a role would become a member of itself, or the ADMIN option would be
+            granted back to the grantor.
     """
     known = memberships(ddl.catalog)
     if member.oid in privileges_of(ddl.environment.catalog, role.oid).memberships:
@@ -508,7 +511,9 @@ def add_member(
 
 
 def _remove_granted(ddl: Ddl, dependent: Sequence[Membership], behavior: str) -> None:
-    """Remove memberships granted by a member that has lost the ADMIN option; only with CASCADE."""
+    """Remove memberships granted by a member that has lost the ADMIN option.  Raise an error
+    without CASCADE.
+    """
     if dependent and behavior == "restrict":
         raise DependentObjectsStillExist(
             "dependent privileges exist", hint="Use CASCADE to revoke them too."
@@ -518,8 +523,8 @@ def _remove_granted(ddl: Ddl, dependent: Sequence[Membership], behavior: str) ->
 
 
 def _granted_by(known: Sequence[Membership], role_oid: int, member: int) -> list[Membership]:
-    """Return the memberships in a role granted by a member, and those granted further by their
-    members.
+    """Return the memberships in a role that a member has granted, and the memberships that these
+    members have granted in turn.
     """
     found: list[Membership] = []
     grantors = [member]
@@ -539,7 +544,8 @@ def _remove_member(
     options: dict[str, bool],
     behavior: str,
 ) -> None:
-    """Remove a membership or one of its options; with CASCADE also the member's own grants.
+    """Remove a membership or one of its options.  With CASCADE, also remove the memberships that
+    the member has granted.
 
     Raises:
         DependentObjectsStillExist: the member has granted memberships, and no CASCADE was given

@@ -1,4 +1,6 @@
-"""Find objects that roles own, have privileges on, or have policies on (pg_shdepend.c)."""
+"""Find objects that depend on a role: it owns them, or privileges or policies name it
+(pg_shdepend.c).
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RoleDependency:
-    """An object that a role owns, an object with privileges granted to or by the role, or a policy
-    for it.
+    """An object that depends on a role: an object that the role owns, an object with privileges
+    that are granted to or by the role, or a policy for the role.
 
     Attributes:
-        class_name: the catalog that the object is in.
-        number: the attnum of a column.
-        database_oid: 0 for an object of the cluster.
+        class_name: the catalog of the object.
+        number: the attnum if the object is a column.
+        database_oid: the database of the object; 0 if the whole cluster shares it.
     """
 
     kind: Literal["owner", "acl", "policy"]
@@ -34,7 +36,7 @@ class RoleDependency:
     database_oid: int = 0
 
 
-#: Catalogs with their columns of owners and access lists.
+#: Catalogs, and their columns for owners and access lists.
 _CATALOGS = (
     ("pg_namespace", "nspowner", "nspacl"),
     ("pg_class", "relowner", "relacl"),
@@ -59,7 +61,7 @@ _DEFAULT_ACL_WORDS = {"table": "relations"}
 
 
 def role_dependencies(ddl: Ddl, role_oid: int) -> list[RoleDependency]:
-    """Return the dependents of a role in all databases, by OID."""
+    """Return the objects in all databases that depend on a role, ordered by OID."""
     found = [*_owned_and_granted(ddl, role_oid), *_granted_memberships(ddl, role_oid)]
     found += [
         RoleDependency("policy", "pg_policy", policy.oid, 0, ddl.catalog.database_oid)
@@ -70,7 +72,9 @@ def role_dependencies(ddl: Ddl, role_oid: int) -> list[RoleDependency]:
 
 
 def dependency_lines(ddl: Ddl, role_oid: int) -> list[str]:
-    """Return the DETAIL lines that name the dependents of a role (checkSharedDependencies)."""
+    """Return the DETAIL lines that name the objects that depend on a role
+    (checkSharedDependencies).
+    """
     here = (0, ddl.catalog.database_oid)
     dependencies = role_dependencies(ddl, role_oid)
     words = {"owner": "owner of", "acl": "privileges for", "policy": "target of"}
@@ -109,8 +113,9 @@ def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
 
 
 def _goes_with_another(class_name: str, values: Any) -> bool:
-    """Return whether an object is only a part of another one: an index, a row type, an array
-    type."""
+    """Return whether an object is only a part of another object: an index, a row type or an array
+    type.
+    """
     if class_name == "pg_class":
         return values["relkind"] in ("i", "I")
     return class_name == "pg_type" and values["typtype"] not in ("e", "d")
@@ -123,7 +128,7 @@ def _granted_memberships(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
 
 
 def describe_dependency(ddl: Ddl, item: RoleDependency) -> str:
-    """Return `table t`, `column a of table t`, ...: the object in a message
+    """Return the description of an object for messages: `table t`, `column a of table t`, ...
     (getObjectDescription).
     """
     catalog = ddl.catalog

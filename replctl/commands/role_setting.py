@@ -23,17 +23,17 @@ from replctl.types.guc import ROLE_SETTINGS, find_setting
 
 
 def alter_role_set(session: Session, statement: ast.AlterRoleSet) -> str:
-    """Change the initial settings of sessions of a role, or of all roles.
+    """Change settings with which the sessions of a role, or of all roles, begin.
 
     Raises:
         UndefinedObject, InvalidCatalogName: there is no such role, setting or database.
-        InsufficientPrivilege: the current role may not.
+        InsufficientPrivilege: the current role may not change these settings.
     """
     return carry_out(session, lambda ddl: _alter_role_set(ddl, statement))
 
 
 def alter_database_set(session: Session, statement: ast.AlterDatabaseSet) -> str:
-    """Change the initial settings of sessions in a database.
+    """Change settings with which sessions in a database begin.
 
     Raises:
         PostgresError: see `alter_role_set`.

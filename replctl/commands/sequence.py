@@ -1,5 +1,6 @@
-"""CREATE and ALTER SEQUENCE, and the sequences of serial and identity columns (sequence.c;
-generateSerialExtraStmts() in parse_utilcmd.c)."""
+"""CREATE and ALTER SEQUENCE, and the sequences of serial and identity columns (sequence.c,
+generateSerialExtraStmts() in parse_utilcmd.c).
+"""
 
 from __future__ import annotations
 
@@ -48,10 +49,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SequenceDraft:
-    """The definition of a column's new sequence.
+    """The definition of a new sequence that belongs to a column.
 
     Attributes:
-        type: its data type, which is that of the column.
+        type: the data type of the sequence and the column.
         ownership: a(uto) for serial, i(nternal) for identity.
         options: the options of GENERATED AS IDENTITY.
     """
@@ -62,7 +63,7 @@ class SequenceDraft:
 
 
 def create_sequence(session: Session, statement: ast.CreateSequence) -> str:
-    """Make a sequence.
+    """Create a sequence.
 
     Raises:
         DuplicateTable: the name is taken.
@@ -72,10 +73,10 @@ def create_sequence(session: Session, statement: ast.CreateSequence) -> str:
 
 
 def alter_sequence(session: Session, statement: ast.AlterSequence) -> str:
-    """Change a sequence's options, its next value and its owning column.
+    """Change the options of a sequence, its next value and the column that owns it.
 
     Raises:
-        UndefinedTable, WrongObjectType: it is missing, or something else.
+        UndefinedTable, WrongObjectType: the relation does not exist or is not a sequence.
         PostgresError: an option is wrong.
     """
     return carry_out(session, lambda ddl: _alter_sequence(ddl, statement))
@@ -97,7 +98,7 @@ def sequence_of_column(
         schema_name, name = split_name(ddl.environment, named)
         if schema_name is not None:
             place = creation_schema(ddl.environment, schema_name, name)
-        if place.oid != table.schema_oid:  # the sequence is OWNED BY a table of its own schema
+        if place.oid != table.schema_oid:  # a sequence has the schema of its table
             raise no_relation(f"{place.name}.{table.name}")
         if find_relation_oid(ddl.catalog, name, place.oid) is not None:
             raise DuplicateTable(f'relation "{name}" already exists')
@@ -192,7 +193,7 @@ def _options_by_name(options: Items[ast.DefElem]) -> dict[str, ast.DefElem]:
     """Return the options of a sequence by name.
 
     Raises:
-        SqlSyntaxError: an option is given twice, or belongs to identity columns only.
+        SqlSyntaxError: an option is given twice, or is only for identity columns.
     """
     given: dict[str, ast.DefElem] = {}
     for option in options:
@@ -211,10 +212,10 @@ def with_options(
     *,
     is_identity: bool = False,
 ) -> tuple[Sequence, State]:
-    """Return a sequence with its options, and its state (init_params).
+    """Apply options to a sequence.  Return the sequence and its new state (init_params).
 
     Args:
-        state: its last value, and whether that was given already; None for a new sequence.
+        state: last_value and is_called of the sequence; None for a new sequence.
 
     Raises:
         PostgresError: an option is wrong, or the options contradict each other.
@@ -253,7 +254,9 @@ def with_options(
 def _limits(
     sequence: Sequence, type_: str, given: dict[str, ast.DefElem], *, is_new: bool
 ) -> tuple[int, int]:
-    """Return the minimum and maximum; limits that were those of the old type follow the new one."""
+    """Return the minimum and the maximum.  A limit that equals the old type's limit becomes the new
+    type's limit.
+    """
     old, new, ascends = _LIMITS[sequence.type], _LIMITS[type_], sequence.increment > 0
     changes = not is_new and "as" in given
     resets_maximum = changes and sequence.maximum == old - 1
@@ -282,7 +285,7 @@ def _check_limit(word: str, value: int, type_: str) -> None:
 
 
 def check_countable(type_: str, *, is_identity: bool) -> None:
-    """Check that a sequence can count in a type.
+    """Check that a sequence can have a data type.
 
     Raises:
         InvalidParameterValue: the type is not an integer type.
@@ -309,7 +312,8 @@ def _check_within(word: str, value: int, minimum: int, maximum: int) -> None:
 def change_sequence(
     ddl: Ddl, sequence: Sequence, options: Items[ast.DefElem], *, is_identity: bool = False
 ) -> Sequence:
-    """Change the options of a sequence; limits that were those of its type follow the new type.
+    """Change the options of a sequence.  A limit that equals the old type's limit becomes the new
+    type's limit.
 
     Raises:
         PostgresError: an option is wrong.
@@ -324,10 +328,10 @@ def change_sequence(
 def _with_owner(
     ddl: Ddl, sequence: Sequence, option: ast.DefElem, owner: int, schema_oid: int
 ) -> Sequence:
-    """Return a sequence with the owner of OWNED BY (process_owned_by).
+    """Return a sequence that belongs to the column in OWNED BY (process_owned_by).
 
     Args:
-        owner, schema_oid: the role that has the sequence, and its schema.
+        owner, schema_oid: the role that owns the sequence, and the schema of the sequence.
     """
     *table_name, column_name = option.names
     if not table_name:

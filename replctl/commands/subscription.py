@@ -1,7 +1,7 @@
 """CREATE, ALTER and DROP SUBSCRIPTION (subscriptioncmds.c).
 
-The publisher is contacted before the catalog is changed.  It may be a database of the same cluster,
-and its changes are made in a separate transaction.
+replctl contacts the publisher before it changes the subscriber's catalog.  The publisher may be a
+database of the same cluster, but replctl changes it in a separate transaction.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _CREATE_OPTIONS = (
     "origin", "delete", "resync", "resync_max_delete", "table_map", "create_tables",
     "table_options", "follow_schema",
 )  # fmt: skip
-#: Those of statements that bring tables into a subscription.
+#: Options of statements that add tables to a subscription.
 _TABLE_OPTIONS = ("create_tables", "table_options")
 _SET_OPTIONS = (
     "slot_name", "synchronous_commit", "binary", "streaming", "disable_on_error",
@@ -95,13 +95,13 @@ _SET_OPTIONS = (
 def create_subscription(
     session: Session, statement: ast.CreateSubscription, run: RunStatement
 ) -> str:
-    """Create a subscription to publications: record their tables and, unless disabled, create the
-    slot.
+    """Create a subscription to publications.  Record their tables and create the slot, unless the
+    options forbid it.
 
     Raises:
-        DuplicateObject: there is a subscription of that name, or a slot.
-        ConnectionFailure: the connection string leads nowhere.
-        UndefinedTable: a published table has no counterpart here.
+        DuplicateObject: there already is a subscription of that name.
+        ConnectionFailure: replctl cannot connect to the publisher.
+        UndefinedTable: the database has no table for a published table.
     """
     options = parse_options(statement.options, _CREATE_OPTIONS)
     options.check_combinations()
@@ -159,7 +159,7 @@ def _insert_with_tables(
     """Add a subscription with all tables of its publications, and create its slot.
 
     Args:
-        if_it_fails: receives a callback that drops the slot.
+        if_it_fails: a stack that gets a callback to drop the slot.
     """
     slot_name = subscription.slot_name
     published = publisher.tables.relations(subscription.publications)
@@ -167,7 +167,7 @@ def _insert_with_tables(
     warn_of_unpublished(session, subscription, published)
     members = [new_member(subscription, *item, options) for item in tables.items()]
     check_reconciles(session, publisher, subscription, members, tables)
-    if options.two_phase and not options.copy_data and tables:  # otherwise when all are copied
+    if options.two_phase and not options.copy_data and tables:  # else after the copies
         subscription = replace(subscription, two_phase_state="e")
     if options.create_slot:
         assert slot_name is not None
@@ -184,7 +184,7 @@ def alter_subscription(
 
     Raises:
         UndefinedObject: there is no such subscription.
-        ObjectNotInPrerequisiteState: its state does not allow the change.
+        ObjectNotInPrerequisiteState: the state of the subscription does not allow the change.
     """
     with session.read() as catalog:
         subscription = _found(catalog, statement.name)
@@ -221,11 +221,11 @@ def alter_subscription(
 
 
 def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
-    """End a subscription, and drop its slot at the publisher.
+    """Drop a subscription, and its slot at the publisher.
 
     Raises:
-        UndefinedObject: there is no such subscription, and no IF EXISTS.
-        ConnectionFailure: the publisher cannot be reached to drop the slot.
+        UndefinedObject: there is no such subscription, and IF EXISTS was not given.
+        ConnectionFailure: replctl cannot drop the slot at the publisher.
     """
     with session.read() as catalog:
         subscription = find_subscription(catalog, statement.name)
@@ -282,7 +282,7 @@ def _set_options(
 
 
 def _set_failover(session: Session, subscription: Subscription, failover: bool) -> None:
-    """Change failover of the slot that the subscription had before the statement."""
+    """Change the option failover of the slot that the subscription had before the statement."""
     slot_name = subscription.slot_name
     if slot_name is None:
         raise ObjectNotInPrerequisiteState(
@@ -335,7 +335,7 @@ def _change_publications(
     statement: ast.AlterSubscription,
     run: RunStatement,
 ) -> None:
-    """Run SET, ADD and DROP PUBLICATION, with a refresh unless disabled."""
+    """Run SET, ADD or DROP PUBLICATION.  Then refresh the tables, unless `refresh = false`."""
     options = parse_options(statement.options, ("copy_data", "refresh", "delete", *_TABLE_OPTIONS))
     options.check_table_options()
     options.check_deletion(is_reconciled=options.copies_by is CopyMethod.RECONCILE)
@@ -399,9 +399,10 @@ def _refresh(
     options: SubscriptionOptions,
     run: RunStatement,
 ) -> None:
-    """Make the subscription's tables those of its publications (AlterSubscription_refresh).
+    """Add tables to a subscription and remove others, so that it has the tables of its publications
+    (AlterSubscription_refresh).
 
-    Tables that are created stay, even if the rest fails.
+    Tables that this creates in the database remain, even if a later step fails.
     """
     with creating_tables(session, publisher, subscription, options, run):
         pass
@@ -416,7 +417,7 @@ def _refresh(
         warn_of_origins(session, publisher, subscription, known_names)
     lsn = publisher.slots.current_lsn()
     start = LogPosition(lsn, publisher.slots.digest_at(lsn))
-    members = [  # tables without a copy do not need earlier changes
+    members = [  # tables that are not copied begin with the changes after `start`
         new_member(subscription, relid, table, options, start)
         for relid, table in tables.items()
         if relid not in known
@@ -434,7 +435,7 @@ def _refresh(
 
 
 def _skip(session: Session, subscription: Subscription, statement: ast.AlterSubscription) -> None:
-    """Run SKIP (lsn = ...): the transaction that finished there will not be applied."""
+    """Run SKIP (lsn = ...): exclude the transaction that finished at this LSN from replication."""
     given = options_by_name(statement.options, ("lsn",), "subscription")
     lsn = _skip_lsn(get_string(given["lsn"]))
     with session.read() as catalog:
@@ -463,7 +464,7 @@ def _skip_lsn(text: str) -> int:
 def _insert(
     session: Session, subscription: Subscription, members: Sequence[SubscriptionRelation]
 ) -> None:
-    """Add a subscription with its tables, and the origin that will hold its progress."""
+    """Add a subscription with its tables, and the origin for its progress."""
     with changing_definitions(session) as catalog:
         if find_subscription(catalog, subscription.name) is not None:  # another session was first
             raise DuplicateObject(f'subscription "{subscription.name}" already exists')
@@ -493,8 +494,8 @@ def _check_publication_list(names: Sequence[str]) -> None:
 
 
 def _check_no_batch(session: Session, subscription: Subscription) -> None:
-    """Check that there is no partly written batch: it must be finished first, or the tables would
-    stay partly written.
+    """Check that the subscription has no partly written batch.  The batch must be finished first;
+    otherwise the tables would remain partly written.
     """
     with session.read() as catalog:
         if get_apply_batch(catalog, subscription.oid) is not None:

@@ -1,4 +1,4 @@
-"""The table_map of a subscription: its value, the resulting targets, and the effect of a change on
+"""The option table_map of a subscription: read its value, find the targets, and change the map for
 tables that are not synchronized yet.
 """
 
@@ -38,8 +38,8 @@ from replctl.transaction_block import prevent_in_block
 
 
 def given_map(session: Session, text: str) -> TableMap:
-    """Return the map that a value of table_map describes.  replctl looks up a target without a
-    schema like other statements do.
+    """Return the map that a value of table_map describes.  Look up a target without a schema on the
+    search path.
 
     Raises:
         UndefinedTable: there is no such target.
@@ -60,7 +60,7 @@ def given_map(session: Session, text: str) -> TableMap:
 def published_by_target(
     session: Session, subscription: Subscription, published: Sequence[RemoteRelation]
 ) -> dict[int, RemoteRelation]:
-    """Return published tables by the OIDs of their targets.
+    """Return the published tables by the OIDs of their targets.
 
     Raises:
         UndefinedTable: a target does not exist (42P01).
@@ -76,7 +76,7 @@ def published_by_target(
 def warn_of_unpublished(
     session: Session, subscription: Subscription, published: Sequence[RemoteRelation]
 ) -> None:
-    """Warn of pairs of a map whose source is not published, at least not yet."""
+    """Warn of each published table in a map that the publications do not have (yet)."""
     known = {item.relation_name for item in published}
     for name, _target in subscription.table_map.pairs:
         if name not in known:
@@ -88,11 +88,11 @@ def warn_of_unpublished(
 
 
 def change_map(session: Session, subscription: Subscription, changed: Subscription) -> None:
-    """Change a subscription and its map.  Tables that are not synchronized yet are copied into
-    their new targets, and partial copies in the former targets are undone.
+    """Change a subscription and its map.  If a table with a new target is not synchronized yet,
+    undo its partial copy in the old target, and let the next sync copy it into the new target.
 
     Raises:
-        ObjectNotInPrerequisiteState: such a table is synchronized already (55000).
+        ObjectNotInPrerequisiteState: a table with a new target is already synchronized (55000).
         UndefinedTable: a new target does not exist.
     """
     prevent_in_block(session.block, "ALTER SUBSCRIPTION ... SET (table_map)")
@@ -107,7 +107,7 @@ def change_map(session: Session, subscription: Subscription, changed: Subscripti
         open_publisher(session, subscription) as publisher,
         session.cluster.lock(f"subscription-{subscription.oid}"),
     ):
-        with session.read() as catalog:  # they may have progressed until now
+        with session.read() as catalog:  # read again under the lock
             moves = list(_moves(catalog, subscription, changed))
         give_up(session, publisher, subscription, [move.member.relid for move in moves])
         with changing_definitions(session) as catalog:
@@ -127,8 +127,8 @@ class _Move:
 
     @property
     def entering(self) -> SubscriptionRelation:
-        """Return the table in its initial state.  A table that waited for an automatic
-        resynchronization is now synchronized as by a statement.
+        """Return the table with its new target, in its initial state.  An automatic
+        resynchronization becomes a reconcile.
         """
         method = self.member.method
         return SubscriptionRelation(
@@ -141,7 +141,7 @@ class _Move:
 
 
 def _moves(catalog: Catalog, subscription: Subscription, changed: Subscription) -> Iterator[_Move]:
-    """Yield the tables that a change of the map affects."""
+    """Yield the tables that get another target or another published table by a change of the map."""
     members = subscription_relations(catalog, subscription.oid)
     names = relation_names(catalog, [member.relid for member in members])
     old, new = subscription.table_map, changed.table_map

@@ -1,5 +1,6 @@
-"""The options of CREATE and ALTER SUBSCRIPTION (parse_subscription_options in
-subscriptioncmds.c)."""
+"""The options of CREATE and ALTER SUBSCRIPTION (parse_subscription_options() in
+subscriptioncmds.c).
+"""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ _HIDDEN_SYNCHRONOUS_COMMIT = ("true", "yes", "1", "false", "no", "0")
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionOptions:
-    """The options of a WITH list; those that are not given have their defaults.
+    """The options of a WITH list.  Options that are missing in it have their defaults.
 
     Attributes:
-        copies_by: the treatment of existing rows by `copy_data`; REPLACE stands for `replace`.
-        replace, reconcile, delete: replctl's own, of REFRESH.
-        create_tables: makes published tables that are missing, with the storage parameters of
-            `table_options`.
+        given: the names of the options in the list.
+        copies_by: how `copy_data` treats existing rows.
+        replace, reconcile, delete: options about existing rows, which PostgreSQL does not have.
+        create_tables: whether to create missing tables.
+        table_options: the storage parameters of these tables, in the form of a WITH list.
     """
 
     given: frozenset[str]
@@ -65,10 +67,10 @@ class SubscriptionOptions:
         return name in self.given
 
     def check_combinations(self) -> None:
-        """Check for options that exclude each other.
+        """Check that no two options exclude each other.
 
         Raises:
-            SqlSyntaxError: some of them were given.
+            SqlSyntaxError: two options exclude each other.
         """
         self.check_table_options()
         if not self.connect:
@@ -89,7 +91,7 @@ class SubscriptionOptions:
         is not given without `create_tables`.
 
         Raises:
-            SqlSyntaxError: these options are given.
+            SqlSyntaxError: one of these combinations is given.
         """
         if self.create_tables and not self.refresh:
             raise exclusive("refresh = false", "create_tables = true")
@@ -103,7 +105,7 @@ class SubscriptionOptions:
         """Check that `delete` is only given for a reconcile.
 
         Raises:
-            SqlSyntaxError: it is given without a reconcile.
+            SqlSyntaxError: `delete` is given without a reconcile.
         """
         if self.delete is None or is_reconciled:
             return
@@ -118,7 +120,7 @@ class SubscriptionOptions:
         )
 
     def applied(self, subscription: Subscription) -> Subscription:
-        """Return a subscription with the options that are stored in it unchanged."""
+        """Set in a subscription the given options that it stores as they are, and return it."""
         names = (
             "synchronous_commit", "binary", "streaming", "disable_on_error", "password_required",
             "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
@@ -129,7 +131,7 @@ class SubscriptionOptions:
 
 
 def parse_options(options: Sequence[ast.DefElem], known: Sequence[str]) -> SubscriptionOptions:
-    """Return the options of a list, which may only contain `known` ones.
+    """Return the options of a list.  It may contain only options in `known`.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue, InvalidName: an option or its value is wrong.
@@ -217,5 +219,5 @@ def _streaming(option: ast.DefElem) -> str:
 
 
 def exclusive(first: str, second: str) -> SqlSyntaxError:
-    """Return the error of two options that cannot be given together."""
+    """Return the error for two options that exclude each other."""
     return SqlSyntaxError(f"{first} and {second} are mutually exclusive options")

@@ -13,9 +13,9 @@ def check_creation(privileges: Privileges, database: str, subscription: Subscrip
     """Check that a role may create a subscription.
 
     Raises:
-        InsufficientPrivilege: it may not create subscriptions, not in this database, or not without
-            a password.
-        PasswordRequired: the connection string has none (2F003).
+        InsufficientPrivilege: the role may not create subscriptions, may not create objects in the
+            database, or may not set password_required to false.
+        PasswordRequired: the connection string has no password (2F003).
     """
     if not privileges.acts_for(CREATE_SUBSCRIPTION):
         raise InsufficientPrivilege(
@@ -32,16 +32,16 @@ def check_subscription_owner(privileges: Privileges, subscription: Subscription)
     """Check that the current role owns the subscription.
 
     Raises:
-        InsufficientPrivilege: the subscription is another's.
+        InsufficientPrivilege: another role owns the subscription.
     """
     privileges.check_owner(subscription.owner, "subscription", subscription.name)
 
 
 def check_password_option(privileges: Privileges, subscription: Subscription) -> None:
-    """Check that the current role may set password_required.
+    """Check that the current role may give a subscription its value of password_required.
 
     Raises:
-        InsufficientPrivilege: password_required is false, and that is for superusers to say.
+        InsufficientPrivilege: the value is false, which only superusers may choose.
     """
     if not subscription.password_required and not privileges.is_superuser:
         raise InsufficientPrivilege(
@@ -52,10 +52,9 @@ def check_password_option(privileges: Privileges, subscription: Subscription) ->
 
 
 def check_password_requirement(privileges: Privileges, subscription: Subscription) -> None:
-    """Check that the current role may change a subscription without a password.
+    """Check that password_required does not forbid the current role to change a subscription.
 
     Raises:
-        InsufficientPrivilege: it is a subscription without a password, which superusers alone may
-            change.
+        InsufficientPrivilege: password_required is false, and the role is not a superuser.
     """
     check_password_option(privileges, subscription)

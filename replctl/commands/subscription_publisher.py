@@ -1,4 +1,6 @@
-"""Manage slots and workers at the publisher for statements about subscriptions, and warn."""
+"""Manage slots and workers at the publisher for statements about subscriptions, and report warnings
+about publications.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from replctl.session import Session
 
 
 def warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str]) -> None:
-    """Warn of publications that do not exist, since they may be created later
+    """Warn of publications that do not exist.  This is no error, because they may be created later
     (check_publications).
     """
     missing = publisher.tables.missing_publications(names)
@@ -47,7 +49,7 @@ def stop_workers(session: Session, subscription: Subscription) -> None:
     with (
         suppress(
             ConnectionFailure, FeatureNotSupported, PasswordRequired
-        ),  # then no process uses its slot either
+        ),  # then no process uses the slot either
         open_publisher(session, subscription) as publisher,
     ):
         publisher.slots.dismiss(subscription.slot_name, client)
@@ -59,11 +61,11 @@ def warn_of_origins(
     subscription: Subscription,
     known: Collection[RelationName],
 ) -> None:
-    """Warn of tables whose copy may include rows that the publisher received from elsewhere
+    """Warn of tables whose copy may include rows that the publisher received from other publishers
     (check_publications_origin).
 
     Args:
-        known: the tables of the subscription, which are not copied again.
+        known: the tables that the subscription already has, which it does not copy again.
     """
     if subscription.origin.lower() != "none":
         return
@@ -101,7 +103,9 @@ def create_slot(publisher: Publisher, subscription: Subscription, slot_name: str
 
 
 def drop_slots(session: Session, subscription: Subscription) -> None:
-    """Drop the subscription's slot at the publisher, and the slots of tables in synchronization."""
+    """Drop the subscription's slot at the publisher, and the slots of tables that are being
+    synchronized.
+    """
     slot_name = subscription.slot_name
     table_slots = table_slot_names(session, subscription)
     if slot_name is None and not table_slots:
@@ -110,7 +114,7 @@ def drop_slots(session: Session, subscription: Subscription) -> None:
         try:
             publisher = stack.enter_context(open_publisher(session, subscription))
         except (ConnectionFailure, PasswordRequired) as error:
-            if slot_name is None:  # the subscription's new owner also removes the slots of tables
+            if slot_name is None:  # as in PostgreSQL, the slots of tables remain
                 return
             if isinstance(error, PasswordRequired):
                 raise

@@ -1,5 +1,6 @@
-"""Single tables of a subscription: synchronize one again, or remove one that is being
-synchronized."""
+"""Single tables of a subscription: synchronize a table again, or remove a table that is being
+synchronized.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def check_can_be_enabled(subscription: Subscription) -> None:
     """Check that a subscription can run.
 
     Raises:
-        ObjectNotInPrerequisiteState: it has no slot (55000).
+        ObjectNotInPrerequisiteState: the subscription has no slot (55000).
     """
     if subscription.slot_name is None:
         raise ObjectNotInPrerequisiteState(
@@ -55,16 +56,17 @@ def check_can_be_enabled(subscription: Subscription) -> None:
 def refresh_tables(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
-    """Synchronize tables again (REFRESH TABLE, which PostgreSQL does not have).  By default this
-    writes only the rows that differ from the published ones.  With `replace` it writes all rows.
-    Without copy_data it writes none, and changes are applied from now on.  `enabled` also enables
-    a disabled subscription.
+    """Synchronize tables again (REFRESH TABLE, which PostgreSQL does not have).
+
+    By default the synchronization writes only the rows that differ from the published rows.  With
+    `replace` it writes all rows.  With `copy_data = false` it writes no rows, and the subscription
+    applies the changes from now on.  `enabled` also enables a disabled subscription.
 
     Raises:
-        UndefinedTable: there is no such table, here or at the publisher.
+        UndefinedTable: the subscriber or the publisher has no such table.
         UndefinedObject: the table does not belong to the subscription (42704).
-        ObjectNotInPrerequisiteState: the subscription is disabled, or the statement must specify
-            which rows to delete.  Without copy_data: a table is being synchronized.
+        ObjectNotInPrerequisiteState: the subscription is disabled, a table is being synchronized,
+            or the statement must specify which rows to delete.
     """
     options = parse_options(statement.options, ("copy_data", "replace", "delete", "enabled"))
     is_enabling = options.has("enabled") and options.enabled and not subscription.enabled
@@ -138,10 +140,10 @@ def check_reconcile(
     Args:
         member: the table in the subscription.
         remote: the published table.
-        deletion: the rule in the statement.
+        deletion: the statement's rule for rows to delete, if it has one.
 
     Raises:
-        ObjectNotInPrerequisiteState: the statement must specify it (55000).
+        ObjectNotInPrerequisiteState: the statement must specify the rule (55000).
     """
 
     def published_rows() -> Rows:
@@ -162,10 +164,10 @@ def new_member(
     options: SubscriptionOptions,
     start: LogPosition | None = None,
 ) -> SubscriptionRelation:
-    """Return a table that a subscription gains.
+    """Return the entry for a table that a statement adds to a subscription.
 
     Args:
-        start: the LSN from which its changes apply if it is not copied.
+        start: the position in the log from which its changes apply if the table is not copied.
     """
     if options.copy_data:
         return SubscriptionRelation(
@@ -210,11 +212,11 @@ def reconcile_changed(
     were copied.
 
     Args:
-        tables: the published tables, by the OID of their counterparts.
+        tables: the published tables, by the OIDs of their targets.
         deletion: the statement's rule for rows to delete.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of them is being synchronized, or the statement must
+        ObjectNotInPrerequisiteState: one of the tables is being synchronized, or the statement must
             specify which rows to delete (55000).
     """
     with session.read() as catalog:
@@ -247,7 +249,7 @@ def _member(
 def _published(
     publisher: Publisher, subscription: Subscription, relations: Sequence[Relation]
 ) -> dict[int, RemoteRelation]:
-    """Return the published relations of some tables, by their OIDs here."""
+    """Return the published relations of tables, by the OIDs of these tables."""
     published = {
         subscription.table_map.target(remote.relation_name): remote
         for remote in publisher.tables.relations(subscription.publications)
@@ -263,7 +265,7 @@ def _published(
 
 
 def _is_begun(member: SubscriptionRelation) -> bool:
-    """Return whether a copy of a table, or its later changes, may be partly written."""
+    """Return whether a copy of a table, or changes after the copy, may be partly written."""
     return member.snapshot is not None or member.state in (
         RelState.FINISHEDCOPY,
         RelState.SYNCDONE,
@@ -299,9 +301,10 @@ def leave_subscription(
 def give_up(
     session: Session, publisher: Publisher, subscription: Subscription, relids: Collection[int]
 ) -> None:
-    """Undo what the synchronization of tables has left, here and at the publisher.
+    """Undo the unfinished synchronization of tables: drop their slots at the publisher, and partly
+    written data here.
 
-    Nobody else runs the subscription meanwhile.
+    The caller ensures that no other process runs the subscription meanwhile.
     """
     for name in table_slot_names(session, subscription, relids):
         if drop_slot(publisher, name):
@@ -312,7 +315,11 @@ def give_up(
 def table_slot_names(
     session: Session, subscription: Subscription, relids: Collection[int] | None = None
 ) -> list[str]:
-    """Return the possible slots of all, or some, tables that are being synchronized."""
+    """Return the names that the slots of tables in synchronization have, if they exist.
+
+    Args:
+        relids: the OIDs of the tables; None for all tables of the subscription.
+    """
     identifier = session.cluster.system_identifier
     return [
         subscription.table_slot_name(relation.relid, identifier)
@@ -323,7 +330,8 @@ def table_slot_names(
 def abandon(
     session: Session, subscription: Subscription, relids: Collection[int] | None = None
 ) -> None:
-    """End the synchronization of all or some tables, and undo partly written data.
+    """End the synchronization of tables, and undo partly written data.  If `relids` is None, do
+    this for all tables of the subscription.
 
     The caller ensures that no other process runs the subscription meanwhile.
     """

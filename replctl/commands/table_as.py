@@ -16,12 +16,13 @@ from replctl.session import Session
 
 
 def create_table_as(session: Session, statement: ast.CreateTableAs) -> str:
-    """Create a table from the result of a query in the open block, and return the command tag.
+    """Create a table from the result of a query in the open transaction, and return the command
+    tag.
 
     Raises:
         SqlSyntaxError: there are more names than columns (42601).
-        FeatureNotSupported: it has a tablespace.
-        PostgresError: see CREATE TABLE; or the query fails.
+        UndefinedObject, InvalidParameterValue: the table cannot be in the tablespace.
+        PostgresError: see CREATE TABLE, or the query fails.
     """
     check_tablespace(statement.tablespace)
     if not carry_out(session, lambda ddl: _make(ddl, statement)) or not statement.with_data:
@@ -31,7 +32,7 @@ def create_table_as(session: Session, statement: ast.CreateTableAs) -> str:
 
 
 def _make(ddl: Ddl, statement: ast.CreateTableAs) -> bool:
-    """Create the table.  Return False if it exists and IF NOT EXISTS was given."""
+    """Create the table without rows.  Return False if it exists and IF NOT EXISTS was given."""
     found = QueryAnalyzer(ddl.environment, ddl.now).query(statement.query).columns
     if len(statement.columns) > len(found):
         raise SqlSyntaxError("too many column names were specified")

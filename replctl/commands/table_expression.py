@@ -1,6 +1,6 @@
 """Expressions stored with a table: DEFAULT, GENERATED, CHECK, and the predicates of indexes.
 
-cookDefault() and cookConstraint() in heap.c; CheckPredicate() in indexcmds.c.
+Sources: cookDefault() and cookConstraint() in heap.c, CheckPredicate() in indexcmds.c.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ def default_expression(
     raw: ast.RawExpr,
     now: datetime | None,
 ) -> nodes.Expr | None:
-    """Return the expression of DEFAULT or GENERATED AS; None for DEFAULT NULL, which is no default.
+    """Return the expression of DEFAULT or GENERATED AS; None for DEFAULT NULL, which means no
+    default.
 
     Raises:
-        InvalidObjectDefinition: a generated column depends on a generated column, or on something
-            that is not immutable.
-        PostgresError: the expression is wrong, or does not have the column's type.
+        InvalidObjectDefinition: a generated column uses a generated column, or a function or
+            operator that is not immutable.
+        PostgresError: the expression is wrong, or cannot be cast to the column's type.
     """
     context = ExprContext.GENERATED if column.generated else ExprContext.DEFAULT
     analyzer = Analyzer(environment, relation_scope(relation), context, now=now)
@@ -71,7 +72,7 @@ def check_expression(
     """Return the condition of CHECK.
 
     Raises:
-        PostgresError: the expression is wrong, or no boolean.
+        PostgresError: the expression is wrong or not a boolean.
     """
     analyzer = Analyzer(environment, relation_scope(relation), ExprContext.CHECK, now=now)
     expr = assign_collations(environment, analyzer.boolean(raw, "CHECK"))
@@ -86,8 +87,8 @@ def index_predicate(
     (make_ands_implicit).
 
     Raises:
-        InvalidObjectDefinition: a function in it is not immutable.
-        PostgresError: the expression is wrong, or no boolean.
+        InvalidObjectDefinition: a function in the condition is not immutable.
+        PostgresError: the expression is wrong or not a boolean.
     """
     context = ExprContext.INDEX_PREDICATE
     analyzer = Analyzer(environment, relation_scope(relation), context, now=now)
@@ -104,7 +105,7 @@ def index_expression(
     """Return an expression in the key of CREATE INDEX.
 
     Raises:
-        InvalidObjectDefinition: a function in it is not immutable.
+        InvalidObjectDefinition: a function in the expression is not immutable.
         PostgresError: the expression is wrong.
     """
     analyzer = Analyzer(
@@ -138,7 +139,7 @@ def contains_volatile(environment: CatalogEnvironment, expr: nodes.Expr) -> bool
 
 
 def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> str:
-    """Return i(mmutable), s(table) or v(olatile) for a node itself, without its children."""
+    """Return the volatility of a node without its children: i(mmutable), s(table) or v(olatile)."""
     match node:
         case nodes.SqlValueFunction():
             return "s"
@@ -157,8 +158,8 @@ def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> str:
 
 
 def _is_mutable_conversion(node: nodes.CoerceViaIO) -> bool:
-    """Return whether a conversion depends on settings: those of dates and times, except intervals
-    to text.
+    """Return whether a conversion through text may depend on settings, because one of its types is
+    for dates, times or money.
     """
     mutable = {"date", "timestamp", "timestamptz", "time", "timetz", "interval", "money"}
     return bool(mutable & {node.type, node.arg.type})

@@ -27,8 +27,8 @@ _OPTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A table to copy from, and the parts to copy in addition to its columns: constraints,
-    defaults, generated, identity, indexes, storage, compression.
+    """A table whose columns are copied, and `options`, which name the parts to copy with them:
+    constraints, defaults, generated, identity, indexes, storage, compression.
     """
 
     source: Relation
@@ -51,7 +51,7 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
 
 
 def like_columns(like: Like) -> list[ColumnDraft]:
-    """Return the columns, with NOT NULL but without defaults."""
+    """Return drafts of the copied columns, with NOT NULL but without defaults."""
     return [
         ColumnDraft(
             replace(
@@ -77,7 +77,7 @@ def like_columns(like: Like) -> list[ColumnDraft]:
 
 
 def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return a table's columns with the copied defaults and generation expressions."""
+    """Return the columns of a new table, with the copied defaults and generation expressions."""
     by_name = {column.name: column for column in columns}
     for like in likes:
         for source in like.source.columns:
@@ -92,7 +92,7 @@ def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Col
 
 
 def like_members(ddl: Ddl, oid: int, likes: Sequence[Like]) -> None:
-    """Add copied constraints and indexes to a new table."""
+    """Copy the requested constraints and indexes to a new table."""
     for like in likes:
         if "constraints" in like.options:
             for check in like.source.checks():

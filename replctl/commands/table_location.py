@@ -1,5 +1,5 @@
-"""CREATE TABLE ... USING delta LOCATION or TABLE: adopt an existing Delta table, or create one at a
-location.
+"""CREATE TABLE ... USING delta LOCATION or TABLE: adopt an existing Delta table, or create a table
+at a location.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ _TRUST = (
 
 
 def create_table_at(session: Session, statement: ast.CreateTable) -> str:
-    """Adopt the Delta table at a location.  If there is none, create one with the columns of the
-    statement, at the end of the transaction.
+    """Adopt the Delta table at a location.  If there is none, create a table with the columns of
+    the statement at the end of the transaction.
 
-    Adoption only reads the table.  Its newest version is entered in the commit log, so that
-    replication starts there.  A column list chooses columns of it.
+    Adoption only reads the Delta table.  replctl adds its newest version to the commit log, so that
+    replication starts there.  A column list chooses columns of the Delta table.
 
     Raises:
-        InsufficientPrivilege: the role may not read files of the server, or may not write them for
-            a new table (42501).
+        InsufficientPrivilege: the role may not read files of the server, may not write files for a
+            new table, or the Delta table has files outside its directory without foreign_files
+            (42501).
         UndefinedTable: there is no Delta table, and the statement has no column definitions.
         DuplicateObject: another relation already uses the location.
-        UndefinedColumn, DatatypeMismatch: the table does not have a column of the list, or not with
-            that type (42703, 42804).
+        UndefinedColumn, DatatypeMismatch: the Delta table lacks a column of the list, or has it
+            with another type (42703, 42804).
         ObjectNotInPrerequisiteState: the directory of a new table is not empty (55000).
         InvalidObjectDefinition: the location is inside the directory of another table or a cluster
             (42P17).
-        FeatureNotSupported: a column of the list has a type without a counterpart, or partition
-            values have no time zone.
-        InsufficientPrivilege: it has files outside its directory, without foreign_files (42501).
+        FeatureNotSupported: PostgreSQL has no type for a column of the list, or the time zone of
+            partition values is missing.
     """
     assert statement.location is not None
     location = TableFolder.absolute(statement.location)
@@ -93,12 +93,12 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
 
 
 def adopt_by_name(session: Session, statement: ast.CreateTable) -> str:
-    """Adopt the Delta table that a name in the catalogs of Spark leads to, at its location.
+    """Adopt the Delta table that has a name in Spark's catalogs, at its location.
 
     Raises:
-        InvalidName: it is not a name (42602).
-        UndefinedTable: the name leads to nothing.
-        FeatureNotSupported: it leads to something else than a Delta table.
+        InvalidName: the text is not a name (42602).
+        UndefinedTable: Spark's catalogs do not have the name.
+        FeatureNotSupported: the name is not that of a Delta table.
         PostgresError: see `create_table_at`.
     """
     assert statement.catalog_table is not None
@@ -134,7 +134,9 @@ def _check_options(statement: ast.CreateTable, *, is_adopted: bool) -> None:
 
 
 def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool) -> int | None:
-    """Enter a table, and return its OID; None if there is one by its name."""
+    """Add a table to the catalog, and return its OID.  Return None if a relation of that name
+    exists and IF NOT EXISTS was given.
+    """
     place = table_place(ddl, statement)
     if place is None:
         return None

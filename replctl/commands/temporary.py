@@ -1,5 +1,6 @@
-"""Temporary relations: their schema belongs to the session, and is dropped with it
-(namespace.c)."""
+"""Temporary relations.  Their schema belongs to the session, and is dropped at its end
+(namespace.c).
+"""
 
 from __future__ import annotations
 
@@ -16,19 +17,21 @@ from replctl.session import Session
 
 
 def is_temporary(ddl: Ddl, statement: ast.CreateTable) -> bool:
-    """Return whether a new relation is temporary: CREATE TEMPORARY, or its schema is pg_temp."""
+    """Return whether a new relation is temporary, because of CREATE TEMPORARY or the schema
+    pg_temp.
+    """
     name = statement.relation.schema
     is_named = name is not None and name in ("pg_temp", ddl.session.temporary_schema)
     return statement.persistence == "temporary" or is_named
 
 
 def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
-    """Return the schema for a temporary relation.  The first one of a session creates it, and drops
-    the temporary schemas of dead processes (InitTempTableNamespace).
+    """Return the schema for a temporary relation.  For the first temporary relation of a session,
+    create the schema, and drop the temporary schemas of dead processes (InitTempTableNamespace).
 
     Raises:
-        InvalidTableDefinition: the name has another schema (42P16).
-        InsufficientPrivilege: the role may not make temporary relations in the database.
+        InvalidTableDefinition: the relation's name has another schema (42P16).
+        InsufficientPrivilege: the role may not create temporary relations in the database.
     """
     session, catalog = ddl.session, ddl.catalog
     if target.schema not in (None, "pg_temp", session.temporary_schema):
@@ -56,7 +59,7 @@ def check_on_commit(on_commit: str | None) -> None:
     """Refuse ON COMMIT options that remove rows or the table.
 
     Raises:
-        FeatureNotSupported: rows or tables would be removed at the end of a transaction.
+        FeatureNotSupported: the option would remove rows or the table at the end of a transaction.
     """
     if on_commit is not None and on_commit.upper() != "PRESERVE ROWS":
         raise FeatureNotSupported(f"ON COMMIT {on_commit.upper()} is not supported")
@@ -78,7 +81,7 @@ def _drop_own(session: Session) -> None:
 
 
 def _drop_schema(ddl: Ddl, oid: int) -> None:
-    """Drop a schema with its objects, without notices."""
+    """Drop a schema and its objects, without notices."""
     count = len(ddl.notices)
     drop_objects(ddl, [Object("schema", oid)], "cascade")
     del ddl.notices[count:]

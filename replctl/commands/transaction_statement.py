@@ -18,9 +18,9 @@ def transaction(session: Session, statement: ast.TransactionStmt) -> str:
     """Run a transaction control statement, and return the command tag.
 
     Raises:
-        NoActiveSqlTransaction: it requires a block (25P01).
+        NoActiveSqlTransaction: the statement requires a transaction block (25P01).
         InvalidSavepointSpecification: there is no such savepoint (3B001).
-        FeatureNotSupported: it requests an unsupported isolation level (0A000).
+        FeatureNotSupported: the statement requests an unsupported isolation level (0A000).
     """
     match statement.kind:
         case "begin" | "start":
@@ -46,11 +46,11 @@ def transaction(session: Session, statement: ast.TransactionStmt) -> str:
 
 
 def set_transaction(session: Session, modes: Sequence[str]) -> None:
-    """Set characteristics of the open block.
+    """Set the modes of the open transaction.
 
     Raises:
-        FeatureNotSupported: an isolation level other than READ COMMITTED, or READ WRITE on a
-            standby.
+        FeatureNotSupported: a mode is an isolation level other than READ COMMITTED, or READ WRITE
+            on a standby.
     """
     _check(session, modes)
     for mode in modes:

@@ -37,10 +37,10 @@ _ARRAY_REPLACE = 3168
 
 
 def create_enum(session: Session, statement: ast.CreateEnum) -> str:
-    """Make an enum.
+    """Create an enum.
 
     Raises:
-        DuplicateObject: a type of that name is there already.
+        DuplicateObject: a type of that name already exists.
         InvalidName, UniqueViolation: a label is too long, or occurs twice.
     """
     return carry_out(session, lambda ddl: _create_enum(ddl, statement))
@@ -67,10 +67,10 @@ def _create_enum(ddl: Ddl, statement: ast.CreateEnum) -> str:
 
 
 def take_type_name(ddl: Ddl, place: Schema, name: str) -> None:
-    """Free a name for a new type.
+    """Check that a name is free for a new type.  Rename an array type that has it.
 
     Raises:
-        DuplicateObject: another type has it.
+        DuplicateObject: another type has the name.
     """
     existing = find_type(ddl.catalog, place.oid, name)
     if existing is not None:
@@ -83,7 +83,7 @@ def check_type_owner(ddl: Ddl, type_: Type) -> None:
     """Check that the current role owns a user-defined type.
 
     Raises:
-        InsufficientPrivilege: a type that a user made is another's.
+        InsufficientPrivilege: another role owns the type.
     """
     owner = owner_of(ddl.catalog, "pg_type", type_oid(type_.name))
     ddl.privileges.check_owner(owner, "type", type_.sql_name)
@@ -101,10 +101,10 @@ def rename_enum_value(session: Session, statement: ast.RenameEnumValue) -> str:
     """Rename a value of an enum (RenameEnumLabel).
 
     Raises:
-        DuplicateObject: the enum has the new label already.
-        InvalidName: the label is too long.
-        InvalidParameterValue: the enum does not have the value.
-        WrongObjectType: the type is no enum.
+        DuplicateObject: the enum already has the new value.
+        InvalidName: the new value is too long.
+        InvalidParameterValue: the enum does not have the old value.
+        WrongObjectType: the type is not an enum.
     """
     return carry_out(session, lambda ddl: _rename_enum_value(ddl, statement))
 
@@ -113,10 +113,10 @@ def add_enum_value(session: Session, statement: ast.AddEnumValue) -> str:
     """Add a value to an enum.
 
     Raises:
-        DuplicateObject: it has the value already.
+        DuplicateObject: the enum already has the value.
         InvalidName: the value is too long.
-        InvalidParameterValue: the neighbour of the new value does not exist.
-        WrongObjectType: the type is no enum.
+        InvalidParameterValue: the value after BEFORE or AFTER does not exist.
+        WrongObjectType: the type is not an enum.
     """
     return carry_out(session, lambda ddl: _add_enum_value(ddl, statement))
 
@@ -173,7 +173,7 @@ def _rename_enum_value(ddl: Ddl, statement: ast.RenameEnumValue) -> str:
 
 
 def _renamed(column: Column, is_array: bool, old: str, new: str) -> nodes.Expr:
-    """Return the text of a stored value with one label replaced by another."""
+    """Return the expression of a column's new text: one label is replaced by another."""
     labels = [nodes.Const("text", label, collation="default") for label in (old, new)]
     type_ = "_text" if is_array else "text"
     value = nodes.RelabelType(

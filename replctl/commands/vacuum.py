@@ -39,7 +39,7 @@ from replctl.transaction_block import prevent_in_block
 from replctl.types.guc import find_setting, read_value
 from replctl.types.quote import quote_identifier
 
-#: Boolean options of PostgreSQL; most have no effect in a lake.
+#: Boolean options of PostgreSQL.  Most have no effect on Delta tables.
 _SWITCHES = frozenset(
     {
         "full", "freeze", "verbose", "analyze", "disable_page_skipping", "skip_locked",
@@ -47,14 +47,14 @@ _SWITCHES = frozenset(
     }
 )  # fmt: skip
 _VALUES = frozenset({"index_cleanup", "parallel", "buffer_usage_limit"})
-#: Number of superfluous files that slow down reads enough for a message.
+#: VACUUM reports a table if VACUUM FULL would leave at least this number of files fewer.
 _MANY_FILES = 100
 _MAX_WORKERS = 1024  # MAX_PARALLEL_WORKER_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The parsed options that have an effect."""
+    """The options of VACUUM that have an effect."""
 
     is_full: bool = False
     is_verbose: bool = False
@@ -62,11 +62,11 @@ class _Options:
 
 
 def vacuum(session: Session, statement: ast.Vacuum) -> str:
-    """Remove unneeded files of tables.  Without names, clean all tables of the database, dropped
-    tables, and the catalogs.
+    """Remove files of tables that are no longer needed.  Without names, vacuum all tables of the
+    database, dropped tables and the catalogs.
 
     Raises:
-        ActiveSqlTransaction: it is in a block (25001).
+        ActiveSqlTransaction: the statement is in a transaction block (25001).
         SqlSyntaxError: there is no such option (42601).
         UndefinedTable, UndefinedColumn: a name does not exist.
     """
@@ -94,7 +94,7 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
             _vacuum(session, table, options)
         except (QueryCanceled, ConnectionFailure):
             raise
-        except PostgresError as error:  # concerns one table: the others are cleaned
+        except PostgresError as error:  # vacuum the other tables first
             failures.append(_named(session, table, error))
     if not statement.relations:
         vacuum_cluster(session)
@@ -112,8 +112,8 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
 
 
 def analyze(session: Session, statement: ast.Vacuum) -> str:
-    """Check the names in ANALYZE, and do nothing: Delta keeps statistics of each file, which Spark
-    reads when planning.
+    """Check the options and names of ANALYZE.  It has no other effect, because Spark plans with the
+    statistics that Delta keeps of each file.
 
     Raises:
         SqlSyntaxError: there is no such option (42601).
@@ -137,7 +137,7 @@ def analyze(session: Session, statement: ast.Vacuum) -> str:
 
 
 def _named(session: Session, table: Relation, error: PostgresError) -> PostgresError:
-    """Return an error with the name of the table that cannot be cleaned."""
+    """Add the name of the table that cannot be vacuumed to an error, and return the error."""
     if error.detail is None:
         name = f'"{session.database_name}.{table.schema}.{table.name}"'
         error.detail = f"It concerns table {name}."
@@ -147,8 +147,9 @@ def _named(session: Session, table: Relation, error: PostgresError) -> PostgresE
 def _is_permitted(
     session: Session, catalog: Catalog, relation: Relation, verb: str = "vacuum"
 ) -> bool:
-    """Return whether the role may vacuum a table: it may maintain the table or owns the database.
-    Warn if it may not."""
+    """Return whether the role may vacuum a table, because it may maintain the table or owns the
+    database.  If not, report a warning.
+    """
     privileges = session.privileges(catalog)
     owner = owner_of(catalog, "pg_database", session.database_oid)
     if privileges.acts_for(owner) or privileges.has_on_relation(relation, "m"):
@@ -160,9 +161,9 @@ def _is_permitted(
 
 
 def _has_writable_files(session: Session, catalog: Catalog, table: Relation) -> bool:
-    """Return whether replctl may remove files of a table.  If not, report why."""
+    """Return whether replctl may remove files of a table.  Report a missing permission."""
     try:
-        if table.storage is not None and table.storage.is_adopted:  # VACUUM does not change it
+        if table.storage is not None and table.storage.is_adopted:  # VACUUM commits nothing to it
             check_files_writable(catalog, table)
         else:
             check_writable(catalog, [table])
@@ -204,11 +205,11 @@ def _read_options(statement: ast.Vacuum) -> _Options:
 
 
 def _check_buffer_limit(option: ast.DefElem) -> None:
-    """Check how much memory PostgreSQL would use, which is no matter here.
+    """Check the value of BUFFER_USAGE_LIMIT, which has no effect.
 
     Raises:
         SqlSyntaxError: the option has no value.
-        InvalidParameterValue: it cannot be that much.
+        InvalidParameterValue: the value is not valid.
     """
     try:
         read_value(find_setting("vacuum_buffer_usage_limit"), get_string(option))
@@ -235,7 +236,7 @@ def _parallel_workers(option: ast.DefElem) -> int:
 
 
 def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -> Relation | None:
-    """Return the relation of that name; None for a catalog."""
+    """Return the named relation, and check its columns; None for a catalog."""
     name = item.relation
     environment = session.environment(catalog)
     schema_name = schema_of_relation(environment, name)
@@ -307,11 +308,11 @@ def _tell(session: Session, table: Relation, done: Vacuumed) -> None:
 
 
 def checkpoint(session: Session) -> str:
-    """Invalidate slots that hold back too much, unless the primary does that.  Nothing else is
-    needed: commits are already on disk.
+    """Invalidate slots that hold back too much of the log, except on a standby.  CHECKPOINT has no
+    other effect, because commits are already on disk.
 
     Raises:
-        InsufficientPrivilege: the current role may not.
+        InsufficientPrivilege: the current role may not run CHECKPOINT.
     """
     with session.read() as catalog:
         if not session.privileges(catalog).acts_for(CHECKPOINT):

@@ -1,4 +1,4 @@
-"""Evaluate expressions whose value a definition needs immediately."""
+"""Evaluate the expressions of a definition that needs their values, not the expressions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
     """Return the value of an expression without columns, in canonical text.
 
     Args:
-        place: the place of the expression, for the error.
+        place: the place of the expression, for the error message.
 
     Raises:
-        FeatureNotSupported: Spark would have to compute it.
-        PostgresError: it has no value.
+        FeatureNotSupported: the value cannot be computed without Spark.
+        PostgresError: the evaluation fails.
     """
     plain = without_user_types(ddl.environment, expr)
     result = simplified(in_form(ddl.session, plain))

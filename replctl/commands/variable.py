@@ -37,7 +37,7 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
 
     Raises:
         UndefinedObject: there is no such setting (42704).
-        InvalidParameterValue: it cannot have that value (22023).
+        InvalidParameterValue: the setting cannot have that value (22023).
     """
     tag = "RESET" if statement.reset else "SET"
     if statement.name == "transaction":
@@ -58,7 +58,7 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
 
 
 def joined(setting: Setting, values: tuple[str, ...]) -> str:
-    """Return the values of a list as one text; names are quoted if necessary.
+    """Join the values of a setting to one text.  Quote names if necessary.
 
     Raises:
         InvalidParameterValue: there are several values, but the setting is not a list.
@@ -89,15 +89,15 @@ def _warn_of_no_block(session: Session, what: str) -> None:
 
 
 def alter_system(session: Session, statement: ast.AlterSystem) -> str:
-    """Change the cluster's configuration.  New sessions use it; existing ones after
-    pg_reload_conf().
+    """Change the configuration of the cluster.  It applies to new sessions, and to existing
+    sessions after pg_reload_conf().
 
     Raises:
         FeatureNotSupported: allow_alter_system is off (0A000).
-        ActiveSqlTransaction: it is in a block (25001).
+        ActiveSqlTransaction: the statement is in a transaction block (25001).
         UndefinedObject: there is no such setting (42704).
-        CantChangeRuntimeParam: it cannot be changed (55P02).
-        InvalidParameterValue: it cannot have that value (22023).
+        CantChangeRuntimeParam: the setting cannot be changed (55P02).
+        InvalidParameterValue: the setting cannot have that value (22023).
     """
     prevent_in_block(session.block, "ALTER SYSTEM")
     if session.setting("allow_alter_system") == "off":
@@ -136,7 +136,7 @@ def _configured(session: Session, setting: Setting, values: tuple[str, ...]) -> 
 
 
 def show(session: Session, statement: ast.VariableShow) -> Result:
-    """Return the value of a setting, or of all.
+    """Return the value of a setting, or of all settings.
 
     Raises:
         UndefinedObject: there is no such setting (42704).

@@ -80,7 +80,7 @@ def _create_view(ddl: Ddl, statement: ast.CreateView) -> str:
 
 
 def _view_place(ddl: Ddl, statement: ast.CreateView, query: Query) -> Schema:
-    """Return the schema of a new view; a view that reads temporary relations is temporary, too."""
+    """Return the schema of a new view.  A view that reads temporary relations is also temporary."""
     if statement.persistence == "temporary":
         return temporary_place(ddl, statement.relation)
     read = load_relations(ddl.catalog, used_relations(query))
@@ -95,7 +95,9 @@ def _place(ddl: Ddl, name: ast.RangeVar) -> Schema:
 
 
 def named_columns(ddl: Ddl, found: Sequence[OutputColumn], names: Sequence[str]) -> list[Column]:
-    """Return the columns of a relation from a query; the first ones get the given names."""
+    """Return the columns of a relation that is made from a query.  Give the first columns the given
+    names.
+    """
     given = [*names, *(column.name for column in found[len(names) :])]
     return [
         typed(ddl.environment, Column(0, name, ""), column.type, column.typmod, column.collation)
@@ -112,7 +114,7 @@ def _make(
     *,
     options: dict[str, str] | None = None,
 ) -> Relation:
-    """Return a relation with a query's columns, which is not in the catalog yet."""
+    """Return a relation with the columns of a query.  The relation is not in the catalog yet."""
     check_relation_name(ddl, place, name)
     check_own_columns([ColumnDraft(column) for column in columns])
     for column in columns:
@@ -125,7 +127,7 @@ def _make(
 
 
 def _replace(ddl: Ddl, view: Relation, columns: Sequence[Column], options: dict[str, str]) -> None:
-    """Replace a view's query, and add its new columns (checkViewColumns)."""
+    """Change a view for a new query: check its columns, and add new columns (checkViewColumns)."""
     if view.kind != "v":
         raise WrongObjectType(f'"{view.name}" is not a view')
     ddl.privileges.check_relation_owner(view)
@@ -159,8 +161,8 @@ def _replace(ddl: Ddl, view: Relation, columns: Sequence[Column], options: dict[
 
 
 def create_materialized_view(session: Session, statement: ast.CreateTableAs) -> str:
-    """Create a materialized view in the open block, and fill it unless WITH NO DATA was given.
-    Return the command tag.
+    """Create a materialized view in the open transaction, and fill it unless WITH NO DATA was
+    given.  Return the command tag.
 
     Raises:
         PostgresError: see CREATE TABLE AS.
@@ -175,7 +177,9 @@ def create_materialized_view(session: Session, statement: ast.CreateTableAs) -> 
 
 
 def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | None:
-    """Create it without rows.  Return None if it exists and IF NOT EXISTS was given."""
+    """Create a materialized view without rows, and return its OID.  Return None if it exists and IF
+    NOT EXISTS was given.
+    """
     name = statement.relation.name
     place = _place(ddl, statement.relation)
     exists = find_relation_oid(ddl.catalog, name, place.oid) is not None
@@ -217,7 +221,7 @@ def refresh_materialized_view(session: Session, statement: ast.RefreshMaterializ
 
 
 def _fill(session: Session, oid: int) -> int:
-    """Run a materialized view's query into it, and return the number of rows."""
+    """Fill a materialized view with the rows of its query, and return their number."""
 
     def populated(ddl: Ddl) -> None:
         update_relation(ddl.catalog, replace(ddl.relation(oid), is_populated=True))
@@ -247,7 +251,7 @@ def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:
 
 
 def _check_concurrent(view: Relation, with_data: bool) -> None:
-    """Check the requirements of CONCURRENTLY, which has no other effect: readers never wait."""
+    """Check the requirements of CONCURRENTLY.  It has no other effect: readers never wait."""
     if not view.is_populated:
         raise FeatureNotSupported(
             "CONCURRENTLY cannot be used when the materialized view is not populated"

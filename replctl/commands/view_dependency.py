@@ -1,4 +1,4 @@
-"""Find the objects on which queries of views and conditions of policies depend (the rows of
+"""Find the views and policies that use an object, and the relations that a query reads (rows of
 pg_depend from DefineRule() and CreatePolicy()).
 """
 
@@ -40,7 +40,7 @@ def policies_of_column(catalog: Catalog, relid: int, attnum: int) -> list[int]:
 
 
 def views_with(catalog: Catalog, is_use: Callable[[Any], bool]) -> list[int]:
-    """Return the OIDs of the views that contain a matching node."""
+    """Return the OIDs of the views whose queries contain a matching node."""
     return _users(_views(catalog), lambda query: _has(query, is_use))
 
 
@@ -50,8 +50,8 @@ def policies_with(catalog: Catalog, is_use: Callable[[Any], bool]) -> list[int]:
 
 
 def views_of_types(catalog: Catalog, names: Collection[str | None]) -> list[int]:
-    """Return the OIDs of the views that name a type.  Types of columns that they only read do not
-    count.
+    """Return the OIDs of the views whose queries name a type.  The types of columns that they read
+    do not count.
     """
     return _users(_views(catalog), _names_type(names))
 
@@ -67,10 +67,11 @@ def used_relations(query: Query) -> list[int]:
 
 
 def use_relations(catalog: Catalog, query: Query) -> None:
-    """Lock the relations that a view will read against being dropped or changed.
+    """Lock the relations that a query reads, so that no other session drops or changes them.
 
     Raises:
-        TransactionInProgress: an open block of another session has done so (55P03).
+        TransactionInProgress: an open transaction of another session has changed one of them
+            (55P03).
     """
     catalog.lock(
         {object_lock(catalog.database_oid, oid, LockMode.USE) for oid in used_relations(query)}
@@ -83,7 +84,7 @@ def _views(catalog: Catalog) -> Iterator[tuple[int, Query]]:
 
 
 def _policies(catalog: Catalog) -> Iterator[tuple[int, Query]]:
-    """Yield each condition of a policy, as a query of its table."""
+    """Yield each condition of each policy, in the form of a query of the policy's table."""
     for policy in list_policies(catalog):
         relation = get_relation(catalog, policy.relid)
         assert relation is not None
@@ -123,7 +124,9 @@ def _names_type(names: Collection[str | None]) -> Callable[[Query], bool]:
 
 
 def _relids(query: Query) -> dict[int, int]:
-    """Return the relations that a query reads, by their numbers in FROM, which are unique in it."""
+    """Return the OIDs of the relations that a query reads, by their numbers in FROM, which are
+    unique in the query.
+    """
     tables: list[FromTable] = list(tables_of(query))
     return {table.varno: table.relation.oid for table in tables}
 
