@@ -161,7 +161,9 @@ def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -
 
 
 def require_partition_rows(ddl: Ddl, partition: Relation) -> None:
-    """Require that the rows of a partition satisfy its bound (QueuePartitionConstraintValidation)."""
+    """Require that all rows of a partition satisfy its bound
+    (QueuePartitionConstraintValidation).
+    """
     tree = partition_tree(ddl.catalog, partition)
     for leaf in leaf_partitions(ddl.catalog, partition):
         rules = own_rules(leaf, tree)

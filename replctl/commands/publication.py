@@ -284,7 +284,7 @@ class _Members:
     # -- checks
 
     def transformed(self, tables: Sequence[_NamedTable], *, has_schemas: bool) -> list[_Member]:
-        """Check the column lists of tables, analyse their row filters, and return both."""
+        """Analyse the row filters of tables, check their column lists, and return new members."""
         members = [_Member(t.relation, t.columns, self._row_filter(t)) for t in tables]
         for table in tables:
             if table.columns is not None:

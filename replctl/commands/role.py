@@ -511,8 +511,8 @@ def add_member(
 
 
 def _remove_granted(ddl: Ddl, dependent: Sequence[Membership], behavior: str) -> None:
-    """Remove memberships granted by a member that has lost the ADMIN option.  Raise an error
-    without CASCADE.
+    """Remove memberships granted by a member that has lost the ADMIN option.  Without CASCADE,
+    raise an error instead.
     """
     if dependent and behavior == "restrict":
         raise DependentObjectsStillExist(

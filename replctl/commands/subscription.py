@@ -101,6 +101,7 @@ def create_subscription(
     Raises:
         DuplicateObject: there already is a subscription of that name.
         ConnectionFailure: replctl cannot connect to the publisher.
+        ProtocolViolation: the publisher cannot create the slot.
         UndefinedTable: the database has no table for a published table.
     """
     options = parse_options(statement.options, _CREATE_OPTIONS)

@@ -76,7 +76,7 @@ def published_by_target(
 def warn_of_unpublished(
     session: Session, subscription: Subscription, published: Sequence[RemoteRelation]
 ) -> None:
-    """Warn of each published table in a map that the publications do not have (yet)."""
+    """Warn of source tables in the map that are not published, at least not yet."""
     known = {item.relation_name for item in published}
     for name, _target in subscription.table_map.pairs:
         if name not in known:
@@ -141,7 +141,7 @@ class _Move:
 
 
 def _moves(catalog: Catalog, subscription: Subscription, changed: Subscription) -> Iterator[_Move]:
-    """Yield the tables that get another target or another published table by a change of the map."""
+    """Yield the tables whose target or published table a change of the map changes."""
     members = subscription_relations(catalog, subscription.oid)
     names = relation_names(catalog, [member.relid for member in members])
     old, new = subscription.table_map, changed.table_map

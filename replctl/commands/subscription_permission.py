@@ -38,7 +38,7 @@ def check_subscription_owner(privileges: Privileges, subscription: Subscription)
 
 
 def check_password_option(privileges: Privileges, subscription: Subscription) -> None:
-    """Check that the current role may give a subscription its value of password_required.
+    """Check that the current role may set a subscription's value of password_required.
 
     Raises:
         InsufficientPrivilege: the value is false, which only superusers may choose.

@@ -301,8 +301,8 @@ def leave_subscription(
 def give_up(
     session: Session, publisher: Publisher, subscription: Subscription, relids: Collection[int]
 ) -> None:
-    """Undo the unfinished synchronization of tables: drop their slots at the publisher, and partly
-    written data here.
+    """Undo the unfinished synchronization of tables.  Drop their slots at the publisher, and undo
+    partly written data at the subscriber.
 
     The caller ensures that no other process runs the subscription meanwhile.
     """

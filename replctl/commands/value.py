@@ -1,4 +1,4 @@
-"""Evaluate the expressions of a definition that needs their values, not the expressions."""
+"""Evaluate constant expressions for definitions that store the value, not the expression."""
 
 from __future__ import annotations
 
