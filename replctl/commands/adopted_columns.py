@@ -24,7 +24,7 @@ from replctl.types.delta_type import is_native, shown_type
 
 #: A column of a Delta schema.
 _Field = Mapping[str, Any]
-#: Types that hold the texts of a Delta table.
+#: Types that columns of Delta strings, or of arrays of strings, may have.
 _TEXTS = frozenset(("text", "varchar", "_text", "_varchar"))
 
 
@@ -48,7 +48,7 @@ class AdoptedColumns:
 
 
 def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedColumns:
-    """Return all columns whose type PostgreSQL has.  A notice names each of the others.
+    """Return all columns whose type PostgreSQL has.  Report a notice for each other column.
 
     Raises:
         DuplicateColumn: a name occurs twice.
@@ -121,7 +121,7 @@ def listed_columns(
 def _readable_columns(
     statement: ast.CreateTable, fields: Sequence[_Field], location: str
 ) -> dict[str, DeltaColumn]:
-    """Return the columns of a Delta table that a list names, by name."""
+    """Return the columns of a Delta table that a column list names, by their names."""
     known = {field["name"]: field for field in fields}
     found = {}
     for element in statement.elements:
@@ -140,7 +140,7 @@ def _readable_columns(
 
 
 def _check_definition(ddl: Ddl, column: Column, known: DeltaColumn, location: str) -> None:
-    """Check that the values of a column of a Delta table have the type that a list declares."""
+    """Check that a Delta column has the type that a column list declares for it."""
     if column.generated:
         raise FeatureNotSupported(
             f'column "{column.name}" of the Delta table "{location}" cannot be a generated column,'

@@ -209,7 +209,7 @@ def _collect_drops(
 
 
 def existing_column(relation: Relation, name: str) -> Column:
-    """Return a column that an action names.
+    """Return the column that an action names.
 
     Raises:
         UndefinedColumn: there is no such column.
@@ -230,7 +230,7 @@ def existing_column(relation: Relation, name: str) -> Column:
 def set_default(
     ddl: Ddl, relation: Relation, name: str, raw: ast.RawExpr | None, *, recurses: bool
 ) -> None:
-    """Give a column another default, or none (ATExecColumnDefault).
+    """Set or drop the default of a column (ATExecColumnDefault).
 
     Raises:
         SqlSyntaxError: the column is a generated column.

@@ -77,7 +77,7 @@ _RELKINDS = {
 
 
 def rename(session: Session, statement: ast.Rename) -> str:
-    """Give an object another name.
+    """Rename an object.
 
     Raises:
         PostgresError: there is no such object, or the name is taken.

@@ -105,8 +105,8 @@ def find_table(
 
     Raises:
         UndefinedTable: there is no such table.
-        WrongObjectType, InsufficientPrivilege: the relation is not a table, or belongs to the
-            system.
+        WrongObjectType, InsufficientPrivilege: the relation is not a table, or is a system
+            catalog.
     """
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
     schema_name = schema_of_relation(ddl.environment, name)

@@ -36,7 +36,7 @@ from replctl.types.builtin import SystemRelation
 
 
 def attach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> None:
-    """Make a table a partition of another (ATExecAttachPartition).
+    """Make a table a partition of another table (ATExecAttachPartition).
 
     Raises:
         PostgresError: the table, its bound or one of its rows does not fit the partitioned table.
@@ -81,7 +81,7 @@ def detach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
     """Make a partition an independent table (ATExecDetachPartition).
 
     Raises:
-        UndefinedTable: the table is not a partition of the other one.
+        UndefinedTable: the table is not a partition of the partitioned table.
         FeatureNotSupported: the statement has CONCURRENTLY, or foreign keys refer to the
             partitioned table.
     """
@@ -108,10 +108,10 @@ def detach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
 
 
 def add_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None:
-    """Make a table inherit from another one (ATExecAddInherit).
+    """Make a table inherit from another table (ATExecAddInherit).
 
     Raises:
-        WrongObjectType, DuplicateTable: the table cannot inherit from the other one, or already
+        WrongObjectType, DuplicateTable: the table cannot inherit from the other table, or already
             does.
         DatatypeMismatch: the table lacks a column or a constraint of the parent.
     """
@@ -130,7 +130,7 @@ def add_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None
 
 
 def remove_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None:
-    """End the inheritance of a table from another one (ATExecDropInherit).
+    """End the inheritance of a table from another table (ATExecDropInherit).
 
     Raises:
         WrongObjectType: the table is a partition.
@@ -233,7 +233,9 @@ def _merge_check(ddl: Ddl, child: Relation, parent: Relation, check: Constraint)
 
 
 def _release(ddl: Ddl, child: Relation, parent: Relation) -> None:
-    """Make inherited columns and constraints a table's own (RemoveInheritance)."""
+    """Make the columns and constraints that a table inherits from a parent its own
+    (RemoveInheritance).
+    """
     for column in child.columns:
         if parent.column(column.name) is not None and column.inherited_count:
             left = column.inherited_count - 1

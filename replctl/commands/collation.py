@@ -23,7 +23,7 @@ def create_collation(session: Session, statement: ast.CreateCollation) -> str:
     """Copy a collation.
 
     Raises:
-        UndefinedObject: there is no collation to copy.
+        UndefinedObject: the collation to copy does not exist.
         InvalidObjectDefinition: the collation to copy is the default collation.
         DuplicateObject: the new name is taken.
     """

@@ -68,7 +68,7 @@ def set_column_options(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd)
 
 
 def _columns(ddl: Ddl, relation: Relation, name: str, recurses: bool) -> list[tuple[int, Column]]:
-    """Return a column and those that inherit it, each with the OID of its table."""
+    """Return a column and the columns that inherit it, each with the OID of its table."""
     found = [(relation.oid, existing_column(relation, name))]
     for oid in children_of(ddl.catalog, relation.oid) if recurses else ():
         found += _columns(ddl, ddl.relation(oid), name, recurses)

@@ -216,7 +216,7 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
 
 
 def check_column_name(name: str) -> None:
-    """Check that a name is not that of a system column.
+    """Check that a name is not the name of a system column.
 
     Raises:
         DuplicateColumn: a system column has that name.

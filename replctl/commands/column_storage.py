@@ -31,8 +31,8 @@ def compression_of(environment: Environment, type_name: str, word: str) -> str:
     """Return pg_attribute.attcompression for SET COMPRESSION (GetAttributeCompression).
 
     Raises:
-        InvalidParameterValue: there is no such method.
-        FeatureNotSupported: values of the type are too short for it.
+        InvalidParameterValue: there is no such compression method.
+        FeatureNotSupported: values of the type cannot be compressed.
     """
     if word == "default":
         return ""

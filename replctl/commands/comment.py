@@ -119,7 +119,7 @@ def _find(ddl: Ddl, statement: ast.Comment) -> _Commented | None:
             return _Commented("pg_namespace", find_schema_oid(ddl, name[-1]))
         case "database":
             oid = find_database(ddl.catalog, name[-1])
-            if oid is None:  # only a warning, so that a dump can be restored under another name
+            if oid is None:  # a warning only: a dump may be restored under another name
                 message = f'database "{name[-1]}" does not exist'
                 ddl.notice(message, severity="WARNING", sqlstate="3D000")
             return None if oid is None else _Commented("pg_database", oid)

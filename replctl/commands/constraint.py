@@ -51,7 +51,7 @@ def sorted_constraints(
     *,
     is_adopted: bool = False,
 ) -> ConstraintDrafts:
-    """Return constraints as drafts.  Equal indexes are combined, and the primary key comes first.
+    """Sort constraints by kind.  Combine equal indexes, and put the primary key first.
 
     Args:
         column_names: the columns that keys may name.
@@ -59,7 +59,7 @@ def sorted_constraints(
 
     Raises:
         InvalidTableDefinition: there are two primary keys.
-        UndefinedColumn, DuplicateColumn: a key names a missing column, or a column twice.
+        UndefinedColumn, DuplicateColumn: a key names a missing column, or names a column twice.
         FeatureNotSupported: a kind of constraint is not supported.
     """
     checks, foreign_keys = [], []
@@ -118,7 +118,7 @@ def check_key_distinct(constraint: ast.Constraint, names: Sequence[str]) -> None
     """Check that no column appears twice in a key (transformIndexConstraint).
 
     Raises:
-        DuplicateColumn: a column does.
+        DuplicateColumn: a column appears twice.
     """
     what = "primary key" if constraint.kind == "primary" else "unique"
     for i, name in enumerate(names):
@@ -218,7 +218,7 @@ def add_check(ddl: Ddl, relation: Relation, check: Constraint, *, merges: bool) 
             it, `inherited_count` is the number of parents that have it.
 
     Raises:
-        DuplicateObject: the name is taken by another constraint.
+        DuplicateObject: another constraint has the name.
         InvalidObjectDefinition: one of the two constraints is NO INHERIT.
     """
     assert check.check is not None

@@ -39,7 +39,7 @@ def missing_statements(
     Args:
         definitions: the definitions of published tables.
         target: a function that converts the name of a published table to the name of its target.
-        table_options: storage parameters of new tables, as in WITH (...); "" for none.
+        table_options: storage parameters of new tables, in the form of WITH (...); "" for none.
     """
     with session.read() as catalog:
         return list(_missing(catalog, definitions, target, table_options))

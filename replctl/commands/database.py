@@ -71,7 +71,7 @@ def _create_database(ddl: Ddl, statement: ast.CreateDatabase) -> str:
 
 
 def drop_database(session: Session, statement: ast.DropDatabase) -> str:
-    """Remove a database with all its objects.
+    """Drop a database with all its objects.
 
     Raises:
         InvalidCatalogName: there is no such database.
@@ -125,7 +125,7 @@ def _drop_database(ddl: Ddl, statement: ast.DropDatabase) -> str:
 
 
 def _empty(ddl: Ddl, oid: int) -> None:
-    """Remove a database's definitions; its Delta files stay until VACUUM."""
+    """Remove the definitions of a database.  VACUUM removes its Delta files later."""
     catalog = ddl.catalog
     inside = Catalog(
         catalog.connection, oid, backend=catalog.backend, block=BlockXids([[catalog.xid]])

@@ -1,8 +1,8 @@
 """Run a statement that changes definitions in one transaction of the catalog, after checking rows.
 
 Spark must not run while the catalog is locked.  So a statement first runs without Spark.  If rows
-must be checked or rewritten, the transaction is rolled back, the rows are checked or rewritten
-under the locks of their tables, and the statement runs again.
+must be checked or rewritten, replctl rolls the transaction back, and locks the tables.  It checks
+or rewrites the rows, and runs the statement again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _RowsFirst(Exception):
 
 
 class Filling(Protocol):
-    """New columns whose values are computed for each row (filled.FilledColumns)."""
+    """New columns whose values must be computed for each row (filled.FilledColumns)."""
 
     def add(self, relation: Relation, column: Column) -> tuple[str, int] | None:
         """Request the values of a new column.

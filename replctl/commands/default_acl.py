@@ -12,7 +12,7 @@ from replctl.errors import InsufficientPrivilege, InvalidGrantOperation
 from replctl.parser import ast
 from replctl.session import Session
 
-#: The names of object kinds in errors.
+#: The names of kinds of objects in errors.
 _WORDS: dict[AclKind, str] = {"table": "relation"}
 
 

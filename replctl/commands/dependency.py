@@ -89,7 +89,7 @@ def drop_objects(
     """Drop objects, and with CASCADE all their dependents (performMultipleDeletions).
 
     Raises:
-        DependentObjectsStillExist: there are dependents, and no CASCADE (2BP01).
+        DependentObjectsStillExist: there are dependents, and CASCADE was not given (2BP01).
     """
     found: dict[Object, Dependent] = {}
     order: dict[Object, None] = {}

@@ -214,7 +214,7 @@ def alter_domain(session: Session, statement: ast.AlterDomain) -> str:
     """Change a domain's default or constraints.
 
     Raises:
-        UndefinedObject: there is no such domain, or no such constraint.
+        UndefinedObject: there is no such domain or constraint.
         WrongObjectType: the type is not a domain.
         CheckViolation, NotNullViolation: a column has a value that a new constraint forbids.
     """
@@ -386,7 +386,7 @@ def named_constraint(ddl: Ddl, domain: str, name: str) -> DomainConstraint:
 
 
 def rename_domain_constraint(ddl: Ddl, statement: ast.Rename) -> None:
-    """Give a constraint of a domain another name.
+    """Rename a constraint of a domain.
 
     Raises:
         UndefinedObject, WrongObjectType: there is no such domain or constraint.

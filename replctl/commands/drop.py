@@ -195,7 +195,7 @@ def _check_sequence(ddl: Ddl, oid: int) -> None:
 
 
 def _check_index(ddl: Ddl, index_relation: Relation) -> None:
-    """Check that an index can be dropped by itself.
+    """Check that an index can be dropped without a constraint or another index.
 
     Raises:
         DependentObjectsStillExist: the index belongs to a constraint, or is attached to an index
@@ -220,7 +220,7 @@ def _required(shown: str, above: str) -> DependentObjectsStillExist:
 
 
 def _policy(ddl: Ddl, name: tuple[str, ...]) -> Object:
-    """Return a policy.  `name` is the name of its table, then its own."""
+    """Return a policy.  `name` has the name of the table, and then the name of the policy."""
     *table, own = name
     schema_name, last = _split(ddl, tuple(table))
     oid = ddl.environment.relation_oid(schema_name, last)

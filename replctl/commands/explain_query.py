@@ -108,7 +108,7 @@ class _NotingDialect(LakeDialect):
         return value
 
     def _parts(self, expr: nodes.Expr, write: WriteQuery) -> Iterator[nodes.Expr]:
-        """Yield the smallest conditions of AND, OR and NOT that run in Python."""
+        """Yield the smallest parts of AND, OR and NOT that run in Python."""
         if isinstance(expr, nodes.BoolExpr):
             for part in expr.args:
                 yield from self._parts(part, write)

@@ -34,7 +34,7 @@ class _FilledTable:
 
 
 class FilledColumns:
-    """The columns that a statement fills row by row."""
+    """The new columns that a statement fills row by row."""
 
     def __init__(self, ddl: Ddl) -> None:
         self._ddl = ddl

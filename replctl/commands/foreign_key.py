@@ -33,7 +33,7 @@ from replctl.query.open_relation import open_relation
 from replctl.spark import StagedColumn, scan
 from replctl.types.builtin import SystemRelation
 
-#: pg_constraint.confupdtype and confdeltype; query/write.py refuses what is not implemented.
+#: pg_constraint.confupdtype and confdeltype.  query/write.py refuses actions that replctl lacks.
 _ACTIONS = {"no action": "a", "restrict": "r", "cascade": "c", "set null": "n", "set default": "d"}
 #: Sets of types whose values can be compared with each other (operator families of btree).
 _FAMILIES = (

@@ -237,9 +237,7 @@ def _change(
         return
     if not usable and letters:
         held = letters_for(acl, ddl.privileges.roles)
-        if (
-            target.attnum
-        ):  # a role with some privilege on the table only gets a warning (pg_aclmask)
+        if target.attnum:  # only warn a role that has a privilege on the table (pg_aclmask)
             on_table = relation_acl(ddl.catalog, target.oid) or ()
             held += "".join(set("arwx").intersection(letters_for(on_table, ddl.privileges.roles)))
         if target.kind in ("table", "sequence", "column"):  # pg_class_aclmask
@@ -265,7 +263,7 @@ def changed_acl(
 
     Raises:
         DependentObjectsStillExist: a grantee has granted a revoked privilege to other roles, and
-            no CASCADE was given.
+            CASCADE was not given.
     """
     for grantee in grantees:
         if statement.is_grant:

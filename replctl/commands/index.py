@@ -77,7 +77,7 @@ class IndexDraft:
     """The definition of an index that will be added to a table, with columns by name.
 
     Attributes:
-        kind: p(rimary key) or u(nique) for the index of a constraint, '' for an independent one.
+        kind: p(rimary key) or u(nique) for the index of a constraint; '' for other indexes.
         predicate: the WHERE condition of a partial index.
         is_enforced: whether existing rows must satisfy the index.
         is_deferrable: whether the index belongs to a DEFERRABLE constraint.
@@ -171,7 +171,7 @@ def define_index(
     parent: Index | None = None,
     recurses: bool = True,
 ) -> Index:
-    """Add an index, with its constraint, to a relation and to its partitions (DefineIndex).
+    """Add an index and its constraint to a relation and its partitions (DefineIndex).
 
     Args:
         parent: the index of the partitioned table to which the new index belongs, if any.

@@ -38,7 +38,7 @@ def drop_owned(session: Session, statement: ast.DropOwned) -> str:
 
     Raises:
         InsufficientPrivilege: the current role does not have the privileges of a role.
-        DependentObjectsStillExist: other objects depend on these objects, and no CASCADE was given.
+        DependentObjectsStillExist: other objects depend on these objects, without CASCADE.
     """
     return carry_out(session, lambda ddl: _drop_owned(ddl, statement))
 
@@ -157,9 +157,7 @@ def _reassign_owned(ddl: Ddl, statement: ast.ReassignOwned) -> str:
 def _give(ddl: Ddl, item: RoleDependency, old: int, new: int) -> None:
     if item.class_name == "pg_class":
         relation = get_relation(ddl.catalog, item.oid)
-        if (
-            relation is not None and relation.owner == old
-        ):  # otherwise it was dropped with another one
+        if relation is not None and relation.owner == old:  # else it moved with its table
             give_relation(ddl, relation, new)
         return
     table = schema_table.metadata.tables[item.class_name]

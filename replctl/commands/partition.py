@@ -1,5 +1,6 @@
-"""Partitioned tables and their partitions: PARTITION BY, PARTITION OF (partition.c,
-tablecmds.c)."""
+"""Partitioned tables and their partitions: PARTITION BY and PARTITION OF (partition.c,
+tablecmds.c).
+"""
 
 from __future__ import annotations
 

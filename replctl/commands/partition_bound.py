@@ -1,6 +1,6 @@
 """Partition bounds: analyse them, and check them against existing bounds.
 
-transformPartitionBound() in parse_utilcmd.c; check_new_partition_bound() in partbounds.c.
+Sources: transformPartitionBound() in parse_utilcmd.c, check_new_partition_bound() in partbounds.c.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _alter_policy(ddl: Ddl, statement: ast.AlterPolicy) -> str:
 
 
 def rename_policy(ddl: Ddl, statement: ast.Rename) -> None:
-    """Give a policy another name.
+    """Rename a policy.
 
     Raises:
         UndefinedObject, DuplicateObject: there is no such policy, or the new name is taken.

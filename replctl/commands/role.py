@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP ROLE, membership, SET ROLE (user.c)."""
+"""CREATE, ALTER and DROP ROLE, and membership in roles (user.c)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def alter_role(session: Session, statement: ast.AlterRole) -> str:
 
     Raises:
         UndefinedObject: there is no such role.
-        InsufficientPrivilege: the current role may not change it.
+        InsufficientPrivilege: the current role may not change the role.
     """
     return carry_out(session, lambda ddl: _alter_role(ddl, statement))
 
@@ -182,7 +182,7 @@ def _check_alteration(ddl: Ddl, role: Role, options: dict[str, ast.RoleOption]) 
 
 
 def rename_role(ddl: Ddl, name: str, new: str) -> None:
-    """Give a role another name.
+    """Rename a role.
 
     Raises:
         UndefinedObject, DuplicateObject, ReservedName: there is no such role, or the new name
@@ -461,7 +461,7 @@ def _best_admin(privileges: Privileges, role: Role) -> int | None:
 def add_member(
     ddl: Ddl, role: Role, member: Role, options: dict[str, bool], grantor: int | None = None
 ) -> None:
-    """Make a role a member of another.
+    """Make a role a member of another role.
 
     Args:
         grantor: the grantor of the membership; None for the default.
@@ -548,7 +548,7 @@ def _remove_member(
     the member has granted.
 
     Raises:
-        DependentObjectsStillExist: the member has granted memberships, and no CASCADE was given
+        DependentObjectsStillExist: the member has granted memberships, and CASCADE was not given
             (2BP01).
     """
     known = memberships(ddl.catalog)

@@ -239,7 +239,7 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
         check_subscription_owner(session.privileges(catalog), subscription)
     if subscription.slot_name is not None:
         prevent_in_block(session.block, "DROP SUBSCRIPTION")
-    with session.write() as catalog:  # before any step that cannot be repeated
+    with session.write() as catalog:  # must precede all steps that cannot be repeated
         catalog.lock({object_lock(0, subscription.oid, LockMode.CHANGE)})
     with session.cluster.lock(f"subscription-{subscription.oid}"):
         _check_no_batch(session, subscription)

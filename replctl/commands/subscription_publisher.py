@@ -41,7 +41,9 @@ def warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str]
 
 
 def stop_workers(session: Session, subscription: Subscription) -> None:
-    """Make the processes that wait for changes of a subscription release it."""
+    """Release a subscription from processes that wait for its changes.  Remove their records at the
+    subscriber and the publisher.
+    """
     dismiss_workers(session.cluster, subscription.oid)
     if subscription.slot_name is None:
         return

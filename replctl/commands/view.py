@@ -203,8 +203,8 @@ def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | N
 
 
 def refresh_materialized_view(session: Session, statement: ast.RefreshMaterializedView) -> str:
-    """Replace the rows of a materialized view by the query's current result, and return the command
-    tag.
+    """Replace the rows of a materialized view by the current result of its query, and return the
+    command tag.
 
     Raises:
         WrongObjectType: the relation is not a materialized view.
