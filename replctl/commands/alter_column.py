@@ -51,7 +51,7 @@ def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
     Raises:
         DuplicateColumn: the table has a column of that name.
         WrongObjectType: the table is a partition.
-        InvalidTableDefinition: the column must also be added to child tables, or cannot be.
+        InvalidTableDefinition: ONLY excludes child tables, or they would inherit an identity column.
         FeatureNotSupported: the values of existing rows cannot be computed.
     """
     definition = command.column

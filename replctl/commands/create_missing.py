@@ -34,7 +34,7 @@ def missing_statements(
     """Return the statements that create missing schemas, types and tables in the session's
     database, without semicolons.
 
-    An existing type of the same name is assumed to equal the published type.
+    replctl assumes that an existing type of the same name equals the published type.
 
     Args:
         definitions: the definitions of published tables.

@@ -1,7 +1,7 @@
 """The dependencies of objects, and dropping with or without dependents (dependency.c).
 
-This module only handles dependents that PostgreSQL reports.  A table's own indexes, row type and
-publication memberships are dropped with the table, without a report.
+This module handles only dependents that PostgreSQL reports.  Dropping a table also drops
+its indexes, row type and publication memberships, without a report.
 """
 
 from __future__ import annotations

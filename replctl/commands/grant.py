@@ -66,7 +66,7 @@ def grant(session: Session, statement: ast.Grant) -> str:
     Raises:
         UndefinedObject, UndefinedTable, UndefinedColumn: there is no such role or object.
         InvalidGrantOperation: the kind of object has no such privilege.
-        InsufficientPrivilege: the current role has no privilege on the object.
+        InsufficientPrivilege: the current role has no privilege at all on the object.
     """
     return carry_out(session, lambda ddl: _grant(ddl, statement))
 

@@ -32,7 +32,7 @@ def add_identity(
     (ATExecAddIdentity).
 
     Raises:
-        ObjectNotInPrerequisiteState: the column is not NOT NULL, has a default, or is an identity
+        ObjectNotInPrerequisiteState: the column allows NULL, has a default, or is an identity
             column.
         InvalidTableDefinition: the table is a partition, or ONLY excludes its partitions.
     """

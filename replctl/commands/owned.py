@@ -38,7 +38,7 @@ def drop_owned(session: Session, statement: ast.DropOwned) -> str:
 
     Raises:
         InsufficientPrivilege: the current role does not have the privileges of a role.
-        DependentObjectsStillExist: other objects depend on these objects, without CASCADE.
+        DependentObjectsStillExist: there are dependent objects, and CASCADE was not given.
     """
     return carry_out(session, lambda ddl: _drop_owned(ddl, statement))
 

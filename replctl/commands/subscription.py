@@ -403,7 +403,7 @@ def _refresh(
     """Add tables to a subscription and remove others, so that it has the tables of its publications
     (AlterSubscription_refresh).
 
-    Tables that this creates in the database remain, even if a later step fails.
+    The created tables remain in the database, even if a later step fails.
     """
     with creating_tables(session, publisher, subscription, options, run):
         pass

@@ -1,5 +1,5 @@
-"""Temporary relations.  Their schema belongs to the session, and is dropped at its end
-(namespace.c).
+"""Temporary relations.  Their schema belongs to the session, and replctl drops it at the end of
+the session (namespace.c).
 """
 
 from __future__ import annotations
