@@ -51,7 +51,8 @@ def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
     Raises:
         DuplicateColumn: the table has a column of that name.
         WrongObjectType: the table is a partition.
-        InvalidTableDefinition: ONLY excludes child tables, or they would inherit an identity column.
+        InvalidTableDefinition: ONLY excludes child tables, or these would inherit an identity
+            column.
         FeatureNotSupported: the values of existing rows cannot be computed.
     """
     definition = command.column
