@@ -1,7 +1,7 @@
 """CREATE COLLATION ... FROM (collationcmds.c).
 
-replctl refuses a user-defined collation in row filters, as PostgreSQL does, and everywhere else.
-DROP COLLATION removes it.
+replctl refuses user-defined collations in expressions.  In row filters, PostgreSQL also refuses
+them, so that the error there is PostgreSQL's.
 """
 
 from __future__ import annotations
