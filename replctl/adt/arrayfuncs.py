@@ -24,7 +24,7 @@ Key = Callable[[Any], Any]
 
 
 def plain(value: Any) -> Any:
-    """Return an array, and refuse one that does not begin at 1."""
+    """Return an array; refuse one that does not begin at 1."""
     if isinstance(value, BoundedArray):
         raise FeatureNotSupported("arrays that do not begin at 1 are not supported")
     return value
@@ -105,7 +105,7 @@ def check_dimensions(count: int) -> None:
     """Check the number of an array's dimensions.
 
     Raises:
-        ProgramLimitExceeded: there are too many (54000).
+        ProgramLimitExceeded: the number is too large (54000).
     """
     if count > MAX_DIMENSIONS:
         raise ProgramLimitExceeded(
@@ -129,7 +129,7 @@ def _fill(item: Any, sizes: list[Any] | None) -> list[Any]:
 
 
 def _check_fill(numbers: list[Any]) -> None:
-    """Check an argument with the sizes or the lower bounds of an array."""
+    """Check array_fill()'s array of sizes or of lower bounds."""
     if len(dimensions(numbers)) > 1:
         raise ArraySubscriptError(
             "wrong number of array subscripts", detail="Dimension array must be one dimensional."
@@ -161,7 +161,7 @@ def _trim(value: list[Any], count: int) -> list[Any]:
 
 
 class _Keyed:
-    """Functions that compare elements."""
+    """Functions that compare the elements of arrays with a key."""
 
     def __init__(self, key: Key) -> None:
         self._key = key
@@ -208,7 +208,7 @@ class _Keyed:
         ]
 
     def contains(self, a: list[Any], b: list[Any]) -> bool:
-        """Return whether `a` contains all elements of `b`; it never contains NULL."""
+        """Return whether `a` contains all elements of `b`; False if an element of `b` is NULL."""
         mine = [self._key(item) for item in flat(a) if item is not None]
         return all(item is not None and self._key(item) in mine for item in flat(b))
 
@@ -248,7 +248,7 @@ def _to_text(element: str) -> Callable[..., str | None]:
     return apply
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "array_append": _append,
     "array_prepend": _prepend,
@@ -264,7 +264,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "trim_array": _trim,
 }
 
-#: Functions that compare elements: prosrc -> function of the element's key.
+#: Functions that compare elements, by their names in pg_proc.prosrc.  Each entry takes the key of
+#: the elements' type.
 KEYED: dict[str, Callable[[Key], Callable[..., Any]]] = {
     "array_position": lambda key: _Keyed(key).position,
     "array_position_start": lambda key: _Keyed(key).position,
@@ -279,7 +280,8 @@ KEYED: dict[str, Callable[[Key], Callable[..., Any]]] = {
     "array_smaller": lambda key: _Keyed(key).smaller,
 }
 
-#: Functions that print elements: prosrc -> function of the element's type.
+#: Functions that print elements, by their names in pg_proc.prosrc.  Each entry takes the elements'
+#: type.
 PRINTING: dict[str, Callable[[str], Callable[..., Any]]] = {
     "array_to_text": _to_text,
     "array_to_text_null": _to_text,
@@ -299,5 +301,5 @@ def subscript(value: list[Any], indexes: list[int]) -> Any:
 
 
 def array_slice(value: list[Any], lower: int | None, upper: int | None) -> list[Any]:
-    """Return value[lower:upper]; further dimensions are complete."""
+    """Return value[lower:upper] by the first dimension; keep the others complete."""
     return value[max(lower or 1, 1) - 1 : max(len(value) if upper is None else upper, 0)]

@@ -21,14 +21,14 @@ def is_ascii_collation(collation: str | None) -> bool:
 
 
 def lower(text: str, *, ascii_only: bool = False) -> str:
-    """Map each letter alone to lower case: no dotted `i`, no final sigma."""
+    """Map each letter by itself to lower case: no dotted `i`, no final sigma."""
     if ascii_only or text.isascii():
         return text.translate(_ASCII_LOWER)
     return "".join(map(_lower, text))
 
 
 def upper(text: str, *, ascii_only: bool = False) -> str:
-    """Map each letter alone to upper case; it stays if that would be several letters."""
+    """Map each letter by itself to upper case; keep a letter that would become several letters."""
     if ascii_only or text.isascii():
         return text.translate(_ASCII_UPPER)
     return "".join(map(_upper, text))
@@ -48,7 +48,7 @@ def _upper(char: str) -> str:
 
 @cache
 def translation_pairs(*, to_lower: bool, ascii_only: bool) -> tuple[str, str]:
-    """Return all characters that a mapping changes, and their images in the same order."""
+    """Return all characters that a mapping changes, and their results in the same order."""
     function = lower if to_lower else upper
     codes = range(128) if ascii_only else range(_FIRST_WITHOUT_CASE)
     source = [

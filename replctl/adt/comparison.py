@@ -98,10 +98,10 @@ _KEYS: dict[str, Key] = {
 
 @cache
 def key_of(type_name: str) -> Key:
-    """Return the key of a type.
+    """Return the function that converts values of a type to sortable keys.
 
     Raises:
-        FeatureNotSupported: the type has no order here.
+        FeatureNotSupported: replctl has no order for the type.
     """
     if type_name in _KEYS:
         return _KEYS[type_name]
@@ -115,13 +115,13 @@ def key_of(type_name: str) -> Key:
 
 
 def range_type(type_name: str) -> rangetypes.RangeType:
-    """Return a range type with its elements' key."""
+    """Return a range type with the key of its elements."""
     return rangetypes.RangeType(type_name, key_of(rangetypes.ELEMENTS[type_name]))
 
 
 @cache
 def operator_of_function(source: str, types: tuple[str, ...]) -> str | None:
-    """Return the comparison operator of a function: `<` for int4lt."""
+    """Return the comparison operator that a function implements: `<` for int4lt."""
     return _comparisons().get((source, types)) or _comparisons().get((source, ()))
 
 
@@ -152,7 +152,7 @@ def compare(name: str, left: str, right: str) -> Callable[[Any, Any], bool]:
 
 
 def _keys(left: str, right: str) -> tuple[Key, Key]:
-    """Return the keys with which values of two types are compared with each other."""
+    """Return the keys for comparing values of two types with each other."""
     if {left, right} & {"date"} and {left, right} & {"timestamp", "timestamptz"}:
         first, second = (
             datetime_arithmetic.compare_key_of_date if item == "date" else _same
@@ -165,8 +165,8 @@ def _keys(left: str, right: str) -> tuple[Key, Key]:
 
 
 def order(left: str, right: str, collation: str | None = None) -> Callable[[Any, Any], int]:
-    """Return the support function of a B-tree, with exactly PostgreSQL's numbers: negative, zero or
-    positive.
+    """Return the support function of a B-tree for two types.  It returns exactly PostgreSQL's
+    numbers: negative, zero or positive.
     """
     if {left, right} == {"name"} and collation == "C":  # strncmp includes the byte 0 at the end
         return lambda a, b: byte_difference(a.encode() + b"\0", b.encode() + b"\0")

@@ -31,7 +31,7 @@ _END_DATE = 106751993  # days to 294277-01-01, where timestamps end
 
 
 def date_to_timestamp(days: int) -> int:
-    """Convert a date; infinite dates become infinite timestamps."""
+    """Convert a date to a timestamp; infinite dates become infinite timestamps."""
     if is_infinite_date(days):
         return INFINITY if days == DATE_INFINITY else MINUS_INFINITY
     if days >= _END_DATE:
@@ -46,7 +46,9 @@ def timestamp_to_date(micros: int) -> int:
 
 
 def compare_key_of_date(days: int) -> int:
-    """Return a date's key among timestamps; it may exceed their end, but stays below infinity."""
+    """Return the key for comparing a date with timestamps.  Dates after the last timestamp stay
+    below infinity.
+    """
     if is_infinite_date(days):
         return INFINITY if days == DATE_INFINITY else MINUS_INFINITY
     return min(days * USECS_PER_DAY, INFINITY - 1)
@@ -67,7 +69,9 @@ def _days_between(a: int, b: int) -> int:
 
 
 def plus_interval(micros: int, value: Interval) -> int:
-    """Add months first (cutting the day to the month's end), then days, then the rest."""
+    """Add an interval to a timestamp: first months (the day is at most the month's last), then
+    days, then the rest.
+    """
     if interval_arithmetic.is_infinite(value):
         infinite = INFINITY if value == INTERVAL_INFINITY else MINUS_INFINITY
         if is_infinite_timestamp(micros) and micros != infinite:
@@ -85,7 +89,7 @@ def plus_interval(micros: int, value: Interval) -> int:
 
 
 def _plus_in_zone(micros: int, value: Interval, zone_name: str) -> int:
-    """Add months and days separately in the local time of a zone (date_add)."""
+    """Add months and then days in the local time of a zone (date_add)."""
     zone = zone_of(zone_name)
     if interval_arithmetic.is_infinite(value) or is_infinite_timestamp(micros):
         return plus_interval(micros, value)
@@ -102,7 +106,7 @@ def minus_interval(micros: int, value: Interval) -> int:
 
 
 def difference(a: int, b: int) -> Interval:
-    """Return timestamp - timestamp in days and time."""
+    """Return the difference of two timestamps in days and time."""
     if is_infinite_timestamp(a) or is_infinite_timestamp(b):
         return _infinite_difference(a, b)
     if not -(2**63) <= a - b < 2**63:
@@ -118,7 +122,9 @@ def _infinite_difference(a: int, b: int) -> Interval:
 
 
 def age(a: int, b: int) -> Interval:
-    """Return years, months and days as counted on the calendar (timestamp_age)."""
+    """Return the difference of two timestamps in years, months and days on the calendar
+    (timestamp_age).
+    """
     if is_infinite_timestamp(a) or is_infinite_timestamp(b):
         return _infinite_difference(a, b)
     sign = 1 if a >= b else -1
@@ -129,7 +135,7 @@ def age(a: int, b: int) -> Interval:
     if micros < 0:
         micros, days = micros + USECS_PER_DAY, days - 1
     while days < 0:
-        # The month to borrow from is the earlier date's.
+        # Borrow the days of the earlier date's month.
         year, month, _ = date2 if sign > 0 else date1
         days, months = days + days_of_month(year, month), months - 1
     while months < 0:
@@ -165,7 +171,7 @@ def _date_and_time(days: int, time: int) -> int:
 
 
 def make_date(year: int, month: int, day: int) -> int:
-    """Return a date; a negative year is before Christ."""
+    """Return a date; a negative year is a year BC."""
     calendar_year = year if year > 0 else year + 1
     if year == 0 or not 1 <= month <= 12 or not 1 <= day <= days_of_month(calendar_year, month):
         raise DatetimeFieldOverflow(
@@ -198,7 +204,7 @@ def make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seco
 
 
 def zone_of(name: str) -> Zone:
-    """Return a time zone by abbreviation or name."""
+    """Return the time zone with an abbreviation or a name."""
     known = abbreviation(name.lower())
     if known is not None:
         return known.zone
@@ -226,10 +232,11 @@ def _utc_to_local(name: str, micros: int) -> int:
 
 
 def offset_at(zone: Zone, micros: int) -> int:
-    """Return seconds east of UTC at an instant.
+    """Return a zone's seconds east of UTC at an instant.
 
-    Of the offsets near it, this is the one that its own local time has.  In the hour that clocks
-    show twice, the local time has the later offset; then the earlier one remains.
+    The result is the offset that the zone has at the local time with this offset.  A local time
+    that clocks show twice has the later offset.  So no offset fits the first of the two, and the
+    result is the earlier one.
     """
     fixed = zone.fixed_offset
     if fixed is not None:
@@ -239,7 +246,7 @@ def offset_at(zone: Zone, micros: int) -> int:
     if before == after:
         candidate = zone.offset(utc + before)
         return candidate if zone.offset(utc + candidate) == candidate else before
-    # Search between them: the transition is where the local time of `before` jumps to `after`.
+    # Search for the transition between them.
     low, high = utc - 93600, utc + 93600
     return _offset_by_bisection(zone, utc, low, high, before, after)
 
@@ -247,8 +254,7 @@ def offset_at(zone: Zone, micros: int) -> int:
 def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int, after: int) -> int:
     """Return the offset at `utc`, given one transition between `low` and `high`.
 
-    In a gap, local times have `after` once they are `after` beyond it.  In an overlap, the repeated
-    hour has `after`, and begins `after` behind the transition.
+    The transition is the first instant whose local time by `after` has the offset `after`.
     """
     later = max(before, after) if after > before else after
     while high - low > 1:
@@ -261,7 +267,7 @@ def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int,
 
 
 def zone_seconds(value: Interval) -> int:
-    """Return the seconds east of UTC of a time zone that is an interval."""
+    """Return the seconds east of UTC for a time zone given as an interval."""
     if interval_arithmetic.is_infinite(value):
         raise InvalidParameterValue(f'interval time zone "{interval_out(value)}" must be finite')
     if value[0] or value[1]:
@@ -272,7 +278,7 @@ def zone_seconds(value: Interval) -> int:
 
 
 def _by_interval(sign: int) -> Callable[[Interval, int], int]:
-    """Return AT TIME ZONE for an interval."""
+    """Return the function for AT TIME ZONE with an interval."""
 
     def move(value: Interval, micros: int) -> int:
         if is_infinite_timestamp(micros):
@@ -303,7 +309,7 @@ def overlaps(start1: Any, end1: Any, start2: Any, end2: Any) -> bool | None:
         return None if high1 is None or high2 is None else True
     if low1 < low2:
         low1, high1, low2, high2 = low2, high2, low1, high1
-    # Now the second one begins first: it overlaps if it continues after the beginning of the other.
+    # Now the second period begins first.  They overlap if it ends after the first period begins.
     if high2 is None:
         return None
     if low1 < high2:
@@ -314,7 +320,7 @@ def overlaps(start1: Any, end1: Any, start2: Any, end2: Any) -> bool | None:
 def _overlaps_of(
     type_name: str, plus: Callable[[int, Interval], int]
 ) -> dict[str, Callable[..., Any]]:
-    """Return OVERLAPS for ends that are given as lengths."""
+    """Return the variants of OVERLAPS in which a length replaces the end of a period."""
 
     def end(start: int | None, value: Any, *, is_length: bool) -> Any:
         if not is_length:
@@ -348,7 +354,7 @@ def _period(start: Any, end: Any) -> tuple[Any, Any] | None:
     return start, end
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "date_pli": _add_days,
     "date_mii": _subtract_days,

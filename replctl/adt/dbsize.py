@@ -28,7 +28,7 @@ def pretty_size(size: int) -> str:
 
 
 def _pretty(size: Any, halve: Callable[[Any, int], Any]) -> str:
-    """Return a size in the first unit in which it is below 10240.
+    """Return a size in the smallest unit that makes it less than 10240.
 
     Args:
         halve: divides by a power of two, towards zero.
@@ -78,7 +78,7 @@ def _bytes(text: str) -> int:
     return numeric_arithmetic.FUNCTIONS["numeric_int8"](size)  # type: ignore[no-any-return]
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_size_pretty": pretty_size,
     "pg_size_pretty_numeric": _pretty_numeric,

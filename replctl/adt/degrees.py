@@ -1,5 +1,5 @@
-"""Trigonometry in degrees.  Exact results stay exact, because each quadrant is scaled by the
-library's own value at 30, 45 and 60 degrees (PostgreSQL's float.c).
+"""Trigonometry in degrees (PostgreSQL's float.c).  Each quadrant is scaled by the library's own
+value at 30, 45 and 60 degrees, so that exact results stay exact.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ def _atan2d(y: float, x: float) -> float:
 
 
 def _of_number(function: Callable[[float], float]) -> Callable[[float], float]:
-    """Return a function that maps NaN to NaN."""
+    """Return `function`, extended to map NaN to NaN."""
     return lambda x: x if math.isnan(x) else function(x)
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "dsind": _of_number(_sind),
     "dcosd": _of_number(_cosd),

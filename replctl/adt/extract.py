@@ -19,7 +19,7 @@ from replctl.types.timestamp import INFINITY
 Part: TypeAlias = int | Decimal | None
 _SECOND = 1_000_000
 
-#: The names of units: datetktbl and deltatktbl in datetime.c.
+#: PostgreSQL's names of units: datetktbl and deltatktbl in datetime.c.
 _NAMES = {
     "microseconds": "microseconds usec microsecon us usecs useconds microsecond",
     "milliseconds": "milliseconds msec millisecond ms msecs mseconds millisecon",
@@ -76,7 +76,7 @@ def _unit(name: str, type_name: str) -> str:
 
 
 def _unit_of_length(name: str, type_name: str) -> str:
-    """Return a unit for truncation; properties of a day are not units of length."""
+    """Return the unit for truncation; refuse units such as `dow` that are not lengths of time."""
     unit = _unit(name, type_name)
     if unit in ("epoch", "julian", "dow", "isodow", "doy", "isoyear"):
         raise InvalidParameterValue(f'unit "{name.lower()}" not recognized for type {type_name}')
@@ -92,7 +92,7 @@ def _decimal(value: int, digits: int) -> Decimal:
 
 
 def _seconds(unit: str, micros: int) -> Part:
-    """Return the value of a unit for the microseconds of a minute."""
+    """Convert the microseconds since the beginning of a minute to a unit."""
     match unit:
         case "microseconds":
             return micros
@@ -102,19 +102,19 @@ def _seconds(unit: str, micros: int) -> Part:
 
 
 def _iso_week(days: int) -> tuple[int, int]:
-    """Return ISO year and week."""
+    """Return the ISO year and week of a date."""
     thursday = days - (days + 3) % 7 + 3
     year, _, _ = date_from_days(thursday)
     return year, (thursday - days_from_date(year, 1, 1)) // 7 + 1
 
 
 def _ceiling(year: int, size: int) -> int:
-    """Return the century or millennium of an astronomical year; there is no number 0."""
+    """Return the century or millennium of an astronomical year; there is no century 0."""
     return (year + size - 1) // size if year > 0 else -((size - 1 - (year - 1)) // size)
 
 
 def _date_part(unit: str, days: int) -> Part:
-    """Return a part that only depends on the day."""
+    """Return a part that depends only on the day."""
     year, month, day = date_from_days(days)
     match unit:
         case "day":
@@ -301,7 +301,7 @@ def _as_float(function: Callable[[str, Any], Part]) -> Callable[[str, Any], floa
 
 
 def _first_of(unit: str, year: int, month: int) -> tuple[int, int]:
-    """Return year and month of the beginning of a unit of a month or more."""
+    """Return the year and month in which a unit of a month or more begins."""
     match unit:
         case "month":
             return year, month
@@ -394,7 +394,7 @@ def _bin(stride: Interval, micros: int, origin: int) -> int:
 
 
 def _interval_part(name: str, value: Interval) -> float | None:
-    """Implement date_part() of an interval; the epoch is a sum in double precision."""
+    """Implement date_part() of an interval; compute the epoch in double precision."""
     part = _extract_interval(name, value)
     if _unit(name, "interval") != "epoch" or interval_arithmetic.is_infinite(value):
         return None if part is None else float(part)
@@ -412,7 +412,7 @@ def _parts(name: str, extract: Callable[[str, Any], Part]) -> dict[str, Callable
 
 _WITHOUT, _WITH = "timestamp without time zone", "timestamp with time zone"
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_parts("timestamp", _extract_timestamp(_WITHOUT)),
     **_parts("timestamptz", _extract_timestamp(_WITH)),

@@ -22,7 +22,7 @@ _ONE_RADIAN = math.pi / 180
 
 
 def to_float4(value: float) -> float:
-    """Return the nearest real; an infinity if it is too large."""
+    """Return the nearest real; an infinity if `value` is too large."""
     try:
         return float(struct.unpack("f", struct.pack("f", value))[0])
     except OverflowError:
@@ -119,7 +119,7 @@ def smaller(a: float, b: float) -> float:
 
 
 def rint(value: float) -> float:
-    """Round half to even."""
+    """Round to the nearest integer, half to even."""
     if math.isinf(value) or math.isnan(value) or abs(value) >= 2**52:
         return value
     return math.copysign(float(round(value)), value)
@@ -146,7 +146,7 @@ def _to_float4(value: float) -> float:
 
 
 def _whole(function: Callable[[float], int]) -> Callable[[float], float]:
-    """Return a function for ceil, floor or trunc; NaN, infinities and the sign of zero are kept."""
+    """Return ceil, floor or trunc for floats; keep NaN, infinities and the sign of zero."""
 
     def apply(value: float) -> float:
         if math.isnan(value) or math.isinf(value):
@@ -161,7 +161,9 @@ def _sign(value: float) -> float:
 
 
 def power(a: float, b: float) -> float:
-    """Implement dpow in float.c: POSIX's rules, and errors if there is no real result."""
+    """Implement dpow in float.c: follow POSIX's rules, and raise an error if there is no real
+    result.
+    """
     if math.isnan(a):
         return 1.0 if b == 0 else a
     if math.isnan(b):
@@ -217,7 +219,7 @@ def _logarithm(function: Callable[[float], float]) -> Callable[[float], float]:
 def _domain(
     function: Callable[[float], float], allowed: Callable[[float], bool]
 ) -> Callable[[float], float]:
-    """Return a function that checks its domain; NaN stays NaN."""
+    """Return `function`, extended to check its domain and to map NaN to NaN."""
 
     def apply(value: float) -> float:
         if math.isnan(value):
@@ -296,7 +298,7 @@ def width_bucket(operand: float, low: float, high: float, count: int) -> int:
     return min(result, count - 1) + 1
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_operators(),
     **{

@@ -1,7 +1,7 @@
 """Fold constants in expressions (PostgreSQL's eval_const_expressions() in clauses.c).
 
-A part that fails here fails even if no row would reach it: `CASE WHEN b THEN 1/0 END` has no value
-for any row.  A part that is dropped here cannot fail: a strict function of NULL is NULL, whatever
+An error in a folded part fails the query even if no row reaches that part: `CASE WHEN b THEN 1/0
+END` fails for every row.  A dropped part cannot fail: a strict function of NULL is NULL, whatever
 its other arguments are.
 """
 
@@ -21,7 +21,7 @@ _IMMUTABLE = "i"
 _CONCATENATIONS = ("textanycat", "anytextcat")
 _TEXT_CONCATENATION = 654  # the OID of text || text
 _TRUE, _FALSE = nodes.Const("bool", "t"), nodes.Const("bool", "f")
-#: Types whose input functions depend on settings; those of all arrays do, too.
+#: Types whose input functions depend on settings.  The input functions of all arrays do, too.
 _STABLE_INPUT = frozenset(
     "date time timestamp timestamptz timetz interval money regproc regprocedure regoper regoperator"
     " regclass regcollation regtype regrole regnamespace regconfig regdictionary int4range numrange"
@@ -56,7 +56,7 @@ def _simplified(expr: Any, operand: nodes.Const | None) -> Any:
             return _coalesce(expr, operand)
         case nodes.NullTest(is_row=True, arg=nodes.RowExpr()):
             return _row_null_test(expr, operand)
-        # Param(0) is an element there, or the checked value
+        # Fold only the argument: in the rest, Param(0) is an element or the checked value.
         case nodes.ArrayCoerceExpr() | nodes.CoerceToDomain():
             whole: nodes.Expr = dataclasses.replace(expr, arg=_simplified(expr.arg, operand))
         case _:
@@ -76,7 +76,7 @@ def _with_simplified_children(expr: Any, operand: nodes.Const | None) -> Any:
 
 
 def _known(expr: nodes.Expr) -> nodes.Expr:
-    """Return an expression with folded children, as a constant if possible."""
+    """Fold an expression whose children are folded: return a constant if possible."""
     match expr:
         case nodes.OpExpr(args=args):
             return _call(expr, _operator(expr.operator_oid, expr.name), args)
@@ -115,8 +115,9 @@ def _known(expr: nodes.Expr) -> nodes.Expr:
 
 
 def _checked(expr: nodes.CoerceToDomain, arg: nodes.Expr) -> nodes.Expr:
-    """Return a checked value, or the unchanged cast if the domain refuses it.  Such a value fails
-    later, only if a row reaches it, because PostgreSQL does not compute these casts in advance.
+    """Return the value of a cast to a domain, or the cast itself if the domain refuses the value.
+    In that case, the query fails only if a row reaches the cast, because PostgreSQL does not
+    compute it in advance.
     """
     try:
         return _value(expr, (arg,))
@@ -125,8 +126,8 @@ def _checked(expr: nodes.CoerceToDomain, arg: nodes.Expr) -> nodes.Expr:
 
 
 def _inlined(expr: nodes.FuncExpr) -> nodes.FuncExpr:
-    """Inline OVERLAPS with a length, which is an SQL function: `start + length` is an end, and
-    fails before later parts (inline_function() in clauses.c).
+    """Replace the lengths in OVERLAPS by ends, `start + length`, because PostgreSQL inlines this
+    SQL function (inline_function() in clauses.c).  A failing sum then fails before later parts.
     """
     function = builtin.function_by_oid().get(expr.function_oid)
     if function is None or function.name != "overlaps":
@@ -170,7 +171,7 @@ def _call(
 
 
 def _value(expr: nodes.Expr, args: Iterable[nodes.Expr]) -> nodes.Expr:
-    """Return the value of an expression if its operands are constants."""
+    """Return the value of an expression if all operands are constants; else the expression."""
     if not all(isinstance(arg, nodes.Const) for arg in args):
         return expr
     if not type_text.is_supported(expr.type):  # a user-defined type, or the name of an object
@@ -190,7 +191,7 @@ def _contained(
     expr: nodes.OpExpr | nodes.FuncExpr, args: Sequence[nodes.Expr]
 ) -> nodes.Const | None:
     """Decide `element <@ range` by the range alone: an empty range contains nothing, an unbounded
-    one contains all, even NULL (find_simplified_clause in rangetypes.c).
+    range contains everything, even NULL (find_simplified_clause in rangetypes.c).
     """
     match _function_name(expr), args:
         case ("elem_contained_by_range", (_, nodes.Const(value=str() as text))) | (
@@ -206,7 +207,7 @@ def _function_name(expr: nodes.OpExpr | nodes.FuncExpr) -> str:
 
 
 def _concatenation(expr: nodes.OpExpr | nodes.FuncExpr, args: Sequence[nodes.Expr]) -> nodes.Expr:
-    """Fold `text || anything`, which is an SQL function: the other operand is cast to text."""
+    """Fold `text || anything`, an SQL function that casts the other operand to text."""
     texts = tuple(_known(_as_text(arg)) for arg in args)
     return _known(
         nodes.OpExpr(
@@ -240,8 +241,8 @@ def _null(expr: nodes.Expr) -> nodes.Const:
 
 
 def _and_or(expr: nodes.BoolExpr, operand: nodes.Const | None) -> nodes.Expr:
-    """Fold AND or OR: the first deciding operand ends the search, and irrelevant ones are
-    dropped.
+    """Fold AND or OR: stop at the first constant that decides the result, and drop constants that
+    cannot change it.
     """
     deciding = "t" if expr.op == "or" else "f"
     kept: list[nodes.Expr] = []

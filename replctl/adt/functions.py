@@ -1,5 +1,5 @@
-"""All functions by the name of their implementation in PostgreSQL (pg_proc.prosrc), with the facts
-that they need.
+"""Find the Python functions for PostgreSQL's functions, by their names in pg_proc.prosrc, the types
+of their arguments and the collation.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _COUNTING: dict[str, Callee] = {
 PLAIN |= _COUNTING
 _COLLATED: dict[str, Callee] = {**varlena.COLLATED, **like.COLLATED, **regexp.COLLATED}
 
-#: Length coercions: prosrc -> type.
+#: The functions that apply a type modifier, and their types.
 _COERCIONS = {
     "varchar": "varchar",
     "bpchar": "bpchar",
@@ -103,7 +103,7 @@ _COERCIONS = {
     "interval_scale": "interval",
 }
 
-#: Values that a length coercion never changes.
+#: Values that a type modifier never changes.
 _INFINITIES: dict[str, tuple[object, ...]] = {
     "timestamp": (type_timestamp.INFINITY, type_timestamp.MINUS_INFINITY),
     "timestamptz": (type_timestamp.INFINITY, type_timestamp.MINUS_INFINITY),
@@ -112,7 +112,8 @@ _INFINITIES: dict[str, tuple[object, ...]] = {
 
 _HASH = re.compile(r"hash\w+|\w+_hash(_extended)?")
 
-#: quote_literal(anyelement) and quote_nullable(anyelement), which PostgreSQL writes in SQL.
+#: The bodies of quote_literal(anyelement) and quote_nullable(anyelement), which PostgreSQL writes
+#: in SQL.
 _QUOTE_LITERAL, _QUOTE_NULLABLE = (
     f"select pg_catalog.quote_{word}($1::pg_catalog.text)" for word in ("literal", "nullable")
 )
@@ -176,7 +177,7 @@ def _default(text: str, type_name: str) -> nodes.Const:
 
 
 def unsupported(function: Function, types: Sequence[str]) -> FeatureNotSupported:
-    """Return the error of a function that is not implemented."""
+    """Return the error for a function that is not implemented."""
     shown = ", ".join(
         builtin.types()[name].sql_name if name in builtin.types() else name for name in types
     )
@@ -201,8 +202,8 @@ def _typed(source: str, types: tuple[str, ...], result: str) -> Callee | None:
 def _index_support(
     function: Function, types: tuple[str, ...], collation: str | None
 ) -> Callee | None:
-    """Return the implementation of bttextcmp, numeric_cmp, ... or hashtext,
-    uuid_hash_extended, ...
+    """Return the support function of an index, such as bttextcmp or uuid_hash_extended; None for
+    other functions.
     """
     source = function.source
     if ("cmp" in source or source == "gin_compare_jsonb") and len(types) == 2:
@@ -239,7 +240,11 @@ def shown_as_text(type_name: str) -> Callee:
 
 
 def _of_texts(function: Callee, types: tuple[str, ...]) -> Callee:
-    """Return a function of values of any types that are passed as texts."""
+    """Return a function that converts its arguments to texts for `function`.
+
+    Args:
+        types: the types of the arguments.
+    """
     show = [shown_as_text(item) for item in types]
 
     def call(*args: Any) -> Any:
@@ -263,7 +268,7 @@ def _format(template: str | None, *texts: str | None) -> str | None:
     return None if template is None else format_text(template, *texts)
 
 
-#: prosrc -> function of the texts of values of any type, including NULL.
+#: Functions whose arguments have any type, and are passed as texts, or as None for NULL.
 _OF_TEXTS: dict[str, Callee] = {
     "text_concat": _concat,
     "text_concat_ws": _concat_ws,

@@ -1,7 +1,8 @@
 """Test whether a row is within RANGE ... PRECEDING or FOLLOWING of another one: in_range_* in
 int.c, int8.c, float.c, numeric.c, date.c and timestamp.c.
 
-Each function takes value, base, offset, whether to subtract, and whether to test less or equal.
+Each function has the arguments value, base, offset, sub (subtract the offset) and less (test for
+less or equal, else for greater or equal).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _compared(value: Any, bound: Any, less: bool) -> bool:
 
 
 def _integers(type_name: str) -> InRange:
-    """Return the test for integers; a bound outside of the type is beyond every value."""
+    """Return the test for integers; a bound that the type cannot hold is beyond every value."""
 
     def in_range(value: int, base: int, offset: int, sub: bool, less: bool) -> bool:
         _check_size(is_valid=offset >= 0)
@@ -50,7 +51,9 @@ def _integers(type_name: str) -> InRange:
 
 
 def _numbers(add: Callable[[Any, Any], Any], subtract: Callable[[Any, Any], Any]) -> InRange:
-    """Return the test for numbers: NaN is beyond all others; infinities are within an infinity."""
+    """Return the test for numbers.  NaN is greater than all others.  If an infinite base and an
+    infinite offset cancel out, all other values are in range.
+    """
 
     def in_range(value: Any, base: Any, offset: Any, sub: bool, less: bool) -> bool:
         _check_size(is_valid=offset == offset and offset >= 0)
@@ -86,7 +89,7 @@ def _intervals(value: Interval, base: Interval, offset: Interval, sub: bool, les
 
 
 def _time_bound(base: int, offset: Interval, sub: bool) -> int | None:
-    """Return a bound without a wrap at midnight; None if it exceeds PostgreSQL's range."""
+    """Return the bound, which does not wrap at midnight; None if it is beyond an int8."""
     _check_size(is_valid=offset[2] >= 0)
     bound = base - offset[2] if sub else base + offset[2]
     return bound if bound < 2**63 else None
@@ -104,7 +107,7 @@ def _times_with_zone(value: TimeTz, base: TimeTz, offset: Interval, sub: bool, l
     return _compared(timetz.key(value), timetz.key((bound, base[1])), less)
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, InRange] = {
     **{
         f"in_range_{type_name}_{offset}": _integers(type_name)

@@ -59,7 +59,7 @@ def _oid(value: int) -> int:
 
 
 def _arithmetic() -> dict[str, Callable[..., Any]]:
-    """Return int4pl, int48pl, int2mod, ..."""
+    """Return the arithmetic functions of all integer types: int4pl, int48pl, int2mod, ..."""
     functions = {"pl": operator.add, "mi": operator.sub, "mul": operator.mul, "div": divide}
     result: dict[str, Callable[..., Any]] = {}
     for first, left in _SIZES.items():
@@ -88,7 +88,7 @@ def _arithmetic() -> dict[str, Callable[..., Any]]:
     return result
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_arithmetic(),
     "i2toi4": int,

@@ -1,7 +1,7 @@
 """Compile typed expressions to Python functions (PostgreSQL's execExprInterp.c).
 
-`compiled` returns a function of a row, which is a sequence in which Param(n) is item n - 1.  An
-engine calls it for what the engine cannot compute itself.
+`compiled` returns a function of a row.  A row is a sequence whose item n - 1 is the value of
+Param(n).  Engines use these functions for expressions that they cannot compute themselves.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replctl.expr.node_name import sql_name
 from replctl.types import builtin
 from replctl.types import text as type_text
 
-#: Nodes that the engine of a query computes; a compiled expression gets their values.
+#: Nodes that only the engine of a query computes; a compiled expression gets their values.
 OF_AN_ENGINE = (
     nodes.Var,
     nodes.SubLink,
@@ -25,23 +25,23 @@ OF_AN_ENGINE = (
     nodes.SqlValueFunction,
     nodes.GroupingFunc,
 )
-#: (row, value of Param(0)) -> value
+#: A function of a row and the value of Param(0) that returns the value of an expression.
 Step: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
 #: substring(text SIMILAR pattern ESCAPE escape) is an SQL function: substring($1 from
-#: similar_to_escape($2, $3)).  So its pattern is checked even if the text is NULL.
+#: similar_to_escape($2, $3)).  So the pattern is checked even if the text is NULL.
 _SUBSTRING_SIMILAR, _SUBSTRING_REGEX, _SIMILAR_TO_ESCAPE = 2074, 2073, 1986
-#: Functions that are `$2 + $1` in SQL, so that the second argument is computed first.
+#: Functions that are `$2 + $1` in SQL, and therefore compute the second argument first.
 _SWAPPED = frozenset(
     "timedate_pl timetzdate_pl interval_pl_time interval_pl_date interval_pl_timetz"
     " interval_pl_timestamp interval_pl_timestamptz integer_pl_date int8pl_inet".split()
 )
-#: Types of OIDs, unsigned with 32 bits.
+#: Types whose values are OIDs: unsigned integers of 32 bits.
 _UNSIGNED = object_identifier.TYPES | {"oid"}
 
 
 def compiled(expr: nodes.Expr) -> Callable[[Sequence[Any]], Any]:
-    """Return a function of a row.
+    """Return a function that computes an expression for a row.
 
     Raises:
         FeatureNotSupported: a part of the expression is not implemented.
@@ -114,7 +114,7 @@ def constant(expr: nodes.Const) -> Any:
     if expr.type == "unknown":
         return expr.value
     if expr.type == "jsonpath":
-        jsonpath_exec.read(expr.value)  # refuse it now, not with the first row
+        jsonpath_exec.read(expr.value)  # refuse a bad path now, not at the first row
     return arrayfuncs.plain(type_text.parse(expr.type, expr.value))
 
 
@@ -133,8 +133,9 @@ def _function(oid: int) -> builtin.Function:
 
 
 def _variadic_call(function: builtin.Function, args: Sequence[nodes.Expr]) -> Step:
-    """Compile a call like concat(VARIADIC array), whose arguments are the array's elements.  A NULL
-    array gives NULL, except for format(), which then has no more arguments.
+    """Compile a call like concat(VARIADIC array), whose arguments are the array's elements.
+
+    If the array is NULL, format() gets no further arguments; other functions return NULL.
     """
     *before, array = args
     known = builtin.types().get(array.type)
@@ -262,9 +263,7 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr) -> Step:
 
 
 def _combined(results: Any, use_or: bool) -> bool | None:
-    """Combine three-valued results by OR or AND; results after the deciding one are not
-    computed.
-    """
+    """Combine three-valued results by OR or AND; stop at the first result that decides."""
     has_null = False
     for result in results:
         if result is None:
@@ -289,7 +288,7 @@ def _boolean(expr: nodes.BoolExpr) -> Step:
 
 
 def _null_test(expr: nodes.NullTest) -> Step:
-    """Compile a test; a row is null if all its fields are, and not null if none is."""
+    """Compile IS [NOT] NULL: a row IS NULL if all fields are NULL, and IS NOT NULL if none is."""
     args = expr.arg.args if expr.is_row and isinstance(expr.arg, nodes.RowExpr) else (expr.arg,)
     steps, is_null = [_compile(arg) for arg in args], expr.is_null
     return lambda row, operand: all((step(row, operand) is None) is is_null for step in steps)
@@ -302,7 +301,7 @@ def _boolean_test(expr: nodes.BooleanTest) -> Step:
 
 
 def _domain(expr: nodes.CoerceToDomain) -> Step:
-    """Compile the check of a domain's value (ExecEvalConstraintCheck)."""
+    """Compile a cast to a domain, with the domain's checks (ExecEvalConstraintCheck)."""
     step, not_null, domain = _compile(expr.arg), expr.not_null, expr.domain
     checks = [(check.name, _compile(check.condition)) for check in expr.checks]
 
@@ -319,12 +318,12 @@ def _domain(expr: nodes.CoerceToDomain) -> Step:
 
 
 def null_in_domain(domain: str) -> NotNullViolation:
-    """Return the error of NULL in a domain that forbids it."""
+    """Return the error for NULL in a domain that forbids it."""
     return NotNullViolation(f"domain {domain} does not allow null values")
 
 
 def violated_domain(domain: str, constraint: str) -> CheckViolation:
-    """Return the error of a value that violates a domain's CHECK."""
+    """Return the error for a value that violates a domain's CHECK."""
     message = f'value for domain {domain} violates check constraint "{constraint}"'
     return CheckViolation(message, constraint=constraint)
 
@@ -356,7 +355,7 @@ def _coalesce(steps: list[Step]) -> Step:
 
 
 def _min_max(expr: nodes.MinMaxExpr) -> Step:
-    """Compile GREATEST or LEAST: NULLs are ignored, and the first of equal values is returned."""
+    """Compile GREATEST or LEAST: ignore NULLs, and return the first of equal values."""
     steps, key = [_compile(arg) for arg in expr.args], comparison.key_of(expr.type)
     choose = max if expr.op == "greatest" else min
 
@@ -368,7 +367,7 @@ def _min_max(expr: nodes.MinMaxExpr) -> Step:
 
 
 def _row_comparison(expr: nodes.RowCompareExpr) -> Step:
-    """Compile (a, b) < (c, d): NULL if a deciding column is NULL."""
+    """Compile (a, b) < (c, d): the result is NULL if the column that decides has a NULL."""
     if expr.name not in comparison.OPERATORS:
         raise FeatureNotSupported(f"comparison of rows by {expr.name} is not supported")
     pairs = [
@@ -403,8 +402,8 @@ def _relabel(expr: nodes.RelabelType) -> Step:
 
 
 def relabelled(source: str, target: str) -> Callable[[Any], Any] | None:
-    """Return the conversion of values between types with the same bytes; None if they do not
-    change.
+    """Return the conversion of Python values between binary-compatible types; None if the values
+    stay the same.
     """
     if (source, target) == ("cidr", "inet"):
         return lambda value: network.dump(network.load(value))
@@ -506,7 +505,7 @@ def _subscript(expr: nodes.SubscriptingRef) -> Step:
 
 
 def _jsonb_subscript(expr: nodes.SubscriptingRef, container: Step) -> Step:
-    """Compile value['a'][0], which is like #>."""
+    """Compile value['a'][0], which equals value #> '{a,0}'."""
     if expr.lower is not None:
         raise FeatureNotSupported("jsonb subscript does not support slices")
     steps = [_compile(item) for item in expr.upper if item is not None]

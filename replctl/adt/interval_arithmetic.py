@@ -21,13 +21,13 @@ def is_infinite(value: Interval) -> bool:
 
 
 def key(value: Interval) -> int:
-    """Return a key for comparisons, in which a month is 30 days, and a day 24 hours."""
+    """Return a key for comparisons: a month counts as 30 days, and a day as 24 hours."""
     months, days, micros = value
     return (months * _MONTH_DAYS + days) * USECS_PER_DAY + micros
 
 
 def checked(months: int, days: int, micros: int) -> Interval:
-    """Return an interval if its fields are in range and it is not an infinite one by accident."""
+    """Return an interval; refuse fields out of range, or fields that happen to mean infinity."""
     value = (months, days, micros)
     fits = -(2**31) <= months < 2**31 and -(2**31) <= days < 2**31 and -(2**63) <= micros < 2**63
     if not fits or is_infinite(value):
@@ -42,7 +42,9 @@ def negative(value: Interval) -> Interval:
 
 
 def add(a: Interval, b: Interval) -> Interval:
-    """Add fields; an infinity stays, and two opposite ones are an error."""
+    """Add two intervals field by field.  An infinity plus a finite interval is the infinity;
+    opposite infinities are an error.
+    """
     if is_infinite(a):
         if is_infinite(b) and a != b:
             raise DatetimeFieldOverflow("interval out of range")
@@ -66,7 +68,9 @@ def _rounded_micros(value: float) -> float:
 
 
 def _scaled(value: Interval, months: float, days: float, micros: float) -> Interval:
-    """Return a multiple: fractions of months become days, and those of days microseconds."""
+    """Return an interval of multiplied fields: fractions of months become days, and fractions of
+    days become microseconds.
+    """
     for part in (months, days):
         if math.isnan(part) or not -(2**31) <= part <= 2**31 - 1:
             raise DatetimeFieldOverflow("interval out of range")
@@ -170,16 +174,16 @@ def make_interval(
 
 
 def epoch(value: Interval) -> Decimal:
-    """Return seconds; a year has 365.25 days here."""
+    """Return the length of an interval in seconds; a year has 365.25 days here."""
     months, days, micros = value
     years, rest = abs(months) // 12, abs(months) % 12
     sign = -1 if months < 0 else 1
-    # In quarters of a day, which are integers.
+    # Count quarters of a day, because they are integers.
     quarters = sign * (years * 1461 + rest * 120) + days * 4
     return Decimal(quarters * 21600 * _SECOND + micros).scaleb(-6)
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "interval_pl": add,
     "interval_mi": subtract,

@@ -1,7 +1,7 @@
 """jsonb (PostgreSQL's jsonfuncs.c, jsonb_op.c and jsonb_util.c).
 
-A value is its canonical text.  Parsed, it is None, bool, Decimal, str, list, or dict with sorted
-keys.
+Values are stored as canonical text.  A parsed value is None, bool, Decimal, str, list, or a dict
+with sorted keys.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def dump(value: Any) -> str:
 
 
 def type_name(value: Any) -> str:
-    """Return null, string, number, boolean, array or object."""
+    """Return the name of a value's type in JSON: null, string, number, boolean, array or object."""
     return _TYPE_NAMES[_KIND[type(value)]]
 
 
@@ -62,21 +62,21 @@ def _key_order(key: str) -> tuple[int, bytes]:
 
 
 def as_text(value: Any) -> str | None:
-    """Return the result of ->>: a string without quotes, NULL for null."""
+    """Return the result of ->>: a string without quotes; None for null."""
     if value is None:
         return None
     return value if isinstance(value, str) else dump(value)
 
 
 class _Missing:
-    """A missing member, in contrast to null."""
+    """The result of a search that finds nothing, in contrast to null."""
 
 
 _MISSING = _Missing()
 
 
 def _element(value: Any, index: int) -> Any:
-    """Return the element of an array; a scalar counts as an array with one element."""
+    """Return an element of an array; a scalar counts as an array with one element."""
     if isinstance(value, dict):
         return _MISSING
     items = value if isinstance(value, list) else [value]
@@ -122,7 +122,7 @@ def _at_path(value: Any, path: list[str | None]) -> Any:
 
 
 def contains(left: Any, right: Any) -> bool:
-    """Return `left @> right`; only at the top does an array contain a scalar."""
+    """Return `left @> right`; an array contains a scalar only at the top level."""
     if isinstance(left, list) and not isinstance(right, list | dict):
         return any(_is_equal(item, right) for item in left)
     return _contains(left, right)
@@ -143,7 +143,7 @@ def _is_equal(a: Any, b: Any) -> bool:
 def compare(a: Any, b: Any, *, is_top: bool = True) -> int:
     """Compare in B-tree order: object > array > boolean > number > string > null.
 
-    Like compareJsonbContainers, it sorts an empty array at the top before everything.
+    An empty array at the top level sorts before everything else (compareJsonbContainers).
     """
     kind_a, kind_b = _KIND[type(a)], _KIND[type(b)]
     if kind_a != kind_b:
@@ -194,7 +194,7 @@ key: Callable[[str], Any] = cmp_to_key(lambda a, b: compare(load(a), load(b)))
 
 
 def _has(value: Any, name: str) -> bool:
-    """Implement `?`: search a key, a string among the elements, or the string itself."""
+    """Implement `?`: search for a key, a string among the elements, or the string itself."""
     if isinstance(value, dict):
         return name in value
     items = value if isinstance(value, list) else [value]
@@ -251,7 +251,9 @@ def _path_index(step: str | None, place: int) -> int:
 def _changed(
     value: Any, path: list[str | None], place: int, change: Callable[[Any, str | int, bool], Any]
 ) -> Any:
-    """Return a copy changed by `change(container, key, is_there)` at the end of a path."""
+    """Return a copy in which `change(container, key, is_there)` has changed the place at the end of
+    a path.
+    """
     step = path[place]
     if step is None:
         raise NullValueNotAllowed(f"path element at position {place + 1} is null")
@@ -306,7 +308,9 @@ def _set_lax(
     create: bool | None,
     treatment: str | None,
 ) -> str | None:
-    """Implement jsonb_set_lax(), which defines the meaning of NULL as the new value."""
+    """Implement jsonb_set_lax(), which lets the caller choose the meaning of a new value that is
+    NULL.
+    """
     if text is None or path is None or create is None:
         return None
     treatments = ("delete_key", "return_target", "use_json_null", "raise_exception")
@@ -426,16 +430,18 @@ def _checked_pairs(items: list[tuple[Any, Any]]) -> list[tuple[str, str | None]]
 
 
 def _of_value(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of parsed values whose result is not jsonb."""
+    """Return a function of a canonical text that calls `function` with the parsed value."""
     return lambda text, *rest: function(load(text), *rest)
 
 
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of parsed values whose result is jsonb."""
+    """Return a function of a canonical text that calls `function` with the parsed value; its result
+    is jsonb, too.
+    """
     return lambda text, *rest: dump(function(load(text), *rest))
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "jsonb_object_field": lambda text, name: _result(_field(load(text), name)),
     "jsonb_object_field_text": lambda text, name: _text_result(_field(load(text), name)),

@@ -1,7 +1,8 @@
-"""Positions of values in the binary form of a jsonb, which jsonpath's .keyvalue() shows.
+"""Compute the positions of values in the binary form of a jsonb, which jsonpath's .keyvalue()
+shows.
 
-PostgreSQL's jsonb.h: a container is a word, a word for each key and value, then the keys, then the
-values.  Numbers and containers begin at multiples of four bytes.
+PostgreSQL's jsonb.h: a container consists of a word, a word for each key and value, then the keys,
+then the values.  Numbers and containers begin at multiples of four bytes.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def _end(item: Any, start: int) -> int:
 
 
 def _numeric_size(value: Decimal) -> int:
-    """Return the size of length, header (shorter for small scale and weight), and two bytes for
-    each digit in base 10000.
+    """Return the size of a number: a length, a header (shorter for a small scale and weight), and
+    two bytes for each digit in base 10000.
     """
     digits, weight = base_10000(value) if value else ([], 0)
     exponent = value.as_tuple().exponent

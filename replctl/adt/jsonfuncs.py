@@ -38,7 +38,7 @@ def _skip(text: str, i: int) -> int:
 
 
 def _members(text: str) -> Iterator[tuple[str, str]]:
-    """Yield keys and values of an object."""
+    """Yield the keys and values of an object."""
     i = _skip(text, _skip(text, 0) + 1)
     while text[i] != "}":
         end = _end(text, i)
@@ -52,7 +52,7 @@ def _members(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _items(text: str) -> Iterator[str]:
-    """Yield elements of an array."""
+    """Yield the elements of an array."""
     i = _skip(text, _skip(text, 0) + 1)
     while text[i] != "]":
         end = _end(text, i)
@@ -67,7 +67,7 @@ def _first(text: str) -> str:
 
 
 def _field(text: str, name: str) -> str | None:
-    """Return the last member of that name."""
+    """Return the value of the last member with this name; None if there is none."""
     if _first(text) != "{":
         return None
     found = None
@@ -126,7 +126,7 @@ def _array_length(text: str) -> int:
 
 
 def _strip_nulls(text: str) -> str:
-    """Return the text without null members and blanks."""
+    """Return the text without blanks, and without members whose value is null."""
     return _stripped(text.strip(_BLANKS))
 
 
@@ -149,10 +149,9 @@ def _object(items: list[tuple[str, str | None]]) -> str:
 
 
 def _decoding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that decodes the strings of its first argument, whose escapes must be
-    valid.
+    """Return `function`, which decodes strings, with a check of the escapes in its first argument.
 
-    json keeps its original text, so that escapes are not checked earlier.
+    json keeps its original text, so that its input function does not check these escapes.
     """
 
     def call(text: str, *args: Any) -> Any:
@@ -163,7 +162,7 @@ def _decoding(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "json_object_field": _decoding(_field),
     "json_object_field_text": _decoding(lambda text, name: _as_text(_field(text, name))),

@@ -31,7 +31,7 @@ _TIME = rf"{_INTEGER}:{_INTEGER}:{_INTEGER}(?:\.{_INTEGER})?"
 _ZONE = rf"(?:([A-Za-z]+)|([+ -]?){_INTEGER}(?::{_INTEGER})?)?"
 _MOMENT = re.compile(rf"(?:{_DATE})?(?:(?(1)[ T]){_TIME}{_ZONE})?[{BLANKS}]*")
 
-#: The methods, by the type of their result.
+#: The methods that return a fixed type, and this type.
 _TARGETS = {
     "date": "date",
     "time": "time",
@@ -43,7 +43,7 @@ METHODS = ("datetime", *_TARGETS)
 
 
 class Moment(NamedTuple):
-    """A date or a time; a timestamptz also has its original offset, in seconds east."""
+    """A date, time or timestamp; a timestamptz also has its original offset, in seconds east."""
 
     type_name: str
     value: Any
@@ -77,8 +77,8 @@ def call(method: Method, item: Any) -> Moment:
     """Return the result of a method for an item.
 
     Raises:
-        Failure: the item does not allow it.
-        FeatureNotSupported: it depends on the time zone, as in PostgreSQL.
+        Failure: the method cannot be applied to the item.
+        FeatureNotSupported: the conversion depends on the time zone (an error in PostgreSQL, too).
     """
     name = method.name
     if not isinstance(item, str):
@@ -150,8 +150,8 @@ def _moment(match: re.Match[str]) -> Moment | None:
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """Return the days since 1970-01-01; None for an invalid date.  Years -1 and 0 are 1 BC; a month
-    or day of 0 counts as 1.
+    """Return the days since 1970-01-01; None for an invalid date.  Years -1 and 0 both mean 1 BC; a
+    month or day of 0 counts as 1.
     """
     year, month, day = year + 1 if year < 0 else year, month or 1, day or 1
     if not 1 <= month <= 12 or not 1 <= day <= days_of_month(year, month):
@@ -170,8 +170,8 @@ def _clock(match: re.Match[str]) -> int | None:
 
 
 def _east(match: re.Match[str], local_seconds: int) -> int | None:
-    """Return the offset of a zone: an abbreviation, or hours and minutes; None if it is not
-    valid.
+    """Return the offset of a zone given as an abbreviation or as hours and minutes; None if the
+    zone is invalid.
     """
     if match[8] is not None:
         known = abbreviation(match[8].lower())
@@ -211,7 +211,9 @@ def _converted(moment: Moment, target: str) -> Moment | None:
 
 
 def order(a: Moment, b: Moment) -> int | None:
-    """Compare two values like a comparison function; return None for a date and a time of day."""
+    """Compare two values like a comparison function; return None if only one of them is a time of
+    day.
+    """
     of_day = ("time", "timetz")
     if (a.type_name in of_day) != (b.type_name in of_day):
         return None

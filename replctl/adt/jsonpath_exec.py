@@ -1,7 +1,7 @@
 """Evaluate jsonpath: @?, @@ and jsonb_path_*() (PostgreSQL's jsonpath_exec.c).
 
-Items are values of jsonb.load, and moments.  They are generated one by one, so that a test for
-existence does not reach errors after the first item.
+Items are Moments, or values in the form that jsonb.load returns.  They are generated one by one, so
+that a test for existence does not reach errors after the first item.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-#: Methods of an array itself; in lax mode others apply to its elements.
+#: Methods that apply to an array itself; in lax mode, other methods apply to its elements.
 _OF_ARRAYS = ("type", "size")
 
 
@@ -64,9 +64,9 @@ class _Context:
 
     Attributes:
         current: the value of `@`.
-        size: the size of the array of `last`.
+        size: the size of the array to which `last` refers.
         ignores_structure: missing parts are not errors.
-        base: the value from which ids of keyvalue() count, and its own id.
+        base: the value from which keyvalue() counts its ids, and the id of that value.
         is_silent: failures do not become errors.
     """
 
@@ -79,10 +79,10 @@ class _Context:
 
 @lru_cache(200)
 def read(path: str) -> tuple[bool, Node]:
-    """Parse a path: return whether it is strict, and its node.
+    """Parse a path; return whether it is strict, and its node.
 
     Raises:
-        FeatureNotSupported: it uses a method that is not implemented.
+        FeatureNotSupported: the path uses a method that is not implemented.
     """
     is_strict, root = parsed(path)
     for part in node.parts(root):
@@ -94,13 +94,13 @@ def read(path: str) -> tuple[bool, Node]:
 
 
 class _Execution:
-    """The execution of a path over a value."""
+    """The execution of a path on a value."""
 
     def __init__(self, path: str, root: Any, variables: str | None, *, is_silent: bool) -> None:
         self._is_strict, self._path = read(path)
         self._root = root
         self._variables = {} if variables is None else jsonb.load(variables)
-        self._next_id = 1 if variables is None else 2  # 0 is the root, 1 are the variables
+        self._next_id = 1 if variables is None else 2  # 0 is the root's id, 1 that of the variables
         self._start = _Context(root, ignores_structure=not self._is_strict, is_silent=is_silent)
         if not isinstance(self._variables, dict):
             raise InvalidParameterValue(
@@ -166,7 +166,7 @@ class _Execution:
                     yield from self._follow(rest, found, context)
 
     def _step(self, head: Accessor, item: Any, context: _Context) -> Iterator[Any]:
-        """Yield the items of one accessor."""
+        """Yield the items to which one accessor leads."""
         missing: PostgresError
         match head:
             case node.Key(name):
@@ -214,8 +214,8 @@ class _Execution:
     def _levels(
         self, head: node.AnyLevel, rest: Chain, item: Any, context: _Context
     ) -> Iterator[Any]:
-        """Implement `.**`: yield the item, and its parts in depth-first order.  In silent mode a
-        failure of the item itself is ignored if it has parts.
+        """Implement `.**`: yield the item and its parts in depth-first order.  In silent mode,
+        ignore a failure of the item itself if it has parts.
         """
         deep = replace(context, ignores_structure=True)
         if head.first == 0:
@@ -316,7 +316,7 @@ class _Execution:
             value = numeric_uminus(item) if path.operator == "-" else item
             yield from self._follow(chain, value, context)
 
-    # Truth: None is unknown, also after an error
+    # Predicates: None means unknown; an error also gives None
 
     def _predicate(self, path: Node, context: _Context) -> bool | None:
         match path:
@@ -361,7 +361,7 @@ class _Execution:
     def _exists(self, path: Node, context: _Context) -> bool:
         if self._is_strict:
             return bool(list(self._items(path, context)))
-        if isinstance(path, node.Sign):  # where numbers count, other items are ignored
+        if isinstance(path, node.Sign):  # only numbers count here
             operands = self._operands(path.argument, context)
             return any(isinstance(item, Decimal) for item in operands)
         return any(True for _item in self._items(path, context))
@@ -375,8 +375,9 @@ class _Execution:
         *,
         unwraps_right: bool = False,
     ) -> bool | None:
-        """Return whether a test is true of any pair; in strict mode it must be known for all
-        pairs.
+        """Return whether a test is true for any pair of items; None if this is unknown.
+
+        In strict mode, the result is also unknown if the test of any pair is.
         """
         context = replace(context, is_silent=True)
         try:
@@ -426,7 +427,7 @@ def _starts_with(whole: Any, start: Any) -> bool | None:
 
 
 def _comparison(name: str) -> Test:
-    """Return a comparison of two scalars of one kind; null differs from all others."""
+    """Return a comparison of two scalars of the same type; null differs from all other types."""
 
     def test(a: Any, b: Any) -> bool | None:
         if type(a) is not type(b) and not (
@@ -442,7 +443,7 @@ def _comparison(name: str) -> Test:
 
 
 def _regex_options(flags: str) -> Options:
-    """Return the options of XQuery's flags: without s, `.` does not match a newline."""
+    """Return the options for XQuery's flags: without `s`, `.` does not match a newline."""
     options = Options(
         ignore_case="i" in flags, newline_stops="s" not in flags, newline_anchors="m" in flags
     )
@@ -452,7 +453,7 @@ def _regex_options(flags: str) -> Options:
 def _run(
     function: Callable[[_Execution], Any], text: str, path: str, variables: str | None, silent: bool
 ) -> Any:
-    """Return the result of a function, or None after an error in silent mode."""
+    """Return the result of `function` for a path; None after an error in silent mode."""
     execution = _Execution(path, jsonb.load(text), variables, is_silent=silent)
     try:
         return function(execution)
@@ -463,7 +464,7 @@ def _run(
 
 
 def _found(text: str, path: str, variables: str | None, silent: bool) -> list[Any]:
-    """Return all items; in silent mode only those before an error."""
+    """Return all items that a path finds; in silent mode, only those before an error."""
     found: list[Any] = []
     _run(lambda execution: found.extend(execution.items()), text, path, variables, silent)
     return [item.json() if isinstance(item, Moment) else item for item in found]
@@ -492,7 +493,7 @@ def _query_first(text: str, path: str, variables: str, silent: bool) -> str | No
     return jsonb.dump(found[0]) if found else None
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "jsonb_path_exists_opr": _exists,
     "jsonb_path_match_opr": _match,

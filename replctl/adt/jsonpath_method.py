@@ -28,7 +28,7 @@ _SQL_NAMES = {
 
 
 class Failure(Exception):
-    """An error that predicates treat as unknown, and that can be silenced."""
+    """An error that is unknown to predicates, and that silent mode ignores."""
 
     def __init__(self, error: PostgresError) -> None:
         super().__init__(error.message)
@@ -39,7 +39,7 @@ def call(method: Method, item: Any) -> Any:
     """Return the result of a method for an item.
 
     Raises:
-        Failure: the item does not allow it.
+        Failure: the method cannot be applied to the item.
     """
     name = method.name
     if name in _NUMERIC:
@@ -82,7 +82,7 @@ def _cannot(name: str, what: str) -> Failure:
 
 
 def _read(name: str, type_name: str, shown: str, typmod: int = -1) -> Any:
-    """Parse a value with its type's input function."""
+    """Parse a text with the input function of a type."""
     try:
         return text.parse(type_name, shown, typmod)
     except DataError as error:
@@ -111,7 +111,7 @@ def _double(item: str | Decimal, shown: str) -> Decimal:
 
 
 def _integer(name: str, item: str | Decimal, shown: str) -> Decimal:
-    """Round a number, or parse a string, which must be an integer."""
+    """Round a number to an integer, or parse a string as an integer."""
     type_name = "int8" if name == "bigint" else "int4"
     if isinstance(item, Decimal):
         shown = numeric_out(numeric_arithmetic.rounded(item, 0))

@@ -17,7 +17,7 @@ def is_like(text: str, pattern: str) -> bool:
     """Return whether a pattern matches the whole `text`.
 
     Raises:
-        InvalidEscapeSequence: the pattern ends with the escape character, and matching reached it.
+        InvalidEscapeSequence: matching reached an escape character at the end of the pattern.
     """
     compiled = _compiled(pattern)
     if compiled is not None:
@@ -26,7 +26,7 @@ def is_like(text: str, pattern: str) -> bool:
 
 
 def like_escape(pattern: str, escape: str) -> str:
-    """Return a pattern with another escape character, rewritten for the backslash."""
+    """Rewrite a pattern with another escape character as one with the backslash."""
     if not escape:
         return pattern.replace("\\", "\\\\")
     if len(escape) > 1:
@@ -49,8 +49,8 @@ def like_escape(pattern: str, escape: str) -> str:
 
 
 def without_needless_escapes(pattern: str) -> str | None:
-    """Return a pattern with backslashes only before `%`, `_` and a backslash; None if it ends with
-    one.
+    """Return a pattern with backslashes only before `%`, `_` and backslashes; None if the pattern
+    ends with an escaping backslash.
     """
     tokens = _tokens(pattern)
     if tokens and tokens[-1] == _END:
@@ -98,8 +98,8 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
 
 
 def _matches(text: str, i: int, tokens: tuple[str, ...], j: int) -> bool | None:
-    """Match like MatchText.  None means that the text is used up, so that no later start can match
-    either.
+    """Match like MatchText.  None means that the text ended too early, so that no later start can
+    match either.
     """
     while i < len(text) and j < len(tokens):
         token = tokens[j]
@@ -147,7 +147,7 @@ def _bytea_like(value: bytes, pattern: bytes) -> bool:
     return is_like(value.decode("latin-1"), pattern.decode("latin-1"))
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("textlike", "namelike"), is_like),
     **dict.fromkeys(("textnlike", "namenlike"), lambda text, pattern: not is_like(text, pattern)),
@@ -159,7 +159,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     ).encode("latin-1"),
 }
 
-#: Functions that depend on the collation: prosrc -> function of the arguments and `ascii_only`.
+#: Functions that depend on the collation, by their names in pg_proc.prosrc.  They also take
+#: `ascii_only`.
 COLLATED: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("texticlike", "nameiclike"), _ilike),
     **dict.fromkeys(("texticnlike", "nameicnlike"), _not_ilike),

@@ -14,7 +14,7 @@ from replctl.types.inet import network_in
 
 
 class Address(NamedTuple):
-    """An address as a number; `size` is 32 or 128."""
+    """An address as a number of `size` bits (32 or 128)."""
 
     size: int
     number: int
@@ -38,12 +38,12 @@ def load(text: str) -> Address:
 
 
 def dump(value: Address, *, is_cidr: bool = False) -> str:
-    """Return the canonical text; an inet of full length has no mask."""
+    """Return the canonical text; omit the mask of an inet with full length."""
     return network_in(f"{_host(value)}/{value.bits}", is_cidr)
 
 
 def _host(value: Address) -> str:
-    """Return the address without its mask, like inet_net_ntop."""
+    """Return the text of the address without its mask, like inet_net_ntop."""
     from replctl.types.inet import _ipv6_text
 
     octets = value.number.to_bytes(value.size // 8)
@@ -71,7 +71,9 @@ def _order(a: Address, b: Address) -> int:
 
 
 def _order_of_bits(a: Address, b: Address, count: int) -> int:
-    """Compare the first `count` bits: whole bytes by their difference, the others by its sign."""
+    """Compare the first `count` bits.  Return the difference of the whole bytes; if they are equal,
+    the order (-1, 0 or 1) of the rest.
+    """
     first, second = (item.number.to_bytes(item.size // 8)[: count // 8] for item in (a, b))
     shift = a.size - count
     rest = (a.number >> shift > b.number >> shift) - (a.number >> shift < b.number >> shift)
@@ -79,7 +81,7 @@ def _order_of_bits(a: Address, b: Address, count: int) -> int:
 
 
 class _Ordered:
-    """Sorts like network_cmp."""
+    """A key that sorts like network_cmp."""
 
     def __init__(self, value: Address) -> None:
         self._value = value
@@ -107,7 +109,7 @@ class _Ordered:
 
 
 def _within(a: Address, b: Address, *, or_equal: bool) -> bool:
-    """Return a << b."""
+    """Return `a << b`, or `a <<= b` if `or_equal`."""
     if a.size != b.size or (a.bits < b.bits or (a.bits == b.bits and not or_equal)):
         return False
     return (a.number ^ b.number) >> (b.size - b.bits) == 0
@@ -144,7 +146,7 @@ def _plus(value: Address, count: int) -> str:
 
 
 def _minus(a: Address, count: int) -> str:
-    """Subtract; the smallest int8 is its own negative."""
+    """Subtract a number from an address; the smallest int8 is its own negative."""
     return _plus(a, count if count == -(2**63) else -count)
 
 
@@ -168,7 +170,7 @@ def _merge(a: Address, b: Address) -> str:
 
 
 def _loaded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of texts, given one of addresses."""
+    """Return a function of texts that calls `function` with addresses."""
     return lambda *args: function(*(load(arg) if isinstance(arg, str) else arg for arg in args))
 
 
@@ -180,7 +182,7 @@ def _abbreviated_cidr(value: Address) -> str:
     return f"{'.'.join(map(str, octets))}/{value.bits}"
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "network_sub": _loaded(lambda a, b: _within(a, b, or_equal=False)),
     "network_subeq": _loaded(lambda a, b: _within(a, b, or_equal=True)),

@@ -47,8 +47,8 @@ def key(value: Decimal) -> tuple[bool, Decimal]:
 
 
 def result(value: Decimal) -> Decimal:
-    """Return a computed value as a numeric: no negative zero, no positive exponent, and in
-    range.
+    """Convert a computed value to a numeric: remove a negative zero and a positive exponent, and
+    refuse a value out of range.
     """
     if not value.is_finite():
         return value
@@ -64,7 +64,7 @@ def result(value: Decimal) -> Decimal:
 
 
 def rounded(value: Decimal, places: int, rounding: str = ROUND_HALF_UP) -> Decimal:
-    """Round half away from zero to a number of decimal places."""
+    """Round to a number of decimal places, by default half away from zero."""
     if not value.is_finite():
         return value
     return value.quantize(Decimal(1).scaleb(-places), rounding, _wide(value, places))
@@ -78,7 +78,7 @@ def _wide(value: Decimal, places: int = 0) -> Context:
 def _exactly(
     function: Callable[[Decimal, Decimal], Decimal],
 ) -> Callable[[Decimal, Decimal], Decimal]:
-    """Return addition or subtraction; infinities of different signs give NaN."""
+    """Return addition or subtraction; infinities that cancel out give NaN."""
 
     def calculate(a: Decimal, b: Decimal) -> Decimal:
         if a.is_nan() or b.is_nan():
@@ -103,7 +103,7 @@ def multiply(a: Decimal, b: Decimal) -> Decimal:
 
 
 def _special(a: Decimal, b: Decimal) -> Decimal | None:
-    """Return NaN if an operand is NaN, or for infinity divided by infinity; else None."""
+    """Return NaN if an operand is NaN or both are infinite; else None."""
     if a.is_nan() or b.is_nan() or (a.is_infinite() and b.is_infinite()):
         return _NAN
     return None
@@ -126,7 +126,9 @@ def divide(a: Decimal, b: Decimal) -> Decimal:
 
 
 def _quotient(a: Decimal, b: Decimal, places: int) -> Decimal:
-    """Return a / b with `places`, rounded half away from zero; integers avoid rounding twice."""
+    """Return a / b with `places`, rounded half away from zero; compute with integers to round only
+    once.
+    """
     numerator, denominator = _ratio(a, b, places)
     quotient, rest = divmod(numerator, denominator)
     if rest * 2 >= denominator:
@@ -181,7 +183,7 @@ def _div_trunc(a: Decimal, b: Decimal) -> Decimal:
 
 
 def shortened(rounding: str) -> Callable[..., Decimal]:
-    """Return round() or trunc() to a number of places, which may be negative."""
+    """Return round() or trunc() to a number of decimal places, which may be negative."""
 
     def apply(value: Decimal, places: int = 0) -> Decimal:
         places = max(min(places, MAX_SCALE), -MAX_SCALE)
@@ -200,7 +202,7 @@ def _sign(value: Decimal) -> Decimal:
 
 
 def to_integer(type_name: str) -> Callable[[Decimal], int]:
-    """Return a cast that rounds half away from zero."""
+    """Return a cast to an integer type that rounds half away from zero."""
     names = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
 
     def convert(value: Decimal) -> int:
@@ -213,7 +215,7 @@ def to_integer(type_name: str) -> Callable[[Decimal], int]:
 
 
 def from_float(digits: int) -> Callable[[float], Decimal]:
-    """Return a cast to the shortest decimal with that many significant digits."""
+    """Return a cast from a float to a decimal with at most `digits` significant digits."""
     return lambda value: result(Decimal(f"{value:.{digits}g}"))
 
 
@@ -364,7 +366,9 @@ def _log(base: Decimal, value: Decimal) -> Decimal:
 
 
 def _power(base: Decimal, exponent: Decimal) -> Decimal:
-    """Implement numeric_power: POSIX's special values, then by the exponent's kind."""
+    """Implement numeric_power: first POSIX's special values, then one method for each kind of
+    exponent.
+    """
     if base.is_nan():
         return Decimal(1) if exponent == 0 and not exponent.is_nan() else _NAN
     if exponent.is_nan():
@@ -398,7 +402,7 @@ def _power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def _ln_of_power(base: Decimal, exponent: Decimal, places: int) -> Decimal:
-    """Return exponent * ln(base), rounding both the logarithm and the product."""
+    """Return exponent * ln(base); round both the logarithm and the product."""
     return rounded(CONTEXT.multiply(exponent, rounded(_precise_ln(base, places), places)), places)
 
 
@@ -411,7 +415,7 @@ def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def _whole_power(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:
-    """Implement power_var_int, whose scale leaves 16 significant digits."""
+    """Implement power_var_int, which chooses the scale for 16 significant digits."""
     if not base and exponent == 0:
         return rounded(Decimal(1), SIGNIFICANT_DIGITS)
     weight, _ = weight_of(base)
@@ -467,7 +471,7 @@ def _floor(value: Decimal) -> Decimal:
     return result(rounded(value, 0, ROUND_FLOOR))
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "numeric_add": _exactly(CONTEXT.add),
     "numeric_sub": _exactly(CONTEXT.subtract),

@@ -1,4 +1,4 @@
-"""The scale of results: the number of decimal places of division and functions (select_div_scale in
+"""Find the number of decimal places of quotients and of functions' results (select_div_scale in
 numeric.c).
 """
 
@@ -18,12 +18,14 @@ def scale(value: Decimal) -> int:
 
 
 def display_scale(places: int, *scales: int) -> int:
-    """Return the largest of a number of places and some scales, within limits."""
+    """Return the largest of a number of decimal places and some scales, within limits."""
     return min(max(places, *scales, 0), MAX_DISPLAY_SCALE)
 
 
 def division_scale(a: Decimal, b: Decimal) -> int:
-    """Return the places of a / b: at least 16 significant digits, and both operands' scales."""
+    """Return the number of decimal places of a / b: enough for 16 significant digits, and for the
+    scales of both operands.
+    """
     (weight1, first1), (weight2, first2) = weight_of(a), weight_of(b)
     quotient_weight = weight1 - weight2 - (first1 <= first2)
     places = max(SIGNIFICANT_DIGITS - quotient_weight * 4, scale(a), scale(b), 0)

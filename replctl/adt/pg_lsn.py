@@ -36,7 +36,7 @@ def _of_numeric(value: Decimal) -> int:
     return lsn
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_lsn_mi": _difference,
     "pg_wal_lsn_diff": _difference,

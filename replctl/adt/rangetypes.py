@@ -12,18 +12,19 @@ from replctl.record import dataclass
 from replctl.types import text as type_text
 from replctl.types.ranges import Bound, Range, Subtype, range_in, range_out
 
-#: range type -> element type
+#: The element type of each range type.
 ELEMENTS = {"int4range": "int4", "int8range": "int8", "numrange": "numeric", "daterange": "date",
             "tsrange": "timestamp", "tstzrange": "timestamptz"}  # fmt: skip
 _FLAGS = ("[]", "[)", "(]", "()")
 
-#: A sortable bound: infinite or not, the value, and an offset just before or after it.
+#: A sortable bound: -1 or 1 if it is infinite, else 0; its value; 1 or -1 if it excludes the value
+#: and so lies just after or before it.
 Place: TypeAlias = tuple[int, Any, int]
 
 
 @dataclass(frozen=True, slots=True)
 class RangeType:
-    """A range type with the key of its elements."""
+    """A range type, and the key that sorts its elements."""
 
     name: str
     key: Callable[[Any], Any]
@@ -32,7 +33,7 @@ class RangeType:
         return _load(self.name, text)
 
     def dump(self, value: Range | None) -> str:
-        """Return the canonical text: discrete bounds as [), and ranges without elements as
+        """Return the canonical text: write discrete bounds as [), and a range without elements as
         empty.
         """
         return type_text.canonical(self.name, range_out(value, _subtype(self.name)))
@@ -71,7 +72,7 @@ def _load(name: str, text: str) -> Range | None:
 
 
 def sort_key(kind: RangeType) -> Callable[[str], Any]:
-    """Return a key that sorts the empty range first, then by lower and upper bound."""
+    """Return a key that sorts the empty range first, and others by lower and then upper bound."""
 
     def key(text: str) -> Any:
         value = kind.load(text)
@@ -183,7 +184,7 @@ def construct(kind: RangeType, lower: Any, upper: Any, flags: str | None = "[)")
 
 
 def _ranges(function: Callable[..., Any], *, gives_range: bool = False) -> Callable[..., Any]:
-    """Return a maker of functions of two ranges, for a range type."""
+    """Return a function that takes a range type, and returns `function` for two ranges as texts."""
 
     def of_type(kind: RangeType) -> Callable[..., Any]:
         if gives_range:
@@ -194,7 +195,11 @@ def _ranges(function: Callable[..., Any], *, gives_range: bool = False) -> Calla
 
 
 def _bound(read: Callable[[Range], Any], empty: Any) -> Callable[..., Any]:
-    """Return a maker of functions of one range's bounds, for a range type."""
+    """Return a function that takes a range type, and returns `read` for a range as text.
+
+    Args:
+        empty: the result for an empty range.
+    """
 
     def of_type(kind: RangeType) -> Callable[..., Any]:
         def apply(text: str) -> Any:
@@ -206,7 +211,7 @@ def _bound(read: Callable[[Range], Any], empty: Any) -> Callable[..., Any]:
     return of_type
 
 
-#: prosrc -> function of the range type.
+#: Functions by their names in pg_proc.prosrc.  Each entry takes the range type.
 TYPED: dict[str, Callable[[RangeType], Callable[..., Any]]] = {
     "range_constructor2": lambda kind: lambda a, b: construct(kind, a, b),
     "range_constructor3": lambda kind: lambda a, b, flags: construct(kind, a, b, flags),

@@ -24,13 +24,14 @@ from replctl.adt.regex_syntax import (
 
 _MOST_PLACES, _MOST_STATES = 50_000, 10_000
 _NEWLINE = ((10, 10),)
-#: Facts about a colour, for the characters next to a position.
+#: Properties of a colour, for constraints on the characters before and after a position.
 _NEWLINE_FLAG, _WORD_FLAG, _EDGE_FLAG = 1, 2, 4
 _EDGE_KINDS, _LINE_KINDS = frozenset("AZ"), frozenset("^$")
 
 
 class Alphabet(dict[str, int]):
-    """Maps characters to colours: characters that no part of an expression distinguishes share one.
+    """Maps characters to colours.  Characters that no part of an expression distinguishes share
+    one.
 
     Attributes:
         edge: the colour of the positions before and after the text.
@@ -56,7 +57,9 @@ class Alphabet(dict[str, int]):
                 self.flags[colour] |= flag
 
     def _paint(self, sets: list[Ranges]) -> None:
-        """Assign colours to stretches of code points, by the sets that contain them."""
+        """Assign colours to ranges of code points: one for each combination of sets that contain
+        them.
+        """
         changes: dict[int, list[int]] = {0: []}
         for i, codes in enumerate(sets):
             for low, high in codes:
@@ -81,12 +84,12 @@ class Alphabet(dict[str, int]):
         return colour
 
     def colours(self, codes: Ranges) -> frozenset[int]:
-        """Return the colours of a set of the expression."""
+        """Return the colours of the characters in one of the expression's sets."""
         return self._colours_of[codes]
 
 
 def items_of(tree: Alternatives) -> Iterator[Item]:
-    """Yield all parts of a tree."""
+    """Yield all parts of a tree, including nested ones."""
     for branch in tree.branches:
         for item in branch:
             yield from _parts(item)
@@ -124,13 +127,13 @@ class _Net:
         return len(self.free) - 1
 
     def branch(self, branch: Branch, start: int, *, is_free: bool = False) -> int:
-        """Append a branch to a place.
+        """Append the transitions of a branch to the place `start`.
 
         Args:
             is_free: ignore constraints.
 
         Returns:
-            The end of the branch.
+            The place at which the branch ends.
         """
         for item in branch:
             start = self._item(item, start, is_free)
@@ -186,12 +189,12 @@ class _Net:
 
 
 class State:
-    """A set of possible places of an automaton, after some kind of character.
+    """The set of places at which an automaton can be, and the kind of the preceding character.
 
     Attributes:
-        looks: the look-arounds whose outcome decides the next step.
-        steps: maps (colour of the next character, *outcomes of looks), or only the colour, to
-            whether a match can end before it, and to the next state.
+        looks: the look-arounds whose results decide the next step.
+        steps: whether a match can end before the next character, and the next state.  The key is
+            the colour of that character or, if there are `looks`, a tuple of it and their results.
     """
 
     __slots__ = ("before", "looks", "places", "steps")
@@ -205,7 +208,7 @@ class Automaton:
     """The automaton of a part of an expression.
 
     Args:
-        looks: the look-arounds of the expression; new ones are added.
+        looks: the look-arounds of the expression; the automaton adds its own.
         searches: a match may begin at each character.
     """
 
@@ -221,7 +224,9 @@ class Automaton:
         self._states: dict[tuple[frozenset[int], int], State] = {}
 
     def start(self, before: int) -> State:
-        """Return the state at the beginning of a match, after a character of a colour."""
+        """Return the state at the beginning of a match that follows a character with the colour
+        `before`.
+        """
         return self._state(self._start, before)
 
     def step(
@@ -255,7 +260,9 @@ class Automaton:
         return state
 
     def _entered_from(self, places: list[int]) -> frozenset[int]:
-        """Return the places reachable from others, if they lead further."""
+        """Return the places that free transitions reach; omit places that have only free
+        transitions.
+        """
         net, seen = self._net, set(places)
         while places:
             for target in net.free[places.pop()]:
@@ -279,7 +286,7 @@ class Automaton:
         return tuple(sorted(found))
 
     def _entered(self, state: State, colour: int, outcomes: dict[int, bool]) -> set[int]:
-        """Return the places of a state, and those reachable through its constraints."""
+        """Return the places of a state, and the places reachable through constraints that hold."""
         seen, waiting = set(state.places), list(state.places) if self._depends else []
         ahead = self._alphabet.flags[colour]
         while waiting:
@@ -296,7 +303,7 @@ class Automaton:
 
 
 def _holds(kind: str, before: int, ahead: int) -> bool:
-    """Return whether a constraint holds between two characters."""
+    """Return whether a constraint holds between characters with these flags."""
     match kind:
         case "A":
             return bool(before & _EDGE_FLAG)

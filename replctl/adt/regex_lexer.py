@@ -18,7 +18,7 @@ _LARGEST_CODE = 0x7FFFFFFE  # CHR_MAX in regcustom.h
 
 
 class Kind(Enum):
-    """The kind of a token; the comments describe its value."""
+    """The kind of a token; the comments describe the token's value."""
 
     START = auto()  # before the first token
     END = auto()
@@ -72,7 +72,7 @@ class Options:
     newline_anchors: bool = False
 
     def with_letter(self, letter: str) -> Options | None:
-        """Return the options after one more letter of documentation table 9.24; None if it is
+        """Return the options after adding a letter of documentation table 9.24; None if it is
         invalid.
         """
         match letter:
@@ -88,7 +88,9 @@ class Options:
         return None
 
     def as_literal(self) -> Options:
-        """Return the options of a literal string, in which layout and newlines are not special."""
+        """Return the options for a literal string, in which white space and newlines are not
+        special.
+        """
         return Options("literal", self.ignore_case)
 
 
@@ -97,11 +99,11 @@ def invalid(reason: str) -> InvalidRegularExpression:
 
 
 class Lexer:
-    """Returns one token after another, and reads each only when the previous one is consumed.
+    """Returns tokens one at a time, and reads each token only after the previous one is consumed.
 
     Attributes:
         options: the given options, changed by the beginning of the expression.
-        token: the current one.
+        token: the current token.
         groups: the number of capturing parentheses so far; the parser counts them.
     """
 
@@ -148,7 +150,7 @@ class Lexer:
         return char
 
     def _takes(self, text: str) -> bool:
-        """Skip `text` if it is next, and return whether it was."""
+        """Skip `text` if it comes next; return whether it did."""
         found = self._pattern.startswith(text, self._i)
         self._i += len(text) * found
         return found
@@ -240,7 +242,7 @@ class Lexer:
         raise invalid("invalid repetition count(s)")
 
     def _is_greedy(self) -> bool:
-        """Return whether a quantifier is not followed by ?."""
+        """Return whether the quantifier is greedy: no `?` follows it."""
         return not (self.options.syntax == "advanced" and self._takes("?"))
 
     def _extended(self) -> Token:
@@ -387,7 +389,7 @@ class Lexer:
         raise invalid("invalid escape \\ sequence")
 
     def _number(self, first: str) -> Token:
-        """Return a back reference, or the octal number of a character."""
+        """Return a back reference, or the character with an octal number."""
         start = self._i - 1
         self._i = start
         if first != "0":

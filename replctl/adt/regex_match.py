@@ -1,5 +1,5 @@
-"""Match regular expressions: find the leftmost match, the longest or shortest as the expression
-prefers, and then the matches of its groups (PostgreSQL's regexec.c).
+"""Match regular expressions: find the leftmost match (the longest or the shortest, as the
+expression prefers), and then the matches of its groups (PostgreSQL's regexec.c).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replctl.adt.regex_syntax import Branch, Expression, Group, Look, parsed
 from replctl.adt.regex_tree import Node, tree_of
 from replctl.errors import InvalidRegularExpression
 
-#: Beginning and end of a match and of its groups; None for a group without a match.
+#: Beginnings and ends of a match and of its groups; None for a group without a match.
 Spans: TypeAlias = list[tuple[int, int] | None]
 
 
@@ -25,8 +25,8 @@ def compiled(pattern: str, options: Options, *, ascii_only: bool, captures: bool
     """Return an expression that is ready to match.
 
     Args:
-        ascii_only: its collation only maps the letters of ASCII.
-        captures: the caller needs the matches of groups.
+            ascii_only: the collation maps only the letters of ASCII.
+            captures: the caller needs the matches of groups.
 
     Raises:
         InvalidRegularExpression: the pattern is not valid.
@@ -61,8 +61,9 @@ class Regex:
         return _Matching(self, text).find(0)
 
     def find_all(self, text: str, start: int = 0) -> Iterator[tuple[int, int, Spans]]:
-        """Yield successive matches with their beginnings and ends.  After an empty match the search
-        continues one character further."""
+        """Yield successive matches with their beginnings and ends.  After an empty match, continue
+        the search one character further.
+        """
         matching = _Matching(self, text)
         while True:
             spans = matching.find(start)
@@ -88,7 +89,9 @@ class Regex:
         return found
 
     def look_automaton(self, number: int) -> Automaton:
-        """Return the automaton of a lookahead or, for searching, of a lookbehind."""
+        """Return the automaton of a look-around.  For a lookbehind, a match may begin at each
+        character.
+        """
         found = self._look_automata.get(number)
         if found is None:
             look = self.looks[number]
@@ -107,7 +110,7 @@ class _Matching:
         self._regex, self._text = regex, text
         self._length = len(text)
         edge = regex.alphabet.edge
-        # The text's edge follows it, and precedes it as item -1.
+        # The edge follows the text; as item -1 it also precedes the text.
         self._colours = [*map(regex.alphabet.__getitem__, text), edge]
         self._ahead: dict[tuple[int, int], bool] = {}
         self._behind: dict[int, frozenset[int]] = {}
@@ -117,7 +120,7 @@ class _Matching:
         """Return the first match that begins at or after `start`.
 
         Raises:
-            InvalidRegularExpression: its parts are nested too deeply.
+            InvalidRegularExpression: the parts of the expression are nested too deeply.
         """
         if start > self._length:
             return None
@@ -138,14 +141,15 @@ class _Matching:
                     if self.dissect(tree, begin, end):
                         self._spans[0] = (begin, end)
                         return self._spans
-            # Only reached with back references; cfindloop does not try the end either.
+            # Only expressions with back references get here.  Like cfindloop, do not try the end of
+            # the text.
             start = last + 1
             last = self.first_end(self._regex.searching, start) if start < self._length else None
         return None
 
     def _candidates(self, begin: int) -> list[int]:
-        """Return the ends of matches that begin here, in order of preference; one suffices if no
-        back reference can refuse it.
+        """Return the possible ends of a match that begins here, in order of preference.  Return
+        only the first if no back reference can refuse it.
         """
         whole, tree = self._regex.whole, self._regex.tree
         if tree.prefers_shorter and not tree.refers:
@@ -181,7 +185,7 @@ class _Matching:
                 return
 
     def _step(self, automaton: Automaton, state: State, place: int) -> tuple[bool, State | None]:
-        """Return a step that depends on look-arounds."""
+        """Return the effect of the next character if it depends on look-arounds."""
         outcomes = tuple(self._holds(number, place) for number in state.looks)
         colour = self._colours[place]
         found = state.steps.get((colour, *outcomes))
@@ -200,7 +204,9 @@ class _Matching:
         return found
 
     def part_ends(self, node: Node, start: int, limit: int) -> list[int]:
-        """Return the ends of a part; a back reference needs the match of its group."""
+        """Return the possible ends of a part; for a back reference whose group has a match, use
+        that match.
+        """
         if node.kind == "back" and self._spans[node.group] is not None:
             return self._repetitions(node, start, limit)
         return list(self._ends(self._regex.automaton(node), start, limit))
@@ -212,8 +218,10 @@ class _Matching:
     # Parts of a match
 
     def dissect(self, node: Node, begin: int, end: int) -> bool:
-        """Divide a match that the automaton has found among the parts.  Only back references can
-        make this fail; then no part keeps a match.
+        """Divide a match that the automaton has found among the parts; return whether this
+        succeeded.
+
+        Only back references can make it fail.
         """
         match node.kind:
             case "plain":
@@ -246,7 +254,7 @@ class _Matching:
         return False
 
     def _repetitions(self, node: Node, start: int, limit: int) -> list[int]:
-        """Return the possible ends of a back reference; an empty one can repeat any number of
+        """Return the possible ends of a back reference; an empty group can repeat any number of
         times.
         """
         span = self._spans[node.group]
@@ -282,7 +290,7 @@ class _Division:
     """The division of a match among the repetitions of a part.
 
     Each repetition is as long or as short as the part prefers.  If the rest does not match, the
-    last repetitions are changed first.  An empty repetition only helps to reach the minimum.
+    last repetitions are changed first.  An empty repetition is used only to reach the minimum.
     """
 
     def __init__(self, matching: _Matching, node: Node, begin: int, end: int) -> None:
@@ -304,8 +312,8 @@ class _Division:
         return self._find()
 
     def _find(self) -> bool:
-        """Search depth-first without recursion: `places` are the ends so far, `waiting` the
-        remaining ends of the next repetitions.
+        """Search depth-first without recursion.  `places` has the ends so far, `waiting` the ends
+        that are left to try for each repetition.
         """
         places, waiting = [self._begin], [self._choices(1, self._begin)]
         verified = 0
@@ -334,7 +342,7 @@ class _Division:
         return False
 
     def _choices(self, count: int, start: int) -> list[int]:
-        """Return the ends of the count-th repetition, the preferred one last."""
+        """Return the possible ends of the count-th repetition, with the preferred one last."""
         if start not in self._ends:
             self._ends[start] = self._matching.part_ends(self._child, start, self._end)
         ends = self._ends[start]
@@ -346,7 +354,7 @@ class _Division:
         return ends[::-1] if self._child.prefers_shorter else ends[:]
 
     def _verified(self, places: list[int], count: int) -> int:
-        """Return the number of matching repetitions, of which the first `count` are known."""
+        """Return the number of repetitions that match; the first `count` are known to match."""
         for i in range(count, len(places) - 1):
             self._matching.forget(self._child)
             if not self._matching.dissect(self._child, places[i], places[i + 1]):

@@ -27,7 +27,7 @@ class Characters:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A test of a position: A Z m M y Y like the escape of that letter, ^ and $ at lines."""
+    """A test of a position: the letter of an escape (A Z m M y Y), or ^ or $ for ends of lines."""
 
     kind: str
 
@@ -94,7 +94,7 @@ class Expression:
 
     Attributes:
         groups: the number of capturing groups.
-        ignore_case: back references ignore case.
+        ignore_case: compare back references without regard to case.
     """
 
     tree: Alternatives
@@ -109,7 +109,7 @@ def parsed(pattern: str, options: Options, *, ascii_only: bool) -> Expression:
     """Return an expression's tree.
 
     Args:
-        ascii_only: its collation only maps the letters of ASCII.
+        ascii_only: the collation maps only the letters of ASCII.
 
     Raises:
         InvalidRegularExpression: the pattern is not valid.
@@ -120,8 +120,8 @@ def parsed(pattern: str, options: Options, *, ascii_only: bool) -> Expression:
 
 
 class _Parser:
-    """A recursive descent parser with one token of lookahead, so that the first error is
-    PostgreSQL's.
+    """A recursive descent parser with one token of lookahead, which finds the same first error as
+    PostgreSQL.
     """
 
     def __init__(self, pattern: str, options: Options, ascii_only: bool) -> None:
@@ -257,8 +257,8 @@ class _Parser:
         return Characters(self._one(code))
 
     def _one(self, code: int) -> Ranges:
-        """Return a character, and its counterpart if case is ignored.  Then a letter that is
-        neither upper nor lower case does not match itself (allcases).
+        """Return a character.  If case is ignored, return its lower and upper case instead; so a
+        letter that is neither does not match itself (allcases).
         """
         if code > LAST_CODE:
             return ()
@@ -327,7 +327,7 @@ class _Parser:
         raise invalid("invalid character range")
 
     def _element(self) -> int:
-        """Return the character of a collating element: `[.a.]`, `[.hyphen.]`"""
+        """Return the character that a collating element names: `[.a.]`, `[.hyphen.]`"""
         name = self._lexer.name()
         if len(name) == 1:
             return ord(name)
@@ -349,7 +349,7 @@ _CASES = (case_mapping.lower, case_mapping.upper)
 
 @cache
 def _case_changes(ascii_only: bool) -> list[tuple[int, int]]:
-    """Return the characters with another case, and that case."""
+    """Return pairs of a character and its other case."""
     pairs = (
         case_mapping.translation_pairs(to_lower=to_lower, ascii_only=ascii_only)
         for to_lower in (True, False)

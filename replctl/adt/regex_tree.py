@@ -1,7 +1,7 @@
 """Divide the match of a regular expression among its parts (PostgreSQL's regcomp.c).
 
 Only relevant parts have a node: capturing groups, back references, and parts that prefer another
-length than their surroundings.  The rest is matched as a whole.
+length than the parts around them.  The rest is matched as a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replctl.adt.regex_syntax import (
     Repeat,
 )
 
-# Preferences and contents of a part (regguts.h).
+# Flags of a part: its preference and its contents (regguts.h).
 _LONGER, _SHORTER, _MIXED, _CAPTURES, _REFERS = 1, 2, 4, 8, 16
 _INHERITED = _MIXED | _CAPTURES | _REFERS
 _PREFERENCE = _LONGER | _SHORTER
@@ -33,10 +33,10 @@ class Node:
 
     Attributes:
         kind: `plain` has no parts, `concat` has two, `either` several, `repeat` one; `back` is a
-            back reference; `capture` is one more group around its only part.
-        language: the expression; a back reference stands for anything that its group could match.
-        capture: the number of the group that gets its match.
-        group: the referenced group of a back reference.
+            back reference; `capture` adds a group around its only part.
+        language: the expression; for a back reference, one that matches all that its group can.
+        capture: the number of the group that gets the match.
+        group: the group to which a back reference refers.
         least, most: the number of repetitions of a repeat or back reference.
     """
 
@@ -90,7 +90,7 @@ class _Builder:
         return Node("either", flags, language, branches)
 
     def _branch(self, branch: Branch) -> Node:
-        """Return the node of a concatenation, which is plain if it has no relevant parts."""
+        """Return the node of a concatenation; its kind is `plain` if it has no relevant parts."""
         flags = 0
         for i, item in enumerate(branch):
             if isinstance(item, Constraint | Look):
@@ -128,7 +128,7 @@ class _Builder:
         return None
 
     def _repeated(self, atom: Node, item: Item) -> Node:
-        """Return the node of a relevant quantified part."""
+        """Return the node of a relevant part with its quantifier."""
         repeated, least, most, preference = _quantified(item)
         language = (item,)
         flags = _combined(preference, atom.flags)
@@ -153,7 +153,7 @@ class _Builder:
         """Return the node of a branch: the parts before a relevant part, this part, and the rest.
 
         Args:
-            weight: the part's preference before its repetition.
+            weight: the part's preference without its repetition.
         """
         if i + 1 == len(branch):
             if i == 0:
@@ -185,19 +185,23 @@ def _captures(atom: Item) -> bool:
 
 
 def _inherited(flags: int) -> int:
-    """Return the flags that a whole inherits: MIXED if its parts prefer different lengths."""
+    """Return the flags that a part passes to the part around it: MIXED if its own parts prefer
+    different lengths.
+    """
     is_mixed = flags & _PREFERENCE == _PREFERENCE
     return flags & _INHERITED | (_MIXED if is_mixed else 0)
 
 
 def _combined(first: int, second: int) -> int:
-    """Return the flags of a concatenation; its first preference decides."""
+    """Return the flags of a concatenation; the first preference decides."""
     preference = first & _PREFERENCE or second & _PREFERENCE
     return _inherited(first | second) | preference
 
 
 def _remove_captures(node: Node) -> None:
-    """Keep only groups for back references; parts without any are matched as a whole."""
+    """Remove groups to which no back reference refers; match parts without groups and back
+    references as a whole.
+    """
     if not node.is_referenced:
         node.capture = None
         node.flags &= ~_CAPTURES

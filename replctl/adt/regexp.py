@@ -26,7 +26,7 @@ def _options(flags: str) -> tuple[Options, bool]:
         if flag == "g":
             is_global = True
         elif flag == "e":
-            # Unlike the documentation: parse_re_flags() makes it a basic expression.
+            # The documentation says otherwise, but parse_re_flags() chooses a basic expression.
             options = replace(options, syntax="basic")
         elif changed is not None:
             options = changed
@@ -36,7 +36,7 @@ def _options(flags: str) -> tuple[Options, bool]:
 
 
 def _options_of_all(flags: str, function: str, hint: str | None = None) -> Options:
-    """Return the options of flags for a function without g."""
+    """Return the options of flags; refuse g, which `function` does not support."""
     options, is_global = _options(flags)
     if is_global:
         raise InvalidParameterValue(f'{function}() does not support the "global" option', hint=hint)
@@ -59,7 +59,9 @@ def _like(text: str, pattern: str, flags: str = "", *, ascii_only: bool = False)
 
 
 def _substring(text: str, pattern: str, *, ascii_only: bool = False) -> str | None:
-    """Implement substring(text from pattern): return the first group, or all without groups."""
+    """Implement substring(text from pattern): return the first group, or the whole match if there
+    are no groups.
+    """
     regex = compiled(pattern, Options(), ascii_only=ascii_only, captures=True)
     spans = regex.search(text)
     return None if spans is None else _shown(text, spans[min(regex.groups, 1)])
@@ -97,7 +99,9 @@ def _replaced(
     number: int,
     ascii: bool,
 ) -> str:
-    """Return the text with the number-th match from `start` replaced; 0 replaces all."""
+    """Return the text with the number-th match from `start` replaced; replace all matches if it is
+    0.
+    """
     parts = _replacement(replacement)
     needs_groups = any(isinstance(part, int) for part in parts)
     regex = compiled(pattern, options, ascii_only=ascii, captures=needs_groups)
@@ -166,11 +170,11 @@ def _count(
 def _nth(
     text: str, pattern: str, options: Options, start: int, number: int, group: int, ascii_only: bool
 ) -> tuple[int, int] | None:
-    """Return the number-th match, or one of its groups."""
+    """Return the span of the number-th match, or of one of its groups."""
     regex = compiled(pattern, options, ascii_only=ascii_only, captures=group > 0)
     for count, (_, _, spans) in enumerate(regex.find_all(text, start - 1), start=1):
         if count == number:
-            # Without capturing groups, the match itself counts as the first one.
+            # Without capturing groups, the match itself counts as the first group.
             if group == 1 and not regex.groups:
                 return spans[0]
             return spans[group] if group < len(spans) else None
@@ -217,7 +221,9 @@ def _instr(
 def _match(
     text: str, pattern: str, flags: str = "", *, ascii_only: bool = False
 ) -> list[str | None] | None:
-    """Implement regexp_match: return the groups of the first match, or all of it without groups."""
+    """Implement regexp_match: return the groups of the first match, or the whole match if there are
+    no groups.
+    """
     options = _options_of_all(flags, "regexp_match", "Use the regexp_matches function instead.")
     spans = compiled(pattern, options, ascii_only=ascii_only, captures=True).search(text)
     return None if spans is None else [_shown(text, span) for span in spans[1:] or spans]
@@ -236,13 +242,14 @@ def _split(text: str, pattern: str, flags: str = "", *, ascii_only: bool = False
     return [*parts, text[last:]]
 
 
-#: Equivalents of characters in SQL's regular expressions outside of brackets.
+#: PostgreSQL's equivalents of characters in SQL's regular expressions, outside of brackets.
 _SIMILAR = {"%": ".*", "_": ".", "(": "(?:", "\\": r"\\", ".": r"\.", "^": r"\^", "$": r"\$"}
 
 
 def _separator(count: int) -> str:
-    """Return the replacement of the count-th escape-double-quote.  substring() returns the part
-    between two of them, as long as possible, after a part that is as short as possible.
+    """Return the replacement for the count-th separator, an escaped double quote.  substring()
+    returns the part between two separators, as long as possible, after a part that is as short as
+    possible.
     """
     if count > 1:
         raise InvalidUseOfEscapeCharacter(
@@ -261,7 +268,7 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
             "invalid escape string", hint="Escape string must be empty or one character."
         )
     result, after_escape, depth, quotes = ["^(?:"], False, 0, 0
-    position = 0  # in brackets: 1 after [, 2 after [^, more where a ] ends them
+    position = 0  # in brackets: 1 after [, 2 after [^, more where a ] closes
     for char in pattern:
         if after_escape:
             if char == '"' and not depth:
@@ -288,7 +295,8 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
     return "".join(result) + ")$"
 
 
-#: Functions that depend on the collation: prosrc -> function of the arguments and `ascii_only`.
+#: Functions that depend on the collation, by their names in pg_proc.prosrc.  They also take
+#: `ascii_only`.
 COLLATED: dict[str, Callable[..., Any]] = {
     **{
         f"{type_}{case}regex{test}": _matches(ignore_case=bool(case), negate=test == "ne")

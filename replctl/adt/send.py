@@ -1,4 +1,6 @@
-"""Binary values of the protocol: the *send functions of PostgreSQL's types."""
+"""Convert values to the binary format of the protocol, like the *send functions of PostgreSQL's
+types.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from replctl.types.uuid_ import uuid_bytes
 
 _DAYS_TO_2000 = 10957
 _MICROS_TO_2000 = _DAYS_TO_2000 * 86_400_000_000
-#: (weight, sign, display scale) of values without digits.
+#: The weight, sign and display scale of values without digits.
 _SPECIAL_NUMBERS = {
     "NaN": (0, 0xC000, 0),
     "Infinity": (0, 0xD000, 32),
@@ -54,7 +56,7 @@ def _bits(value: str) -> bytes:
     return struct.pack(">i", len(value)) + bit_bytes(value)
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[[Any], bytes]] = {
     "boolsend": _packed("?"),
     "int2send": _packed("h"),

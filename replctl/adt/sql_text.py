@@ -100,5 +100,5 @@ def _invalid(text: str, detail: str | None = None) -> InvalidParameterValue:
     return InvalidParameterValue(f'string is not a valid identifier: "{text}"', detail=detail)
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {"unistr": _unistr, "parse_ident": _parse_ident}

@@ -49,7 +49,7 @@ def _overlaps(*ends: TimeTz | None) -> bool | None:
     return datetime_arithmetic.overlaps(*(None if end is None else key(end) for end in ends))
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "timetz_pl_interval": _plus_interval,
     "timetz_mi_interval": _minus_interval,

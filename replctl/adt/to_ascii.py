@@ -1,4 +1,6 @@
-"""to_ascii() of texts in several encodings (ascii.c), and functions about encodings by number."""
+"""Convert texts in several encodings to ASCII (to_ascii() in ascii.c), and look up encodings by
+number.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 from replctl.errors import FeatureNotSupported, UndefinedObject
 from replctl.types.encoding import ENCODING_NAMES, ENCODINGS, find_encoding
 
-#: The bytes from 128 or 160 on without their accents, up to the last one that UTF-8 uses.
+#: ASCII look-alikes of the bytes from 160 (WIN1250: 128), up to the last byte that UTF-8 uses.
 _LOOKS = {
     "LATIN1": r"""  cL Y  "Ca  -R     'u .,      ???AAAAACEEEEIIII NOOOOOxOUUUUYTBaaaaaaaceeeeiiii nooo""",  # noqa: E501
     "LATIN2": r""" A L LS "SSTZ-ZZ a,l'ls ,sstz"zz??AAALCCCEEEEIIDDNNOOOOxRUUUUYTBraaaalccceeeeiiddnnoo""",  # noqa: E501
@@ -18,7 +20,7 @@ _LOOKS = {
 
 
 def _to_ascii(text: str, encoding: str) -> str:
-    """Convert a text to ASCII; its UTF-8 bytes are taken as those of another encoding."""
+    """Convert a text to ASCII; read its UTF-8 bytes as bytes of `encoding`."""
     looks = _LOOKS.get(encoding)
     if looks is None:
         raise FeatureNotSupported(f"encoding conversion from {encoding} to ASCII not supported")
@@ -43,7 +45,7 @@ def _max_length(number: int) -> int | None:
     return ENCODINGS[ENCODING_NAMES[number]] if 0 <= number < len(ENCODING_NAMES) else None
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "to_ascii_default": lambda text: _to_ascii(text, "UTF8"),
     "to_ascii_enc": _number_to_ascii,

@@ -25,7 +25,7 @@ def _timestamp(text: str) -> int | None:
     return (ticks - _EPOCH) // 10
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "uuid_extract_version": _version,
     "uuid_extract_timestamp": _timestamp,

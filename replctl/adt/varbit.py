@@ -26,7 +26,7 @@ def _logical(verb: str, function: Callable[[int, int], int]) -> Callable[[str, s
 
 
 def _shift(bits: str, count: int) -> str:
-    """Shift to the left, or to the right for a negative count."""
+    """Shift to the left; to the right if `count` is negative."""
     if count >= 0:
         return bits[count:] + "0" * min(count, len(bits))
     return "0" * min(-count, len(bits)) + bits[:count]
@@ -61,7 +61,9 @@ def _overlay(bits: str, new: str, start: int, count: int | None = None) -> str:
 
 
 def _from_integer(size: int) -> Callable[[int, int], str]:
-    """Return the cast of an integer to bit(n): its lowest bits, after copies of its sign."""
+    """Return the cast of an integer to bit(n): its lowest bits, filled up with its sign on the
+    left.
+    """
 
     def convert(value: int, typmod: int) -> str:
         length = typmod if typmod > 0 else 1
@@ -82,7 +84,7 @@ def _to_integer(size: int, name: str) -> Callable[[str], int]:
     return convert
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "bit_and": _logical("AND", lambda a, b: a & b),
     "bit_or": _logical("OR", lambda a, b: a | b),

@@ -29,7 +29,7 @@ _MAX_BYTES = 0x3FFFFFFF
 
 
 def substring(value: S, start: int, count: int | None = None) -> S:
-    """Return a part; `count` also counts positions before the first character."""
+    """Return a part of a value; `count` also counts positions before the first character."""
     if count is None:
         return value[max(start, 1) - 1 :]
     if count < 0:
@@ -278,7 +278,7 @@ def _normal_form(form: str) -> Any:
 def _text_to_array(
     text: str | None, delimiter: str | None, null: str | None = None
 ) -> list[str | None] | None:
-    """Implement string_to_array; NULL as delimiter splits between all characters."""
+    """Implement string_to_array; split between all characters if the delimiter is NULL."""
     if text is None:
         return None
     if not text:
@@ -306,7 +306,7 @@ def _char_int(value: str) -> int:
 
 
 def _char_bpchar(value: str) -> str:
-    """Return the byte itself; only ASCII bytes are texts."""
+    """Return the character itself; refuse a byte that is not ASCII."""
     if len(value) != 1:
         raise FeatureNotSupported('"char" values that are no text are not supported as char(n)')
     return value
@@ -316,7 +316,7 @@ def _bits(value: bytes) -> int:
     return sum(byte.bit_count() for byte in value)
 
 
-#: prosrc -> function
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "text_name": name_in,
     "bpchar_name": lambda text: name_in(text.rstrip(" ")),
@@ -388,7 +388,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "bpchar_smaller": lambda a, b: a if a.rstrip(" ") <= b.rstrip(" ") else b,
 }
 
-#: Functions that depend on the collation: prosrc -> function of the arguments and `ascii_only`.
+#: Functions that depend on the collation, by their names in pg_proc.prosrc.  They also take
+#: `ascii_only`.
 COLLATED: dict[str, Callable[..., Any]] = {
     "lower": case_mapping.lower,
     "upper": case_mapping.upper,
