@@ -33,7 +33,7 @@ _MAX_GROUPING_ARGUMENTS = 31
 
 @dataclass(frozen=True, slots=True)
 class OrderedSetAggregate:
-    """A row of pg_aggregate whose aggkind is not n."""
+    """The facts of pg_aggregate about an ordered-set aggregate."""
 
     direct_args: int
     is_hypothetical: bool = False
@@ -56,7 +56,7 @@ def make_aggregate(analyzer: Analyzer, call: ResolvedCall) -> nodes.Aggref:
 
     Raises:
         GroupingError: the place does not allow aggregates, or an argument contains another one.
-        UndefinedFunction, InvalidColumnReference: the sort order is not possible.
+        UndefinedFunction, InvalidColumnReference: the aggregate cannot sort as required.
     """
     raw, args = call.raw, call.args
     direct: tuple[nodes.Expr, ...] = ()
@@ -95,7 +95,7 @@ def grouping(analyzer: Analyzer, raw: ast.GroupingFunc) -> nodes.GroupingFunc:
     """Return GROUPING(...); the caller checks that its arguments are in GROUP BY.
 
     Raises:
-        GroupingError: the place does not allow it.
+        GroupingError: the place does not allow GROUPING.
     """
     if len(raw.args) > _MAX_GROUPING_ARGUMENTS:
         raise ProgramLimitExceeded("GROUPING must have fewer than 32 arguments", position=raw.pos)
@@ -154,8 +154,8 @@ def check_ordered_set_call(
 def unify_hypothetical_args(
     coercion: Coercion, function: Function, args: Sequence[nodes.Expr], aggregated: int
 ) -> Sequence[nodes.Expr]:
-    """Return the arguments with the hypothetical row's values and their columns cast to common
-    types.
+    """Cast each value of the hypothetical row and its column to their common type; return all
+    arguments.
 
     Args:
         aggregated: the number of arguments that are columns.
@@ -194,7 +194,7 @@ def _check_distinct(
 
 
 def _at_its_level(analyzer: Analyzer, aggregate: nodes.Aggref) -> nodes.Aggref:
-    """Return the aggregate with its query level: the innermost level of its columns."""
+    """Return the aggregate with its query level: the innermost level from which it uses columns."""
     exprs = (*aggregate.args, *(key.expr for key in aggregate.order_by))
     level = _level_of_args(aggregate.direct_args, exprs, aggregate.filter)
     owner = analyzer.at_level(level)
@@ -210,8 +210,8 @@ def _at_its_level(analyzer: Analyzer, aggregate: nodes.Aggref) -> nodes.Aggref:
 def _level_of_args(
     direct: Sequence[nodes.Expr], args: Sequence[nodes.Expr], condition: nodes.Expr | None
 ) -> int:
-    """Return the query level of an aggregate's arguments, like check_agg_arguments in parse_agg.c,
-    but without those of subqueries.
+    """Return the query level of an aggregate, like check_agg_arguments in parse_agg.c, but without
+    looking into subqueries.
     """
     inner = [*args, *([] if condition is None else [condition])]
     _check_contents([*inner, *direct])

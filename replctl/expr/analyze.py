@@ -64,14 +64,14 @@ class Analyzer:
         environment: the catalog.
         scope: the names in scope.
         context: the place of the expressions.
-        analyze_query: analyses a subquery; without it, subqueries are refused.
+        analyze_query: analyses a subquery; if it is None, subqueries are refused.
         now: the time of literals such as `now` and `today`.
         parent: the analyzer of the outer query.
         windows: the WINDOW clause of the query.
-        is_row_filter: user-defined objects are refused later, with an error of their own.
+        is_row_filter: the caller refuses user-defined objects, with an error of its own.
 
     Attributes:
-        has_aggregates: an aggregate was found.
+        has_aggregates: the analyzer has found an aggregate.
         last_set: the last call of a set-returning function.
     """
 
@@ -100,7 +100,7 @@ class Analyzer:
 
     @contextmanager
     def in_context(self, context: ExprContext) -> Iterator[None]:
-        """Analyse expressions inside the `with` block as those of another place."""
+        """Analyse the expressions of the `with` block as expressions at another place."""
         previous, self.context = self.context, context
         try:
             yield
@@ -108,7 +108,7 @@ class Analyzer:
             self.context = previous
 
     def at_level(self, levels_up: int) -> Analyzer:
-        """Return the analyzer of the query `levels_up` levels out."""
+        """Return the analyzer of the query that is `levels_up` levels out."""
         owner = self
         for _ in range(levels_up):
             assert owner.parent is not None
@@ -160,10 +160,10 @@ class Analyzer:
         """Cast expressions for one column of VALUES or UNION to their common type.
 
         Returns:
-            the expressions, and their common type and modifier.
+            The expressions, their common type, and its modifier.
 
         Raises:
-            DatatypeMismatch, CannotCoerce: they have no common type.
+            DatatypeMismatch, CannotCoerce: the expressions have no common type.
         """
         type_ = common_type(self.coercion, exprs, construct)
         typmod = common_typmod(exprs, type_)
@@ -172,8 +172,7 @@ class Analyzer:
     # -- one expression
 
     def expr(self, raw: ast.RawExpr) -> nodes.Expr:
-        """Return the typed form of a raw expression, without collations, which the caller assigns
-        later.
+        """Return the typed form of a raw expression.  The caller assigns its collations later.
 
         Raises:
             PostgresError: the expression is wrong; the error has a position.
@@ -300,7 +299,7 @@ class Analyzer:
 
         Raises:
             UndefinedObject: there is no such collation for the encoding.
-            FeatureNotSupported: it is user-defined, and would be used.
+            FeatureNotSupported: the collation is user-defined, and the expression is no row filter.
         """
         try:
             schema, short = split_name(self.environment, name)
@@ -445,6 +444,6 @@ class Analyzer:
 
 
 def _sql_value_function(raw: ast.SqlValueFunction) -> nodes.SqlValueFunction:
-    """Return CURRENT_DATE, CURRENT_USER, ..."""
+    """Return the node of CURRENT_DATE, CURRENT_USER or a similar keyword."""
     type_ = _SQL_VALUE_TYPES.get(raw.name, "name")
     return nodes.SqlValueFunction(raw.name, type_, min(raw.precision, _MAX_PRECISION), pos=raw.pos)

@@ -15,7 +15,7 @@ from replctl.types.session_form import CANONICAL, SessionForm
 class BuiltinEnvironment:
     """The objects that initdb creates, with the search path `pg_catalog`.
 
-    A catalog extends this class: the methods at its end concern relations, roles and schemas.
+    A catalog extends this class.  The methods at its end look up objects that only a catalog has.
     """
 
     database = "postgres"
@@ -61,7 +61,7 @@ class BuiltinEnvironment:
     def format_type(self, name: str, typmod: int | None = None) -> str:
         return text.format_type(self.type(name), typmod)
 
-    # Look-ups for a catalog: an OID or None, a name or None
+    # Look-ups for a catalog: they return None if there is no such object
 
     def enum_labels(self, enum: Type) -> tuple[str, ...]:
         """Return the labels of an enum, in order."""
@@ -75,7 +75,7 @@ class BuiltinEnvironment:
         return None
 
     def relation_name(self, oid: int) -> str | None:
-        """Return regclass's text of a relation: quoted, and with its schema if needed."""
+        """Return the text of a relation as regclass: quoted, and with its schema if needed."""
         return None
 
     def role_oid(self, name: str) -> int | None:

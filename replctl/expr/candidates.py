@@ -13,7 +13,7 @@ _STRING = "S"
 
 
 class Candidate(Protocol):
-    """A function or operator that takes arguments of these types."""
+    """A function or operator, with the types of its arguments."""
 
     @property
     def args(self) -> tuple[str, ...]: ...
@@ -23,7 +23,7 @@ C = TypeVar("C", bound=Candidate)
 
 
 def callable_candidates(paths: CastPaths, given: Sequence[str], candidates: Sequence[C]) -> list[C]:
-    """Return the candidates that take arguments of the types `given`, after implicit casts."""
+    """Return the candidates to whose argument types the types in `given` can be cast implicitly."""
     return [
         candidate
         for candidate in candidates
@@ -34,9 +34,11 @@ def callable_candidates(paths: CastPaths, given: Sequence[str], candidates: Sequ
 def best_candidate(paths: CastPaths, given: Sequence[str], candidates: Sequence[C]) -> C | None:
     """Return the best of several callable candidates; None if the choice is ambiguous.
 
-    Each rule keeps the candidates that fit best by it, until one is left.  The rules are: most
-    exact matches; most exact matches and preferred types; for unknown literals a string type, or
-    the common category and preferred types in it; finally the type of the known arguments.
+    Each rule keeps only the candidates that it prefers, until one is left:
+        most exact matches;
+        most exact matches and preferred types;
+        for unknown literals a string type, or else their common category and its preferred types;
+        for unknown literals the type of the known arguments.
     """
     types = paths.types
     bases = [type_ if type_ == UNKNOWN else types.base(type_) for type_ in given]
@@ -84,10 +86,11 @@ def _is_preferred(paths: CastPaths, category: str, type_: str) -> bool:
 def _matching_categories(
     paths: CastPaths, positions: Sequence[int], candidates: Sequence[C]
 ) -> Sequence[C]:
-    """Return the candidates with the right category at each of `positions`; all of them if no
-    candidate has it.
+    """Return the candidates with the right category, and the preferred type if there is one, at
+    each of `positions`.
 
-    If the categories differ at one position, return all candidates.
+    If no candidate is left, or the categories differ at a position and none is that of strings,
+    return all candidates.
     """
     wanted: dict[int, tuple[str, bool]] = {}
     for i in positions:

@@ -1,4 +1,4 @@
-"""Find casts between types, explicit or implicit: find_coercion_pathway() and can_coerce_type() of
+"""Find explicit and implicit casts between types: find_coercion_pathway() and can_coerce_type() of
 PostgreSQL's parse_coerce.c; the documentation's chapter "Type Conversion".
 """
 
@@ -14,16 +14,16 @@ from replctl.expr.type_facts import TypeFacts
 from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Cast
 
-UNKNOWN = "unknown"  # the type of a literal before its context decides it
+UNKNOWN = "unknown"  # the type of a literal before its context determines one
 
 
 class CastContext(IntEnum):
-    """The context of a cast (CoercionContext); larger contexts allow more casts."""
+    """The context of a cast (CoercionContext).  A higher value allows more casts."""
 
     IMPLICIT, ASSIGNMENT, EXPLICIT = 1, 2, 3
 
 
-#: pg_cast.castcontext
+#: The contexts by their letters in pg_cast.castcontext.
 _CAST_CONTEXT = {
     "i": CastContext.IMPLICIT,
     "a": CastContext.ASSIGNMENT,
@@ -33,14 +33,14 @@ _CAST_CONTEXT = {
 
 @dataclass(frozen=True, slots=True)
 class CastPath:
-    """A conversion from one type to another; `cast` is the function's row of pg_cast, if any."""
+    """A conversion from one type to another; `cast` is the row of pg_cast if it uses a function."""
 
     kind: Literal["function", "relabel", "array", "io"]
     cast: Cast | None = None
 
 
 class CastPaths:
-    """The casts of an environment."""
+    """The possible casts in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
@@ -77,8 +77,8 @@ class CastPaths:
     def can_coerce(
         self, sources: Sequence[str], targets: Sequence[str], context: CastContext
     ) -> bool:
-        """Return whether all `sources` can be cast to their `targets`; polymorphic ones must
-        agree.
+        """Return whether all `sources` can be cast to their `targets`, and fit together if these
+        are polymorphic.
         """
         has_polymorphic = False
         for source, target in zip(sources, targets, strict=True):
@@ -109,7 +109,7 @@ class CastPaths:
                 return False
 
     def _path_without_cast(self, target: str, source: str, context: CastContext) -> CastPath | None:
-        """Return a conversion of arrays by elements, or of strings by output and input
+        """Return a conversion of arrays by elements, or of strings with output and input
         functions.
         """
         if target not in ("oidvector", "int2vector"):

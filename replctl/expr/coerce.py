@@ -15,7 +15,7 @@ from replctl.expr.value_text import input_value
 from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Cast
 
-#: The pseudo-types whose arguments are not cast.
+#: The pseudo-types to which arguments are not cast.
 _ANYTHING = frozenset(
     {"any", "anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray"}
 )
@@ -35,7 +35,7 @@ ASSIGNMENT = Manner(CastContext.ASSIGNMENT, "implicit")
 
 
 class Coercion(CastPaths):
-    """The casts of an environment, and their expressions.
+    """The possible casts in an environment, and the expressions of these casts.
 
     Args:
         now: the time of literals such as `now` and `today`; default: the current time.
@@ -63,7 +63,7 @@ class Coercion(CastPaths):
     def to_specific(
         self, expr: nodes.Expr, target: str, construct: str, typmod: int = -1
     ) -> nodes.Expr:
-        """Return an expression as the type `target` that `construct` requires, such as bool for
+        """Return an expression with the type `target` that `construct` requires, such as bool for
         AND.
 
         Raises:
@@ -133,7 +133,7 @@ class Coercion(CastPaths):
             inner = inner.arg
         result = self.to_type(inner, target, typmod, manner)
         if result is not inner and not isinstance(result, nodes.Const):
-            # Both a change of type and of length: only the outer one is shown.
+            # Change both type and length.  Only the outer cast is shown.
             result = self._to_typmod(result, target, typmod, manner, hides_inner=True)
         else:
             result = self._to_typmod(result, target, typmod, manner)
@@ -142,10 +142,10 @@ class Coercion(CastPaths):
         return result
 
     def to_type(self, expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> nodes.Expr:
-        """Return `expr` cast to `target`, if `can_coerce` has allowed it (coerce_type).
+        """Return `expr` cast to `target`; the caller has checked `can_coerce` (coerce_type).
 
         Args:
-            typmod: only used for literals of intervals and for cast functions with this argument.
+            typmod: used only for literals of intervals and for cast functions with this argument.
         """
         source = expr.type
         if source == target or target in _ANYTHING:
@@ -177,9 +177,10 @@ class Coercion(CastPaths):
     def _literal(
         self, literal: nodes.Const, target: str, typmod: int, manner: Manner
     ) -> nodes.Expr:
-        """Return a string constant converted to a type by its input function.
+        """Return a string constant converted by the type's input function.
 
-        A cast around it applies the length, because input functions refuse values that a cast cuts.
+        The caller adds a cast for the length, because input functions refuse values that a cast
+        truncates.
         """
         base, base_typmod = self.types.base_and_typmod(target, typmod)
         input_typmod = base_typmod if base == "interval" else -1
@@ -217,7 +218,7 @@ class Coercion(CastPaths):
     def _conversion(
         self, path: CastPath, expr: nodes.Expr, target: str, typmod: int, manner: Manner
     ) -> nodes.Expr:
-        """Return the expression of a conversion (build_coercion_expression)."""
+        """Return the expression for a conversion (build_coercion_expression)."""
         match path.kind:
             case "function":
                 assert path.cast is not None
@@ -249,7 +250,7 @@ class Coercion(CastPaths):
         *,
         hides_inner: bool = False,
     ) -> nodes.Expr:
-        """Return `expr`, which has the type already, with the modifier (coerce_type_typmod)."""
+        """Return `expr` with the modifier; it already has the type (coerce_type_typmod)."""
         if typmod == nodes.typmod(expr):
             return expr
         if hides_inner:
@@ -262,7 +263,9 @@ class Coercion(CastPaths):
     def _to_domain(
         self, expr: nodes.Expr, domain: str, typmod: int, manner: Manner
     ) -> nodes.CoerceToDomain:
-        """Return `expr`, which has the domain's base type, as the domain (coerce_to_domain)."""
+        """Return `expr` as a value of the domain; it already has the domain's base type
+        (coerce_to_domain).
+        """
         base, base_typmod = self.types.base_and_typmod(domain, typmod)
         hidden = dataclasses.replace(manner, form="implicit")
         inner = self._to_typmod(expr, base, base_typmod, hidden)
@@ -301,8 +304,8 @@ class Coercion(CastPaths):
     def _no_cast(
         self, expr: nodes.Expr, source: str, target: str, pos: int, detail: str | None = None
     ) -> CannotCoerce:
-        """Return the error with the position of the cast or, if that is implicit, of the
-        expression.
+        """Return the error at the position of the cast; at the expression if the cast is
+        implicit.
         """
         return CannotCoerce(
             f"cannot cast type {self.types.format(source)} to {self.types.format(target)}",
@@ -312,7 +315,9 @@ class Coercion(CastPaths):
 
 
 def _call(cast: Cast, expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> nodes.FuncExpr:
-    """Return a call of a cast function, which may take the modifier and whether it is explicit."""
+    """Return a call of a cast function.  If the function has parameters for them, pass the modifier
+    and whether the cast is explicit.
+    """
     assert cast.function is not None
     is_explicit = "t" if manner.context == CastContext.EXPLICIT else "f"
     extra = (nodes.Const("int4", str(typmod)), nodes.Const("bool", is_explicit))
@@ -333,7 +338,7 @@ def _relabel(expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> node
 
 
 def _hide_cast(expr: nodes.Expr) -> nodes.Expr:
-    """Return a cast that is not printed (hide_coercion_node)."""
+    """Return a cast as one that is not printed (hide_coercion_node)."""
     match expr:
         case (
             nodes.FuncExpr()
@@ -349,7 +354,7 @@ def _hide_cast(expr: nodes.Expr) -> nodes.Expr:
 
 
 def stripped_implicit(expr: nodes.Expr) -> nodes.Expr:
-    """Return an expression without its outer implicit casts (strip_implicit_coercions)."""
+    """Return an expression without its outermost implicit casts (strip_implicit_coercions)."""
     while True:
         match expr:
             case nodes.FuncExpr(form="implicit", args=(arg, *_)):

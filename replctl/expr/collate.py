@@ -1,5 +1,5 @@
-"""Assign the collations that each part of an expression uses and has: PostgreSQL's parse_collate.c;
-the documentation's section "Collation Support".
+"""Assign collations to all parts of an expression: the collation that a part uses and the collation
+of its value (PostgreSQL's parse_collate.c; the documentation's section "Collation Support").
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _DEFAULT = "default"
 
 
 class _Strength(IntEnum):
-    """The strength of a collation's derivation; the larger one decides."""
+    """The strength of a collation's derivation; the highest one wins."""
 
     NONE, IMPLICIT, CONFLICT, EXPLICIT = range(4)
 
 
 @dataclass(slots=True)
 class _State:
-    """The collation of an expression, or of its parts seen so far."""
+    """The collation of an expression, or of those of its parts that were visited."""
 
     collation: str | None = None
     strength: _Strength = _Strength.NONE
     pos: int = -1  # position of the COLLATE clause
 
     def merge(self, part: _State) -> None:
-        """Add one more part.
+        """Combine this state with that of one more part.
 
         Raises:
             CollationMismatch: two COLLATE clauses name different collations.
@@ -55,12 +55,14 @@ class _State:
 
     @property
     def chosen(self) -> str | None:
-        """The collation; None in a conflict, which fails when a function needs a collation."""
+        """Return the collation; None in a conflict, which is an error only when a function needs a
+        collation.
+        """
         return None if self.strength == _Strength.CONFLICT else self.collation
 
 
 def assign_collations(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
-    """Return `expr` with the collations that its parts use and have.
+    """Return `expr` with the collations that its parts use, and the collations of their values.
 
     Raises:
         CollationMismatch: two COLLATE clauses name different collations.
@@ -72,8 +74,8 @@ def assign_collations(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
 def _common(
     environment: Environment, exprs: Iterable[nodes.Expr]
 ) -> tuple[tuple[nodes.Expr, ...], str | None]:
-    """Return the expressions with collations, and the collation for comparing them; None without
-    one.
+    """Return the expressions with collations, and the collation for comparing them; None if there
+    is none.
     """
     state = _State()
     visited = _visit_all(environment, exprs, state)
@@ -81,7 +83,7 @@ def _common(
 
 
 def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
-    """Return the node with collations, and its effect on the node above it."""
+    """Return the node with collations, and the state to merge into that of the node above it."""
     inner = _State()
     match node:
         case nodes.Var() | nodes.Const() | nodes.Param() | nodes.SetToDefault():
@@ -125,7 +127,7 @@ def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
 
 
 def _assigned(environment: Environment, node: Any, inner: _State) -> tuple[Any, _State]:
-    """Return the node with the collation derived from its arguments, which is the usual case."""
+    """Return the node with the collation derived from its arguments; this is the usual case."""
     own = environment.type(node.type).collation
     if own is None:
         outer = _State()
@@ -157,7 +159,7 @@ def _visit_all(environment: Environment, exprs: Iterable[Any], state: _State) ->
 
 
 def _visit_apart(environment: Environment, exprs: Iterable[Any]) -> tuple[Any, ...]:
-    """Return expressions whose collations do not affect the surrounding node."""
+    """Return expressions with collations that do not affect the surrounding node."""
     return tuple(None if expr is None else _visit(environment, expr)[0] for expr in exprs)
 
 
@@ -183,7 +185,7 @@ def _row_comparison(environment: Environment, node: nodes.RowCompareExpr) -> nod
 
 
 def _case(environment: Environment, node: nodes.CaseExpr, state: _State) -> nodes.CaseExpr:
-    """Return a CASE with collations; its operand got them when the CASE was analysed."""
+    """Return a CASE with collations.  Its operand got them when the CASE was analysed."""
     whens = tuple(
         dataclasses.replace(
             when,
@@ -198,8 +200,8 @@ def _case(environment: Environment, node: nodes.CaseExpr, state: _State) -> node
 
 
 def _aggregate(environment: Environment, node: nodes.Aggref, state: _State) -> nodes.Aggref:
-    """Return an aggregate with collations; sort columns of ordered-set ones count only if
-    single.
+    """Return an aggregate with collations.  The columns of an ordered-set aggregate count only if
+    there is just one.
     """
     direct = _visit_all(environment, node.direct_args, state)
     is_apart = node.within_group and (len(node.args) != 1 or node.is_variadic)

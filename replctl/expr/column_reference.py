@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 
 def column_reference(analyzer: Analyzer, raw: ast.ColumnRef) -> nodes.Expr:
-    """Return the meaning of `a`, `t.a`, `s.t.a`, `db.s.t.a`; `t` and `t.*` are the whole row.
-    Other names may be parameters of the function around: `a`, `f.a` (sql_fn_post_column_ref).
+    """Resolve `a`, `t.a`, `s.t.a` or `db.s.t.a`; `t` and `t.*` mean the whole row.
+
+    In the body of a function, `a` and `f.a` may also mean a parameter (sql_fn_post_column_ref).
 
     Raises:
         UndefinedColumn, UndefinedTable: there is no such column or relation in scope.
@@ -69,7 +70,7 @@ def column_reference(analyzer: Analyzer, raw: ast.ColumnRef) -> nodes.Expr:
 
 
 def parameter(analyzer: Analyzer, raw: ast.ParamRef) -> nodes.Expr:
-    """Return `$1`, a parameter of the function around.
+    """Return `$1`, a parameter of the function whose body is analysed.
 
     Raises:
         UndefinedParameter: there is no parameter of that number (42P02).
@@ -88,7 +89,7 @@ def _named_parameter(analyzer: Analyzer, name: str, pos: int) -> nodes.Expr | No
 
 
 def indirection(analyzer: Analyzer, raw: ast.Indirection) -> nodes.Expr:
-    """Return `(row).field[1]`, ...
+    """Return the expression of `(row).field[1]` or similar.
 
     Raises:
         UndefinedColumn, WrongObjectType: there is no such field.
@@ -128,7 +129,7 @@ def expression_list(analyzer: Analyzer, raws: tuple[ast.RawExpr, ...]) -> tuple[
 
 
 def expand_star(analyzer: Analyzer, raw: ast.ColumnRef) -> tuple[tuple[str, nodes.Expr], ...]:
-    """Return names and expressions of the columns of `*`, `t.*` or `s.t.*`."""
+    """Return the columns of `*`, `t.*` or `s.t.*` as pairs of a name and an expression."""
     if len(raw.fields) == 1:
         return analyzer.scope.expand(raw.pos)
     relation, _ = _qualifier(analyzer, raw)
@@ -136,7 +137,7 @@ def expand_star(analyzer: Analyzer, raw: ast.ColumnRef) -> tuple[tuple[str, node
 
 
 def expand_row(analyzer: Analyzer, raw: ast.Indirection) -> tuple[tuple[str, nodes.Expr], ...]:
-    """Return names and expressions of the fields of `(row).*`.
+    """Return the fields of `(row).*` as pairs of a name and an expression.
 
     Raises:
         WrongObjectType: the type has no fields.

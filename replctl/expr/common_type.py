@@ -24,7 +24,7 @@ def common_type(paths: ImplicitCasts, exprs: Sequence[nodes.Expr], construct: st
         construct: the construct's name for the message: `CASE`, `UNION`.
 
     Raises:
-        DatatypeMismatch: the types have different categories.
+        DatatypeMismatch: the types are in different categories.
     """
     chosen = _choose(paths, [expr.type for expr in exprs])
     if isinstance(chosen, str):
@@ -39,7 +39,7 @@ def common_type(paths: ImplicitCasts, exprs: Sequence[nodes.Expr], construct: st
 
 
 def common_type_of(paths: ImplicitCasts, types: Sequence[str]) -> str | None:
-    """Return the common type to which all `types` can be cast, or None."""
+    """Return the common type to which all `types` can be cast; None if there is none."""
     chosen = _choose(paths, types)
     if not isinstance(chosen, str):
         return None
@@ -49,13 +49,15 @@ def common_type_of(paths: ImplicitCasts, types: Sequence[str]) -> str | None:
 
 
 def common_typmod(exprs: Sequence[nodes.Expr], type_: str) -> int:
-    """Return the shared modifier of expressions that already have the common type; else -1."""
+    """Return the modifier that all expressions share; -1 if they differ in it or in type."""
     typmods = {nodes.typmod(expr) if expr.type == type_ else -1 for expr in exprs}
     return typmods.pop() if len(typmods) == 1 else -1
 
 
 def _choose(paths: ImplicitCasts, types: Sequence[str]) -> str | tuple[str, int]:
-    """Return the type; or the type so far, and the index of the first one in another category."""
+    """Return the common type.  If a type is in another category, return the type chosen before it,
+    and its index.
+    """
     facts = paths.types
     if types[0] != _UNKNOWN and all(type_ == types[0] for type_ in types):
         return types[0]

@@ -18,7 +18,7 @@ def composite_in(text: str, readers: Sequence[Callable[[str], str]]) -> str:
         readers: the input function of each column's type.
 
     Raises:
-        InvalidTextRepresentation: `text` is not a row, or its number of columns is wrong.
+        InvalidTextRepresentation: `text` is not a row, or has the wrong number of columns.
     """
     position = len(text) - len(text.lstrip(BLANKS))
     if text[position : position + 1] != "(":

@@ -14,8 +14,8 @@ _BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
 def constant(raw: ast.Constant) -> nodes.Const:
-    """Return a constant: 5, 3000000000, 1.5, 'a', B'1', true are int4, int8, numeric, unknown, bit,
-    bool.
+    """Return a constant; the types of 5, 3000000000, 1.5, 'a', B'1' and true are int4, int8,
+    numeric, unknown, bit and bool.
 
     Raises:
         DataError: the number is too large for any type.

@@ -1,4 +1,4 @@
-"""The place of an expression, and what it allows: PostgreSQL's ParseExprKind, with the words of
+"""The place of an expression, and what it allows: PostgreSQL's ParseExprKind, with the messages of
 parse_agg.c, parse_func.c and parse_expr.c.
 """
 
@@ -17,10 +17,14 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The kinds of expression that a place allows.  `name` is its name in messages; `phrase`
-    follows `not allowed in`.
+    """The kinds of expression that a place allows.
 
-    `subquery` and `column` are complete messages; None if the place allows them.
+    Attributes:
+        name: the place's name in messages.
+        phrase: the words after `not allowed in`; the name if it is empty.
+        aggregates, windows, sets: whether the place allows such functions.
+        subquery, column: the complete message that refuses them; None if the place allows them.
+        aggregate_phrase, window_phrase: other words than `phrase` for these functions.
     """
 
     name: str
@@ -43,7 +47,7 @@ class ExprContext(Enum):
     )
     FROM_FUNCTION = _Rules("function in FROM", "functions in FROM", sets=True)
     JOIN_ON = _Rules("JOIN/ON", "JOIN conditions")
-    WHERE = _Rules("WHERE")  # also of a publication
+    WHERE = _Rules("WHERE")  # also in row filters of publications
     HAVING = _Rules("HAVING", aggregates=True)
     FILTER = _Rules("FILTER")
     WINDOW_PARTITION = _Rules(
@@ -116,9 +120,7 @@ class ExprContext(Enum):
         return self.value.name
 
     def aggregate_error(self, pos: int, *, grouping: bool = False) -> PostgresError | None:
-        """Return the error of an aggregate, or of GROUPING, at this query level; None if
-        allowed.
-        """
+        """Return the error that refuses an aggregate, or GROUPING; None if it is allowed here."""
         if self.value.aggregates:
             return None
         what = "grouping operations" if grouping else "aggregate functions"
@@ -126,14 +128,16 @@ class ExprContext(Enum):
         return GroupingError(f"{what} are not allowed in {phrase}", position=pos)
 
     def window_error(self, pos: int) -> PostgresError | None:
-        """Return the error of a call with OVER; None if allowed."""
+        """Return the error that refuses a call with OVER; None if it is allowed here."""
         if self.value.windows:
             return None
         phrase = self.value.window_phrase or self.value.phrase or self.title
         return WindowingError(f"window functions are not allowed in {phrase}", position=pos)
 
     def set_error(self, pos: int) -> PostgresError | None:
-        """Return the error of a function that returns a set; None if allowed."""
+        """Return the error that refuses a function that returns a set; None if it is allowed
+        here.
+        """
         if self.value.sets:
             return None
         phrase = self.value.phrase or self.title
@@ -142,13 +146,13 @@ class ExprContext(Enum):
         )
 
     def subquery_error(self, pos: int) -> PostgresError | None:
-        """Return the error of a subquery; None if allowed."""
+        """Return the error that refuses a subquery; None if it is allowed here."""
         if self.value.subquery is None:
             return None
         return FeatureNotSupported(self.value.subquery, position=pos)
 
     def column_error(self, pos: int) -> PostgresError | None:
-        """Return the error of a column reference; None if allowed."""
+        """Return the error that refuses a column reference; None if it is allowed here."""
         if self.value.column is None:
             return None
         return FeatureNotSupported(self.value.column, position=pos)

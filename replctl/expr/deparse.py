@@ -32,10 +32,10 @@ class DeparseContext:
     Args:
         environment: the catalog, which has the names and knows which of them need a schema.
         relation: the name before a whole row, or before each column if `is_qualified`.
-        columns: names of the relation's columns by attnum.
+        columns: the names of the relation's columns by attnum.
         deparse_query: prints the query of a SubLink with an indentation.
         variable: prints a column or a whole row, if there are several relations.
-        is_pretty: only print necessary parentheses (PRETTYFLAG_PAREN).
+        is_pretty: print only necessary parentheses (PRETTYFLAG_PAREN).
         indent: the indentation of keywords on lines of their own.
     """
 
@@ -50,7 +50,9 @@ class DeparseContext:
 
     @classmethod
     def of_relation(cls, environment: Environment, scope: RelationScope) -> DeparseContext:
-        """Return the context of one relation, as for its row filters and constraints."""
+        """Return the context for expressions over one relation, such as row filters and
+        constraints.
+        """
         columns = {column.attnum: column.name for column in scope.columns}
         return cls(environment, scope.name, columns)
 
@@ -61,21 +63,21 @@ def deparse(expr: nodes.Expr, context: DeparseContext) -> str:
 
 
 def deparse_output(expr: nodes.Expr, context: DeparseContext) -> str:
-    """Return an output column of a query, including implicit casts."""
+    """Return the SQL of a query's output column, including implicit casts."""
     return _printed(context, lambda printer: printer.top_level(expr))
 
 
 def deparse_sort_key(key: nodes.SortKey, context: DeparseContext, column: int | None = None) -> str:
-    """Return an item of ORDER BY.
+    """Return the SQL of an item of ORDER BY.
 
     Args:
-        column: the number to print instead, where columns have no names.
+        column: the number to print instead of the expression, for columns without names.
     """
     return _printed(context, lambda printer: printer.order.key(key, column))
 
 
 def deparse_group_key(expr: nodes.Expr, context: DeparseContext) -> str:
-    """Return an item of GROUP BY or DISTINCT ON."""
+    """Return the SQL of an item of GROUP BY or DISTINCT ON."""
     return _printed(context, lambda printer: printer.order.expr(expr))
 
 
@@ -86,10 +88,10 @@ def _printed(context: DeparseContext, put: Callable[[_Printer], None]) -> str:
 
 
 class _Printer:
-    """Builds the text.
+    """Builds the text of an expression.
 
-    The argument `implicit` of its methods tells whether to print implicit casts, which decide the
-    operator or function.
+    Methods print implicit casts only if their argument `implicit` is true: where the casts
+    determine which operator or function is meant.
     """
 
     def __init__(self, context: DeparseContext) -> None:
@@ -206,7 +208,7 @@ class _Printer:
             self.expr(expr, True)
 
     def _top_level_list(self, exprs: Sequence[nodes.Expr]) -> None:
-        """Append fields of ROW(..); a whole row shows its type, since `t.*` alone means its
+        """Append the fields of ROW(..).  A whole row shows its type, because `t.*` alone means its
         columns.
         """
         for i, expr in enumerate(exprs):
@@ -220,7 +222,9 @@ class _Printer:
         self.parts.append(")")
 
     def template(self, template: str, *exprs: nodes.Expr, implicit: bool = False) -> None:
-        """Append `({} AT TIME ZONE {})` or the like, with an expression for each pair of braces."""
+        """Append a template such as `({} AT TIME ZONE {})`, with an expression for each pair of
+        braces.
+        """
         first, *rest = template.split("{}")
         self.parts.append(first)
         for expr, text in zip(exprs, rest, strict=True):
@@ -230,8 +234,8 @@ class _Printer:
     def _enclosed(
         self, template: str, parent: nodes.Expr, *exprs: nodes.Expr, implicit: bool = False
     ) -> None:
-        """Append the template in parentheses; pretty output only adds them around operands that
-        need them.
+        """Append the template in parentheses.  Pretty output instead puts only operands in
+        parentheses, if they need them.
         """
         if not self.is_pretty:
             self.template(f"({template})", *exprs, implicit=implicit)
@@ -283,7 +287,7 @@ class _Printer:
         self._in_place(left, expr, "" if self.is_pretty else "(")
         self.parts.append(f" {self.names.array_operator(expr)} {quantifier} (")
         self._in_place(right, expr)
-        # Without a cast, a bare subquery here would mean ANY (SELECT ...), row by row.
+        # Without a cast, a subquery here would mean ANY (SELECT ...), which compares with each row.
         if isinstance(right, nodes.SubLink) and right.kind == "expr":
             self.parts.append(f"::{self._type(right.type, nodes.typmod(right))}")
         self.parts.append(")" if self.is_pretty else "))")
@@ -300,7 +304,9 @@ class _Printer:
         self._enclosed(separator.join(["{}"] * len(expr.args)), expr, *expr.args)
 
     def _null_test(self, expr: nodes.NullTest) -> None:
-        """Append a test; a row that is not tested by fields came from IS DISTINCT FROM NULL."""
+        """Append a test for NULL.  A test of a row that does not test its fields comes from IS
+        DISTINCT FROM NULL.
+        """
         is_row_type = self.names.types.is_row(expr.arg.type)
         if expr.is_row or not is_row_type:
             test = "IS NULL" if expr.is_null else "IS NOT NULL"
@@ -356,7 +362,7 @@ class _Printer:
                 break
         indent = self._indent
         if indent >= _INDENT_LIMIT:
-            # Deep nests are indented less, and start again at the left (appendContextKeyword in
+            # Indent deep nests less, and start again at the left (appendContextKeyword in
             # ruleutils.c).
             indent = (_INDENT_LIMIT + (indent - _INDENT_LIMIT) // 2) % _INDENT_LIMIT
         self.parts.append("\n" + " " * indent + word)
@@ -428,7 +434,9 @@ class _OrderPrinter:
             self.key(key)
 
     def key(self, key: nodes.SortKey, column: int | None = None) -> None:
-        """Append an item of ORDER BY, or its number `column`, if given."""
+        """Append an item of ORDER BY; print the number `column` instead of the expression, if it is
+        given.
+        """
         if column is None:
             self.expr(key.expr)
         else:
@@ -442,8 +450,8 @@ class _OrderPrinter:
             self._printer.parts.append(" NULLS FIRST")
 
     def expr(self, expr: nodes.Expr) -> None:
-        """Append an item; a constant shows its type, to differ from a column number, and a call
-        gets parentheses.
+        """Append the expression of an item.  Show the type of a constant, which otherwise means a
+        column number; put a function call in parentheses.
         """
         if isinstance(expr, nodes.Const):
             self._printer.parts.append(
@@ -541,7 +549,9 @@ class _CallPrinter:
 
 
 def _case_value(condition: nodes.Expr) -> nodes.Expr:
-    """Return the value of a CASE's condition: `CASE_TEST_EXPR = value` becomes value."""
+    """Return the value with which a CASE's condition compares: `CASE_TEST_EXPR = value` becomes
+    value.
+    """
     if (
         isinstance(condition, nodes.OpExpr)
         and len(condition.args) == 2

@@ -15,7 +15,8 @@ def constant(
     const: nodes.Const,
     show_type: Literal["never", "needed", "always"] = "needed",
 ) -> str:
-    """Return SQL of a constant: 5, true, 1.5 unchanged; `'-5'::integer`, `'a'::text`, `NULL::date`.
+    """Return a constant as SQL: 5, true and 1.5 unchanged; `'-5'::integer`, `'a'::text`,
+    `NULL::date`.
 
     Args:
         show_type: `needed` omits the type if the parser would find it.
@@ -35,15 +36,15 @@ def constant(
 
 
 def is_bare_under_cast(const: nodes.Const, type_: str) -> bool:
-    """Return whether the label of a cast to `type_` also suffices for the constant.
+    """Return whether a cast to `type_` makes a type after the constant superfluous.
 
-    That is so in `'abc'::varchar(2)`, where the constant below the length coercion is not cut yet.
+    An example is `'abc'::varchar(2)`, in which the constant has the type, but not yet the length.
     """
     return const.type == type_ and const.typmod == -1
 
 
 def _literal(environment: Environment, const: nodes.Const) -> tuple[str, bool]:
-    """Return the text, and whether the parser finds the type without a label."""
+    """Return the constant's text, and whether the parser finds its type without a cast."""
     assert const.value is not None
     type_ = environment.type(const.type)
     text = shown_value(environment, type_, const.value)
@@ -52,7 +53,8 @@ def _literal(environment: Environment, const: nodes.Const) -> tuple[str, bool]:
             is_plain = not text.startswith("-")
             return text if is_plain else f"'{text}'", is_plain
         case "numeric":
-            # It needs no sign, and a point or an exponent; else the parser reads int4 or int8.
+            # Without a sign, and with a point or an exponent, the parser reads a numeric.
+            # Otherwise it reads an int4 or int8.
             is_number = text[0].isdigit() and any(char in text for char in "eE.")
             return text if is_number else f"'{text}'", is_number and const.typmod < 0
         case "bool":

@@ -1,4 +1,4 @@
-"""Print names of operators and functions, with a schema if the name alone has another meaning:
+"""Print names of operators and functions, with a schema if the name alone would mean another one:
 generate_operator_name() and generate_function_name() of PostgreSQL's ruleutils.c.
 """
 
@@ -14,7 +14,7 @@ from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 
 class NamePrinter:
-    """The names of one environment."""
+    """Prints names of one environment."""
 
     def __init__(self, paths: CastPaths) -> None:
         self._paths = paths
@@ -22,26 +22,26 @@ class NamePrinter:
 
     @property
     def types(self) -> TypeFacts:
-        """The types of the environment."""
+        """Return the types of the environment."""
         return self._paths.types
 
     def operator(self, expr: nodes.OpExpr) -> str:
-        """Return `=` or `OPERATOR(s.=)`."""
+        """Return the name of an operator: `=` or `OPERATOR(s.=)`."""
         *left, right = (arg.type for arg in expr.args)
         return self._operator_name(expr.operator_oid, left[0] if left else None, right)
 
     def array_operator(self, expr: nodes.ScalarArrayOpExpr) -> str:
-        """Return the operator of `x op ANY (array)`."""
+        """Return the name of the operator in `x op ANY (array)`."""
         left, right = expr.args
         element = self.types.base_element(right.type)
         return self._operator_name(expr.operator_oid, left.type, element or UNKNOWN)
 
     def row_operator(self, expr: nodes.RowCompareExpr) -> str:
-        """Return the operator of the first columns, which is printed for all."""
+        """Return the name of the operator for the first columns, which is printed for all."""
         return self._operator_name(expr.operator_oids[0], expr.left[0].type, expr.right[0].type)
 
     def function(self, expr: nodes.FuncExpr) -> str:
-        """Return `lower`, `"left"` or `s.f`."""
+        """Return the name of a function: `lower`, `"left"` or `s.f`."""
         names = tuple(arg.name for arg in expr.args if isinstance(arg, nodes.NamedArgExpr))
         return self._function_name(expr.function_oid, expr.args, names, expr.is_variadic)
 

@@ -12,8 +12,8 @@ _TRIM_SIDES = {"btrim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
 
 
 def sql_template(expr: nodes.FuncExpr) -> tuple[str, Sequence[nodes.Expr]] | None:
-    """Return the syntax of a function call, and the expressions for its pairs of braces; None
-    without its own syntax.
+    """Return the SQL syntax of a function call, and the expressions for its pairs of braces; None
+    if the function has no syntax of its own.
 
     `timezone('UTC', t)` becomes `({} AT TIME ZONE {})` with t and 'UTC'.
     """
@@ -63,6 +63,6 @@ def sql_template(expr: nodes.FuncExpr) -> tuple[str, Sequence[nodes.Expr]] | Non
 
 
 def _keyword(expr: nodes.Expr) -> str:
-    """Return the text of a constant that represents a keyword, as in EXTRACT and NORMALIZE."""
+    """Return the keyword in EXTRACT, NORMALIZE and similar functions, given as a constant."""
     assert isinstance(expr, nodes.Const)
     return expr.value or ""

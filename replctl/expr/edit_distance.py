@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def edit_distance(source: str, target: str, bound: int) -> int:
-    """Return the distance: (`colum`, `column`, 4) -> 1; returns `bound + 1` for larger ones."""
+    """Return the distance: (`colum`, `column`, 4) -> 1; return `bound + 1` for larger distances."""
     if abs(len(source) - len(target)) > bound:
         return bound + 1
     previous = list(range(len(target) + 1))

@@ -21,7 +21,7 @@ from replctl.types import builtin, text
 _ARRAY_POSITION = 3277
 _TEXTEQ = 98  # the operator text = text
 _SUPPORT_FUNCTIONS = (3528, 3529, 3530, 3531)  # enum_first, enum_last, enum_range (two and one)
-#: pg_proc's name of a comparison of enums -> its operator.
+#: The operators of comparisons of enums, by their names in pg_proc.
 _COMPARISONS = {
     "enum_eq": "=", "enum_ne": "<>", "enum_lt": "<", "enum_le": "<=", "enum_gt": ">",
     "enum_ge": ">=",
@@ -30,8 +30,8 @@ _Inner: TypeAlias = Callable[[Any], Any]
 _TEXTS = ("text", "varchar", "bpchar", "name")
 
 
-#: Returns a copy of an expression or a query in which a function has replaced nodes:
-#: nodes.transform or query.tree.transform.
+#: nodes.transform or query.tree.transform: returns a copy of an expression or a query in which a
+#: function has replaced nodes.
 Transform: TypeAlias = Callable[[Any, Callable[[Any], Any]], Any]
 
 
@@ -41,7 +41,7 @@ def with_enum_order(
     """Return an expression or a query that compares and sorts enums by the order of their labels.
 
     Raises:
-        FeatureNotSupported: it uses an enum's order in another way.
+        FeatureNotSupported: the expression uses an enum's order in another way.
         ObjectNotInPrerequisiteState: it uses the first or last value of an enum without values.
     """
 
@@ -71,7 +71,7 @@ def _is_enum_array(environment: Environment, type_: str) -> bool:
 
 
 def _replaced(environment: Environment, inner: _Inner, node: Any) -> Any:
-    """Return the replacement of a node, None to keep it; `inner` replaces the parts of the node."""
+    """Return the replacement of a node, or None to keep it; `inner` replaces nodes in its parts."""
     match node:
         case nodes.Const() | nodes.ArrayExpr() if _is_enum_array(environment, node.type):
             return _labels_of(node, inner)
@@ -144,7 +144,7 @@ def _row_comparison(
 
 
 def _extreme(environment: Environment, call: nodes.Aggref, inner: _Inner) -> nodes.Expr:
-    """Return min() or max() of an enum."""
+    """Return min() or max() of an enum as the label at the lowest or highest position."""
     of_integers = next(
         function.oid
         for function in builtin.functions()[call.name]
@@ -161,8 +161,9 @@ def _extreme(environment: Environment, call: nodes.Aggref, inner: _Inner) -> nod
 def _support_function(
     environment: Environment, call: nodes.FuncExpr, args: tuple[nodes.Expr, ...]
 ) -> nodes.Expr:
-    """Return enum_first(), enum_last() or enum_range() of one argument, of which only the type
-    counts."""
+    """Return enum_first(), enum_last() or enum_range() as a constant; only the type of the argument
+    matters.
+    """
     enum = next((arg.type for arg in args if _is_enum(environment, arg.type)), None)
     if enum is None or len(args) != 1:
         raise FeatureNotSupported(f"{call.name}() with two arguments is not supported")
@@ -179,14 +180,14 @@ def _support_function(
 
 
 def _label(expr: nodes.Expr) -> nodes.Expr:
-    """Return an enum as text."""
+    """Return an enum's value as text."""
     if isinstance(expr, nodes.Const):
         return nodes.Const("text", expr.value, collation="default")
     return nodes.RelabelType(expr, "text", collation="default")
 
 
 def _labels_of(array: nodes.Const | nodes.ArrayExpr, inner: _Inner) -> nodes.Expr:
-    """Return an array of an enum as one of text."""
+    """Return an array of an enum as an array of text."""
     if isinstance(array, nodes.Const):
         return nodes.Const("_text", array.value, collation="default")
     labels = tuple(_label(inner(element)) for element in array.elements)
@@ -194,7 +195,7 @@ def _labels_of(array: nodes.Const | nodes.ArrayExpr, inner: _Inner) -> nodes.Exp
 
 
 def _position(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
-    """Return the place of an enum among its labels, from 1."""
+    """Return the position of a value among its enum's labels, from 1."""
     args = (_labels(environment, expr.type), _label(expr))
     return nodes.FuncExpr(
         _ARRAY_POSITION, "array_position", "int4", args, input_collation="default"
@@ -202,7 +203,7 @@ def _position(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
 
 
 def _at(environment: Environment, enum: str, position: nodes.Expr) -> nodes.Expr:
-    """Return the label of an enum at a place."""
+    """Return the label of an enum at a position."""
     labels = _labels(environment, enum)
     chosen = nodes.SubscriptingRef(labels, "text", (position,), collation="default")
     return nodes.RelabelType(chosen, enum)

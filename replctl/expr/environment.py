@@ -26,7 +26,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DomainRules:
-    """The rules for values of a domain, including those of its base domains, and its default."""
+    """The rules for values of a domain, including the rules of its base domains, and its
+    default.
+    """
 
     not_null: bool
     checks: tuple[nodes.DomainCheck, ...]
@@ -35,14 +37,16 @@ class DomainRules:
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """The function whose body is analysed: its name, and its parameters with their expressions."""
+    """The function whose body is analysed: its name, and its parameters as pairs of a name and an
+    expression.
+    """
 
     name: str
     parameters: tuple[tuple[str, nodes.Expr], ...]
 
 
 def user_collation(oid: int) -> str:
-    """Return the internal name of a user-defined collation, which has the form of a type's."""
+    """Return the internal name of a user-defined collation, which looks like that of a type."""
     return f"@{oid}"
 
 
@@ -54,18 +58,18 @@ def is_user_collation(name: str | None) -> bool:
 class Environment(Protocol):
     """A database as seen by expressions.
 
-    Types have internal names: the catalog name of a built-in one (`int4`), `@` and the OID of a
-    user-defined one.  If a schema is None, the search path decides.  A result of None for an OID or
-    a name means that there is no such object.
+    Types have internal names: built-in ones their name in the catalog (`int4`), user-defined ones
+    `@` and their OID.  If a schema is None, the search path decides.  Methods that return an OID or
+    a name return None if there is no such object.
     """
 
     @property
     def database(self) -> str:
-        """The name of the database, which may qualify a schema."""
+        """Return the name of the database; statements may write it before a schema."""
 
     @property
     def routine(self) -> Routine | None:
-        """The function whose parameters expressions may use."""
+        """Return the function whose parameters expressions may use."""
 
     @property
     def form(self) -> SessionForm:
@@ -88,10 +92,12 @@ class Environment(Protocol):
         """Return the type that `schema.name` means in a statement."""
 
     def domain_base(self, domain: Type) -> tuple[str, int]:
-        """Return the base type of a domain, which may be a domain too, and its modifier."""
+        """Return the type on which a domain is based, and its modifier.  The type may itself be a
+        domain.
+        """
 
     def domain_rules(self, domain: Type) -> DomainRules:
-        """Return the rules for values of a domain, including those of its base domains."""
+        """Return the rules for values of a domain, including the rules of its base domains."""
 
     def check_domain(self, domain: Type, value: str | None) -> None:
         """Check a value of a domain's base type, in canonical text (domain_check_input).
@@ -104,10 +110,14 @@ class Environment(Protocol):
         """Return the fields of a composite type, in order; None for other types."""
 
     def functions(self, schema: str | None, name: str) -> Sequence[tuple[int, Function]]:
-        """Return the functions of this name, each with its schema's position in the search path."""
+        """Return the functions with this name, and for each the position of its schema in the
+        search path.
+        """
 
     def operators(self, schema: str | None, name: str) -> Sequence[tuple[int, Operator]]:
-        """Return the operators of this name, each with its schema's position in the search path."""
+        """Return the operators with this name, and for each the position of its schema in the
+        search path.
+        """
 
     def function(self, oid: int) -> Function:
         """Return the function with this OID."""
@@ -122,15 +132,17 @@ class Environment(Protocol):
         """Return the internal name of a collation; None if there is no such collation."""
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
-        """Return format_type() of an internal name; None means no modifier at all, -1 an
-        unset one.
+        """Return format_type() of an internal name.
+
+        Args:
+            typmod: the modifier; -1 if it is not set, None to ignore modifiers.
         """
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
         """Return the OID of a relation."""
 
     def relation_name(self, oid: int) -> str | None:
-        """Return regclass's text of a relation: quoted, and with its schema if needed."""
+        """Return the text of a relation as regclass: quoted, and with its schema if needed."""
 
     def role_oid(self, name: str) -> int | None:
         """Return the OID of a role."""
@@ -149,6 +161,9 @@ class Environment(Protocol):
 
 
 def element_of(type_: Type) -> str | None:
-    """Return the element type of a true array, of int2vector or of oidvector."""
-    # record[] is a true array, too, but a pseudo-type whose category is not that of arrays.
+    """Return the element type of a true array, of int2vector or of oidvector; None for other
+    types.
+    """
+    # record[] is a true array, too.  But it is a pseudo-type, so its category is not that of
+    # arrays.
     return "record" if type_.name == "_record" else type_.element

@@ -1,8 +1,8 @@
-"""Find the beginning of an expression, which is the position of errors about it (PostgreSQL's
-exprLocation() in nodeFuncs.c).
+"""Find the beginning of an expression, where errors about it point (PostgreSQL's exprLocation() in
+nodeFuncs.c).
 
-A node's own `pos` is the position of its operator or function name; a part of it may be before
-that.
+The `pos` of a node is the position of its operator or function name.  Its first operand may begin
+before that.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 
 def leftmost(*positions: int) -> int:
-    """Return the smallest known offset; -1 if none is known."""
+    """Return the smallest known offset; -1 if no offset is known."""
     return min((pos for pos in positions if pos >= 0), default=-1)
 
 
 def expr_location(expr: nodes.Expr) -> int:
-    """Return the offset of the leftmost part of a typed expression; -1 if no part has a
-    position.
-    """
+    """Return the offset at which a typed expression begins; -1 if no part has a position."""
     match expr:
         case (
             nodes.FuncExpr(args=args)
@@ -63,7 +61,7 @@ def expr_location(expr: nodes.Expr) -> int:
 
 
 def list_location(exprs: Iterable[nodes.Expr]) -> int:
-    """Return the location of the first expression that has one; else -1."""
+    """Return the offset of the first expression that has one; -1 if none has."""
     for expr in exprs:
         location = expr_location(expr)
         if location >= 0:
@@ -72,8 +70,8 @@ def list_location(exprs: Iterable[nodes.Expr]) -> int:
 
 
 def raw_location(raw: ast.RawExpr | ast.NamedArg) -> int:
-    """Return the offset of the leftmost part of a raw expression."""
-    from replctl.parser import ast  # printing needs this module without the parser
+    """Return the offset at which a raw expression begins."""
+    from replctl.parser import ast  # printing uses this module without the parser
 
     match raw:
         case ast.AExpr(left=left):

@@ -76,7 +76,8 @@ def function_call(analyzer: Analyzer, raw: ast.FuncCall) -> nodes.Expr:
 def field_or_function(
     analyzer: Analyzer, name: str, row: nodes.Expr, last_set: nodes.Expr | None, pos: int
 ) -> nodes.Expr | None:
-    """Return `row.name`: a field, else `name(row)`; None if it is neither.
+    """Return the field `row.name` or, if there is no such field, the call `name(row)`; None if
+    there is neither.
 
     Args:
         last_set: the last set-returning call before the row was analysed.
@@ -93,7 +94,9 @@ def field_or_function(
 
 
 def row_fields(analyzer: Analyzer, row: nodes.Expr) -> list[tuple[str, str, int, str | None]]:
-    """Return name, type, modifier and collation of a row's fields; [] if they are unknown."""
+    """Return the names, types, modifiers and collations of a row's fields; [] if they are
+    unknown.
+    """
     types = analyzer.coercion.types
     columns = types.columns(row.type)
     if columns is not None:
@@ -160,7 +163,7 @@ def _argument_names(args: Sequence[nodes.Expr]) -> tuple[str, ...]:
 
 
 def _signature(analyzer: Analyzer, raw: ast.FuncCall, args: Sequence[nodes.Expr]) -> str:
-    """Return a call as in messages: `f(integer, b => text)`."""
+    """Return a call in the form of messages: `f(integer, b => text)`."""
     shown = []
     for arg in args:
         label = f"{arg.name} => " if isinstance(arg, nodes.NamedArgExpr) else ""
@@ -204,7 +207,7 @@ def _apply(
     condition: nodes.Expr | None,
     last_set: nodes.Expr | None,
 ) -> nodes.Expr:
-    """Return the expression of a call after the search for its function."""
+    """Return the typed expression of a call whose function was searched for."""
     if isinstance(found, NoFunction):
         _check_plain(raw)
         manner = Manner(CastContext.EXPLICIT, "call", raw.pos)
@@ -243,7 +246,9 @@ def _resolve(
     args: Sequence[nodes.Expr],
     condition: nodes.Expr | None,
 ) -> ResolvedCall:
-    """Return the call with its arguments cast, and those of a VARIADIC parameter as an array."""
+    """Return the call with its arguments cast, and with an array of those for a VARIADIC
+    parameter.
+    """
     function = found.function
     given = (*(arg.type for arg in args), *found.default_types)
     declared, result = resolve(
@@ -266,7 +271,7 @@ def _resolve(
 def _gathered(
     analyzer: Analyzer, args: tuple[nodes.Expr, ...], count: int
 ) -> tuple[nodes.Expr, ...]:
-    """Return the arguments with the last `count` ones gathered in an array, for VARIADIC."""
+    """Return the arguments with an array of the last `count` ones, for VARIADIC."""
     items = args[-count:]
     location = list_location(items)
     element = items[0].type
@@ -283,7 +288,9 @@ def _gathered(
 def _check_kind(
     analyzer: Analyzer, found: FoundFunction, raw: ast.FuncCall, args: Sequence[nodes.Expr]
 ) -> None:
-    """Check that the clauses fit the kind of function: plain, aggregate or window function."""
+    """Check that the call's clauses fit the kind of function: plain, aggregate or window
+    function.
+    """
     shown = ".".join(raw.name)
     match found.function.kind:
         case "p":
@@ -362,7 +369,9 @@ def _check_set(analyzer: Analyzer, last_set: nodes.Expr | None, pos: int) -> Non
 
 
 def _may_be_field(raw: ast.FuncCall, args: Sequence[nodes.Expr]) -> bool:
-    """Return whether a call can be `field(row)`: one argument, and no clauses of functions."""
+    """Return whether a call may mean `field(row)`: it has one argument, and no clauses of
+    functions.
+    """
     is_bare = dataclasses.replace(raw, name=(), args=(), format="call") == _PLAIN
     is_named = len(args) == 1 and isinstance(args[0], nodes.NamedArgExpr)
     return is_bare and not is_named and len(raw.name) == 1 and len(args) == 1

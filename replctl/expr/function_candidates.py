@@ -1,6 +1,6 @@
-"""Find the function of a call by name, number and types of arguments, including variadic, defaulted
-and named ones: PostgreSQL's FuncnameGetCandidates() in namespace.c, func_get_detail() in
-parse_func.c.
+"""Find the function of a call by its name and the number and types of its arguments, including
+variadic, defaulted and named arguments: PostgreSQL's FuncnameGetCandidates() in namespace.c,
+func_get_detail() in parse_func.c.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ class Call:
 
     Args:
         name: the name as written, possibly qualified.
-        types: the types of the arguments, in order; `names` are the names of the last ones.
-        expand_variadic: a variadic function may take single arguments.
+        types: the types of the arguments, in order.
+        names: the names of the last arguments, if they are named.
+        expand_variadic: single arguments may form the array of a variadic function.
         literal: the only argument is a literal of unknown type.
-        may_cast: the name may belong to a type, and the call be a cast.
+        may_cast: if the name is that of a type, the call may be a cast.
     """
 
     name: tuple[str, ...]
@@ -45,8 +46,8 @@ class FoundFunction:
     """The function of a call.
 
     Args:
-        args: the declared types, in the order of the call's arguments, variadic ones repeated.
-        variadic_count: the number of the call's arguments for a VARIADIC parameter; 0 if none.
+        args: the declared types in the order of the call's arguments; a variadic one is repeated.
+        variadic_count: the number of the call's arguments for a VARIADIC parameter; 0 without one.
         default_types: the declared types of the omitted parameters.
     """
 
@@ -58,7 +59,7 @@ class FoundFunction:
 
 @dataclass(frozen=True, slots=True)
 class NoFunction:
-    """The reason why there is no function; `cast_to` is the type if the call is a cast."""
+    """The reason why no function was found; `cast_to` is the type if the call is a cast."""
 
     reason: Literal["none", "ambiguous", "cast"]
     cast_to: str = ""
@@ -66,11 +67,11 @@ class NoFunction:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCall:
-    """A call with its function, and its arguments cast to their declared types.
+    """A call with its function, and with its arguments cast to their declared types.
 
     Args:
         raw: the call as written, with its clauses.
-        result: the type of its value.
+        result: the type of the call's value.
         condition: the analysed FILTER clause.
     """
 
@@ -83,7 +84,7 @@ class ResolvedCall:
 
     @property
     def name(self) -> str:
-        """The function's name as written."""
+        """Return the function's name as written."""
         return ".".join(self.raw.name)
 
 
@@ -94,14 +95,14 @@ class _Candidate:
     place: int
     variadic_count: int = 0
     default_types: tuple[str, ...] = ()
-    positions: tuple[int, ...] = ()  # the parameters of the arguments
+    positions: tuple[int, ...] = ()  # the index of each argument's parameter
 
 
 def find_function(paths: CastPaths, call: Call) -> FoundFunction | NoFunction:
     """Return the function of `call`.
 
     Raises:
-        InvalidSchemaName, FeatureNotSupported, SqlSyntaxError: its qualified name is wrong.
+        InvalidSchemaName, FeatureNotSupported, SqlSyntaxError: the qualified name is wrong.
     """
     candidates = _candidates(paths, call)
     best = next((item for item in candidates if item.args == call.types), None)
@@ -125,8 +126,10 @@ def find_function(paths: CastPaths, call: Call) -> FoundFunction | NoFunction:
 
 
 def _cast_target(paths: CastPaths, call: Call) -> str | None:
-    """Return the type of a call like `text(v)` if it is a cast between binary-compatible types or
-    through text.  A cast function has the name of its type, and is found as a function.
+    """Return the target type if a call such as `text(v)` is a cast without a function.
+
+    Such a cast is between binary-compatible types or through text.  Cast functions have the name of
+    their type, so they are found as functions.
     """
     if not call.may_cast or len(call.types) != 1 or call.names:
         return None
@@ -147,8 +150,8 @@ def _cast_target(paths: CastPaths, call: Call) -> str | None:
 def _candidates(paths: CastPaths, call: Call) -> list[_Candidate]:
     """Return the functions that fit a call by name and number of arguments.
 
-    Of two functions with the same arguments, the one in the earlier schema wins, then the one that
-    is not variadic; otherwise the call is ambiguous.
+    Of two functions with the same arguments, the one in the earlier schema wins.  In one schema,
+    the one that is not variadic wins.  Otherwise the call is ambiguous.
     """
     schema, name = split_name(paths.environment, call.name)
     check_schema(paths.environment, schema)
@@ -179,7 +182,9 @@ def _candidate(function: Function, place: int, call: Call) -> _Candidate | None:
 
 
 def _named_candidate(function: Function, place: int, call: Call) -> _Candidate | None:
-    """Return a candidate with named arguments in the call's order (MatchNamedCall)."""
+    """Return a function as a candidate for a call with named arguments (MatchNamedCall); None if it
+    does not fit.
+    """
     declared = function.argument_types
     count = len(call.types)
     if function.variadic is not None and call.expand_variadic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replctl.expr import nodes
 
-#: SQL's names of nodes.
+#: The names of nodes in SQL.
 _SQL_NAMES: dict[type, str] = {
     nodes.JsonIsPredicate: "IS JSON",
     nodes.XmlIsDocument: "IS DOCUMENT",
@@ -18,5 +18,5 @@ _SQL_NAMES: dict[type, str] = {
 
 
 def sql_name(expr: nodes.Expr) -> str:
-    """Return SQL's name of an expression: the name of its function or operator, if it has one."""
+    """Return an expression's name in SQL: the name of its function or operator, if it has one."""
     return getattr(expr, "name", "") or _SQL_NAMES.get(type(expr), "this expression")

@@ -1,8 +1,10 @@
-"""Typed expressions (PostgreSQL's primnodes.h).  Analysis builds them from raw expressions, the
-catalog stores them, deparse prints them, and engines get translations of them.
+"""Typed expressions (PostgreSQL's primnodes.h).
 
-A type has its catalog name (`int4`, `_text`); a user-defined type has '@' and its OID.
-A typmod is PostgreSQL's (-1: none; varchar(5) has 9).  Every node is frozen and hashable.
+Analysis builds them from raw expressions.  The catalog stores them, deparse prints them, and
+engines translate them.
+
+`type` is the name in the catalog (`int4`, `_text`) or, for a user-defined type, '@' and its OID.  A
+typmod is PostgreSQL's (-1: none; varchar(5) has 9).  Every node is frozen and hashable.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Var(Node):
-    """A column: `attnum` of range table entry `varno` (1-based), `levels_up` queries out.
+    """A column: `attnum` of range table entry `varno` (from 1) of the query `levels_up` levels out.
 
-    attnum 0 is the whole row, a negative one a system column.
+    An attnum of 0 means the whole row, a negative one a system column.
     """
 
     attnum: int
@@ -39,7 +41,7 @@ class Var(Node):
 
 @dataclass(frozen=True, slots=True)
 class Const(Node):
-    """A value in its type's canonical text form (`t`, `1.50`, `{1,2}`); None for NULL."""
+    """A value in its type's canonical text (`t`, `1.50`, `{1,2}`); None for NULL."""
 
     type: str
     value: str | None
@@ -53,8 +55,8 @@ VALUE = -1
 
 @dataclass(frozen=True, slots=True)
 class Param(Node):
-    """A placeholder: the operand of CASE or an element of a cast array (0), a subquery's column, or
-    the VALUE of a domain.
+    """A placeholder.  Number 0 is the operand of a CASE or an element of an array that is cast;
+    higher numbers are the columns of a subquery, and VALUE is the value of a domain.
     """
 
     number: int
@@ -89,7 +91,7 @@ class NamedArgExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class OpExpr(Node):
-    """An operator with one or two args; `function` is the pg_proc name of its implementation."""
+    """An operator with one or two args; `function` is its implementation's name in pg_proc."""
 
     operator_oid: int
     name: str
@@ -102,7 +104,7 @@ class OpExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class DistinctExpr(Node):
-    """`a IS DISTINCT FROM b`, with the operator `=` of these types."""
+    """`a IS DISTINCT FROM b`, with the operator `=` for these types."""
 
     operator_oid: int
     function: str
@@ -123,7 +125,7 @@ class NullIfExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class ScalarArrayOpExpr(Node):
-    """`arg operator ANY (array)`, or ALL."""
+    """`arg operator ANY (array)`; ALL unless `use_or`."""
 
     operator_oid: int
     name: str
@@ -143,7 +145,9 @@ class BoolExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class NullTest(Node):
-    """A test for NULL; `is_row`: the argument is a row, and each of its fields is tested."""
+    """A test for NULL; with `is_row`, the argument is a row, and the test looks at each of its
+    fields.
+    """
 
     arg: Expr
     is_null: bool
@@ -166,7 +170,7 @@ class CaseWhen(Node):
 
 @dataclass(frozen=True, slots=True)
 class CaseExpr(Node):
-    """A CASE; with `arg`, its conditions have the form Param(0) = value."""
+    """A CASE; if it has an `arg`, its conditions are `Param(0) = value`."""
 
     type: str
     arg: Expr | None
@@ -243,7 +247,7 @@ class RelabelType(Node):
 
 @dataclass(frozen=True, slots=True)
 class CoerceViaIO(Node):
-    """A cast by output and input functions."""
+    """A cast with the output function of one type and the input function of the other."""
 
     arg: Expr
     type: str
@@ -253,7 +257,7 @@ class CoerceViaIO(Node):
 
 @dataclass(frozen=True, slots=True)
 class ArrayCoerceExpr(Node):
-    """A cast of an array by elements; `element` is the cast of Param(0)."""
+    """A cast of an array element by element; `element` is the cast of Param(0)."""
 
     arg: Expr
     element: Expr
@@ -265,7 +269,7 @@ class ArrayCoerceExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class DomainCheck(Node):
-    """A CHECK of a domain, with the Param of number VALUE for the value."""
+    """A CHECK of a domain; Param(VALUE) is the value."""
 
     name: str
     condition: Expr
@@ -273,8 +277,9 @@ class DomainCheck(Node):
 
 @dataclass(frozen=True, slots=True)
 class CoerceToDomain(Node):
-    """A value of the base type, checked and labelled as the domain `type`.  For engines
-    (user_type.py) `type` is the base type, and the checks are included.
+    """A value of the base type, checked and labelled as a value of the domain `type`.
+
+    In expressions for engines (user_type.py), `type` is the base type, and the node has the checks.
     """
 
     arg: Expr
@@ -296,7 +301,9 @@ class CollateExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptingRef(Node):
-    """`arg[upper]`, or `arg[lower:upper]` if `lower` is not None (None items: omitted bounds)."""
+    """`arg[upper]`; if `lower` is not None, `arg[lower:upper]`, in which None is an omitted
+    bound.
+    """
 
     arg: Expr
     type: str
@@ -351,10 +358,10 @@ class SortKey(Node):
 
 @dataclass(frozen=True, slots=True)
 class Aggref(Node):
-    """An aggregate call: `is_star` for count(*).
+    """A call of an aggregate; `is_star` for count(*).
 
-    With `within_group` it is an ordered-set aggregate: `direct_args` are in its parentheses, `args`
-    and `order_by` are the columns of WITHIN GROUP (ORDER BY ...).
+    With `within_group` it is an ordered-set aggregate: `direct_args` are the arguments in its
+    parentheses, `args` and `order_by` the columns of WITHIN GROUP (ORDER BY ...).
     """
 
     function_oid: int
@@ -375,7 +382,7 @@ class Aggref(Node):
 
 @dataclass(frozen=True, slots=True)
 class GroupingFunc(Node):
-    """GROUPING(...): a bit mask of those `args` that are not in the current grouping set."""
+    """GROUPING(...): a bit mask of the `args` that the current grouping set does not contain."""
 
     args: tuple[Expr, ...]
     levels_up: int = 0
@@ -384,7 +391,7 @@ class GroupingFunc(Node):
 
 @dataclass(frozen=True, slots=True)
 class WindowFunc(Node):
-    """A call with OVER: `window` names an entry of WINDOW; None for (PARTITION BY ...)."""
+    """A call with OVER; `window` is a name in the WINDOW clause, or None for (PARTITION BY ...)."""
 
     function_oid: int
     name: str
@@ -402,7 +409,7 @@ class WindowFunc(Node):
     input_collation: str | None = None
 
     def as_aggregate(self) -> Aggref:
-        """Return the called aggregate."""
+        """Return the call as one of an aggregate."""
         return Aggref(
             self.function_oid,
             self.name,
@@ -425,10 +432,10 @@ class WindowFunc(Node):
 
 @dataclass(frozen=True, slots=True)
 class SubLink(Node):
-    """A subquery; only `replctl.query` knows the query tree `query`.
+    """A subquery; only `replctl.query` knows the type of `query`.
 
-    For any, all and row_compare, `test` compares left-hand values with the query's output columns,
-    Param(1), Param(2) ...
+    For the kinds any, all and row_compare, `test` compares the left-hand values with the query's
+    output columns, which are Param(1), Param(2) ...
     """
 
     kind: Literal["exists", "all", "any", "row_compare", "expr", "array"]
@@ -542,9 +549,9 @@ def walk(node: Node) -> Iterator[Any]:
 
 
 def transform(node: Any, function: Callable[[Any], Any]) -> Any:
-    """Return a copy of `node` in which the results of `function` replace nodes, top down.
+    """Return a copy of `node` in which the results of `function` replace nodes, from the top down.
 
-    `function` returns None to keep a node and visit its children.
+    `function` returns None to keep a node; transform then continues with its children.
     """
     replacement = function(node)
     if replacement is not None:
@@ -564,7 +571,11 @@ def transform(node: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def renumber(expr: Expr, attnums: Mapping[int, int]) -> Expr:
-    """Return an expression over one relation as one over another with other column numbers."""
+    """Return an expression over one relation for another one, with the column numbers of that one.
+
+    Args:
+        attnums: the new number of each column.
+    """
 
     def renumbered(node: Any) -> Any:
         if isinstance(node, Var) and node.attnum > 0:
@@ -581,7 +592,9 @@ def _common_typmod(type_: str, exprs: list[Expr]) -> int:
 
 
 def _length_coercion_typmod(expr: FuncExpr) -> int:
-    """Return the typmod of a length coercion function: its second argument, a constant int4."""
+    """Return the typmod that a length coercion function applies: its second argument, a constant
+    int4.
+    """
     if expr.form not in ("explicit", "implicit") or len(expr.args) not in (2, 3):
         return -1
     second = expr.args[1]

@@ -1,8 +1,8 @@
 """Values of regclass, regtype, regproc and similar types: OIDs that are read and shown as names
 (PostgreSQL's regproc.c).
 
-A value is the OID as text, so that it survives renaming.  Text search objects have no catalog here;
-their value is the name.
+A value is stored as the text of its OID, so that it survives renaming.  The catalog has no text
+search objects; their values are names.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPERATORS = ("regoper", "regoperator")  # operators can have the name `-`
 
 
 def relation_of_name(environment: Environment, name: str) -> int:
-    """Return the OID of a relation, like the cast of text to regclass, which accepts no numbers.
+    """Return the OID of a relation, like the cast of text to regclass, but refuse numbers.
 
     Raises:
         PostgresError: there is no relation of that name, or no such schema.
@@ -54,10 +54,10 @@ def relation_of_name(environment: Environment, name: str) -> int:
 
 
 def read(environment: Environment, type_name: str, value: str) -> str:
-    """Return the value of a name, like the input function of its type: regtype `int` is `23`.
+    """Convert a name to a stored value, like the type's input function: regtype `int` is `23`.
 
     Raises:
-        PostgresError: there is no such object, or more than one.
+        PostgresError: there is no such object, or there are several.
     """
     if value == _NO_OBJECT and type_name not in _OPERATORS:
         return "0"
@@ -67,8 +67,8 @@ def read(environment: Environment, type_name: str, value: str) -> str:
 
 
 def name_of(environment: Environment, type_name: str, value: str) -> str:
-    """Return the name of a value, like the output function: regtype `23` is `integer`.  OIDs
-    without an object are unchanged.
+    """Convert a stored value to a name, like the type's output function: regtype `23` is
+    `integer`.  Return an OID without an object unchanged.
     """
     if value == "0":
         return value if type_name in _OPERATORS else _NO_OBJECT
@@ -208,7 +208,7 @@ def _qualified(
 def _name_and_arguments(
     environment: Environment, value: str, *, allow_none: bool = False
 ) -> tuple[str, list[str | None]]:
-    """Split a name with arguments: `f(int, text)` becomes (f, [int4, text]); None for NONE."""
+    """Split a name with arguments: `f(int, text)` becomes (f, [int4, text]); NONE becomes None."""
     outside = re.sub('"[^"]*"', lambda match: "x" * len(match[0]), value)
     start = outside.find("(")
     if start < 0:
@@ -228,8 +228,10 @@ def _name_and_arguments(
 
 
 def _internal_type(environment: Environment, value: str) -> str:
-    """Return the internal name of the type that `value` names, like a cast (parseTypeString)."""
-    from replctl.parser import ast  # this loads lark, which printing does not need
+    """Return the internal name of the type in a text, which has the form of a cast's type
+    (parseTypeString).
+    """
+    from replctl.parser import ast  # it loads lark, which printing does not need
     from replctl.parser.parse import parse_expression
 
     if not value.strip():
@@ -245,7 +247,7 @@ def _internal_type(environment: Environment, value: str) -> str:
 
 
 def _visible(found: Sequence[tuple[int, Function]]) -> list[Function]:
-    """Return the functions that no function with the same arguments hides."""
+    """Return the functions, without those that an earlier schema of the search path hides."""
     seen: dict[tuple[str, ...], Function] = {}
     for _, function in sorted(found, key=lambda item: item[0]):
         seen.setdefault(function.argument_types, function)

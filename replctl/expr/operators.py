@@ -36,8 +36,8 @@ def find_operator(
 
     Raises:
         UndefinedFunction: no operator takes such arguments.
-        AmbiguousFunction: several do, and none is the best.
-        InvalidSchemaName, FeatureNotSupported, SqlSyntaxError: its qualified name is wrong.
+        AmbiguousFunction: several operators take them, and none is the best.
+        InvalidSchemaName, FeatureNotSupported, SqlSyntaxError: the qualified name is wrong.
     """
     schema, symbol = split_name(paths.environment, name)
     check_schema(paths.environment, schema)
@@ -66,7 +66,7 @@ def make_operator(
     """Return `left name right`, with arguments cast as the operator requires (make_op).
 
     Raises:
-        PostgresError: see `find_operator`; or polymorphic arguments do not agree.
+        PostgresError: see `find_operator`; or the polymorphic arguments do not fit together.
     """
     args = (right,) if left is None else (left, right)
     given = tuple(arg.type for arg in args)
@@ -130,7 +130,7 @@ def _located(
     try:
         return find_operator(paths, name, left, right)
     except PostgresError as error:
-        # A name with too many parts, or of another database, is refused without a position.
+        # PostgreSQL gives no position for a name with too many parts or of another database.
         if not isinstance(error, SqlSyntaxError | FeatureNotSupported):
             error.position = pos
         raise
@@ -139,7 +139,9 @@ def _located(
 def _exact(
     paths: CastPaths, found: Sequence[tuple[int, Operator]], left: str | None, right: str
 ) -> Operator | None:
-    """Return the operator with exactly these types; an unknown one is taken as the other one."""
+    """Return the operator for exactly these types; an unknown type counts as equal to the other
+    one.
+    """
     tries = [(left, right)]
     if left is not None and UNKNOWN in (left, right):
         known = right if left == UNKNOWN else left
@@ -152,7 +154,7 @@ def _exact(
 
 
 def _visible(found: Sequence[tuple[int, Operator]], *, is_prefix: bool) -> list[_Candidate]:
-    """Return the operators that no operator in an earlier schema of the search path hides."""
+    """Return the operators, without those that an earlier schema of the search path hides."""
     visible: dict[tuple[str, ...], _Candidate] = {}
     for _, operator in sorted(found, key=_place):
         if (operator.left is None) == is_prefix:

@@ -8,7 +8,7 @@ _RANKS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
 
 def is_simple(expr: nodes.Expr, parent: nodes.Expr) -> bool:
-    """Return whether an operand needs no parentheses (isSimpleNode)."""
+    """Return whether an operand needs no parentheses in its parent (isSimpleNode)."""
     match expr:
         case (
             nodes.Var()
@@ -57,7 +57,7 @@ def is_simple(expr: nodes.Expr, parent: nodes.Expr) -> bool:
 
 
 def _separates(parent: nodes.Expr) -> bool:
-    """Return whether a node's operands are enclosed by its own parentheses or keywords."""
+    """Return whether the parent's own parentheses or keywords enclose its operands."""
     if isinstance(parent, nodes.FuncExpr):
         return parent.form == "call"
     return isinstance(
@@ -76,7 +76,7 @@ def _separates(parent: nodes.Expr) -> bool:
 
 
 def _binds_more(expr: nodes.OpExpr, parent: nodes.OpExpr) -> bool:
-    """Return whether arithmetic within arithmetic is clear without parentheses."""
+    """Return whether arithmetic in other arithmetic keeps its meaning without parentheses."""
     ranks = [_RANKS.get(item.name) for item in (expr, parent) if len(item.args) == 2]
     if len(ranks) < 2 or None in ranks:
         return False

@@ -1,4 +1,4 @@
-"""Find the actual types of anyelement, anyarray, anycompatible and similar ones in a call:
+"""Find the actual types of anyelement, anyarray, anycompatible and similar types in a call:
 PostgreSQL's check_generic_type_consistency() and enforce_generic_type_consistency() in
 parse_coerce.c.
 """
@@ -20,7 +20,7 @@ _SIMPLE = frozenset({"anyelement", "anynonarray", "anyenum"})
 
 
 def is_consistent(paths: ImplicitCasts, actual: Sequence[str], declared: Sequence[str]) -> bool:
-    """Return whether the polymorphic types in `declared` can represent the types in `actual`."""
+    """Return whether the polymorphic types in `declared` can stand for the types in `actual`."""
     match = _Match(paths)
     try:
         match.collect(actual, declared)
@@ -34,20 +34,21 @@ def is_consistent(paths: ImplicitCasts, actual: Sequence[str], declared: Sequenc
 def resolve(
     paths: ImplicitCasts, actual: Sequence[str], declared: Sequence[str], result: str
 ) -> tuple[tuple[str, ...], str]:
-    """Resolve types: ((int4, unknown), (anyelement, anyelement), anyarray) becomes (int4, int4),
-    _int4.
+    """Resolve polymorphic types: ((int4, unknown), (anyelement, anyelement), anyarray) becomes
+    (int4, int4), _int4.
 
     Args:
         actual, declared: the actual and the declared types of the arguments.
         result: the declared type of the result.
 
     Returns:
-        The declared types and the result's, with real types instead of polymorphic ones.  Arguments
-        of known type keep polymorphic ones, because they need no cast.
+        The declared types of the arguments and of the result, with actual types instead of
+        polymorphic ones.  But an argument of known type keeps a polymorphic type, because it needs
+        no cast.
 
     Raises:
-        DatatypeMismatch: they do not agree, or no argument determines the type.
-        UndefinedObject: there is no array type of the type.
+        DatatypeMismatch: the types do not fit together, or no argument determines the type.
+        UndefinedObject: there is no array type with such elements.
     """
     if not any(type_ in POLYMORPHIC for type_ in declared):
         return tuple(declared), result
@@ -66,7 +67,9 @@ def resolve(
 
 
 class _Match:
-    """The types found so far, one for each kind of polymorphic type; None while unknown."""
+    """The types found so far, one for each kind of polymorphic type; None while a type is
+    unknown.
+    """
 
     def __init__(self, paths: ImplicitCasts) -> None:
         self._paths = paths
@@ -83,7 +86,7 @@ class _Match:
 
     @property
     def has_simple(self) -> bool:
-        """Return whether there is a polymorphic type of the anyelement group."""
+        """Return whether a declared type belongs to the anyelement group."""
         return any(not type_.startswith("anycompatible") for type_ in self._declared)
 
     @property
@@ -91,7 +94,11 @@ class _Match:
         return any(type_.startswith("anycompatible") for type_ in self._declared)
 
     def collect(self, actual: Sequence[str], declared: Sequence[str]) -> None:
-        """Add the arguments; those of one kind must have one type."""
+        """Add the types of arguments.
+
+        Raises:
+            DatatypeMismatch: arguments of one kind have different types.
+        """
         for given, type_ in zip(actual, declared, strict=True):
             if type_ not in POLYMORPHIC:
                 continue
@@ -125,7 +132,7 @@ class _Match:
                     self._compatible_types.append(given)
 
     def agree_simple(self) -> None:
-        """Check that element, array, range and multirange agree."""
+        """Check that the types for element, array, range and multirange fit together."""
         if self._array not in (None, "anyarray"):
             element = self._types.element(self._array)
             if element is None:
@@ -153,7 +160,7 @@ class _Match:
         """Check that the element type of the anyelement group is known.
 
         Raises:
-            DatatypeMismatch: all arguments of the group are of unknown type.
+            DatatypeMismatch: all arguments of the group have the type unknown.
         """
         if self.element is None and self._array != "anyarray":
             raise DatatypeMismatch(
@@ -161,7 +168,7 @@ class _Match:
             )
 
     def agree_compatible(self) -> None:
-        """Set the common type of the anycompatible group, as for CASE."""
+        """Find the common type of the anycompatible group, like the common type of a CASE."""
         if self._compatible_multirange is not None:
             range_ = self._types.multirange_range(self._compatible_multirange)
             if range_ is None:
@@ -195,7 +202,9 @@ class _Match:
         self._check_kind("anycompatiblenonarray", self._compatible)
 
     def default_compatible(self) -> None:
-        """Set the anycompatible group to text if its type is unknown; a range has no default."""
+        """Set an unknown type of the anycompatible group to text; raise an error for an unknown
+        range.
+        """
         if not self._has_compatible:
             return
         if self._compatible_range is None:
@@ -206,11 +215,11 @@ class _Match:
             self._compatible = "text"
 
     def real(self, type_: str) -> str:
-        """Return the actual type of a polymorphic one.
+        """Return the actual type for a polymorphic type.
 
         Raises:
-            DatatypeMismatch: it is a range, and no argument determines it.
-            UndefinedObject: it is an array, and there is none of this element type.
+            DatatypeMismatch: the type is a range, and no argument determines it.
+            UndefinedObject: the type is an array, and there is no array type with such elements.
         """
         known: str | None
         match type_:

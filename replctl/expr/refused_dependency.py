@@ -7,11 +7,11 @@ from replctl.expr import nodes
 
 
 def check_dependencies(expr: nodes.Expr) -> None:
-    """Refuse dependencies that cannot be recorded, before an expression is stored as a row filter,
-    a default or a CHECK.
+    """Refuse dependencies that the catalog cannot record, before it stores an expression as a row
+    filter, a default or a CHECK.
 
     Raises:
-        FeatureNotSupported: it contains a role, which other databases could drop.
+        FeatureNotSupported: the expression contains a role, which other databases could drop.
     """
     for node in nodes.walk(expr):
         if isinstance(node, nodes.Const) and node.type == "regrole" and node.value is not None:

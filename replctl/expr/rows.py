@@ -1,5 +1,5 @@
-"""Analyse other comparisons: ROW(..) < ROW(..), IS DISTINCT FROM, NULLIF, IN, BETWEEN.
-PostgreSQL's parse_expr.c.
+"""Analyse comparisons of rows, IS DISTINCT FROM, NULLIF, IN and BETWEEN (PostgreSQL's
+parse_expr.c).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replctl.types.builtin import FIRST_USER_OID
 if TYPE_CHECKING:
     from replctl.expr.analyze import Analyzer
 
-#: The btree meaning of operators for rows, by name.
+#: The meaning of operators for rows, by name: the B-tree comparison that they stand for.
 _INTERPRETATIONS = {
     name: plain
     for plain, names in {
@@ -40,12 +40,12 @@ def compare_rows(
     right: Sequence[nodes.Expr],
     pos: int,
 ) -> nodes.Expr:
-    """Compare rows: `(a, b) = (1, 2)` becomes `a = 1 AND b = 2`; `(a, b) < (1, 2)` a
+    """Compare rows: `(a, b) = (1, 2)` becomes `a = 1 AND b = 2`, and `(a, b) < (1, 2)` a
     RowCompareExpr.
 
     Raises:
         SqlSyntaxError: the rows differ in length.
-        FeatureNotSupported: they are empty, or the operators do not order their types.
+        FeatureNotSupported: the rows are empty, or the operators do not order their types.
         PostgresError: see `make_operator`.
     """
     if len(left) != len(right):
@@ -79,7 +79,7 @@ def compare_rows(
 
 
 def distinct(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
-    """Return `a IS [NOT] DISTINCT FROM b`; with NULL on one side it is a test for NULL."""
+    """Return `a IS [NOT] DISTINCT FROM b`; a test for NULL if one side is NULL."""
     assert raw.left is not None
     assert not isinstance(raw.right, tuple)
     for one, other in ((raw.right, raw.left), (raw.left, raw.right)):
@@ -98,7 +98,9 @@ def distinct(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
 
 
 def nullif(analyzer: Analyzer, raw: ast.AExpr) -> nodes.NullIfExpr:
-    """Return NULLIF(a, b), whose type is that of `a` as an argument of `=`."""
+    """Return NULLIF(a, b); its type is that of `a` after the operator `=` has cast its
+    arguments.
+    """
     assert raw.left is not None
     assert not isinstance(raw.right, tuple)
     left, right = analyzer.expr(raw.left), analyzer.expr(raw.right)
@@ -112,9 +114,10 @@ def nullif(analyzer: Analyzer, raw: ast.AExpr) -> nodes.NullIfExpr:
 
 
 def in_list(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
-    """Return IN: `a IN (1, 2, b)` becomes `a = ANY (ARRAY[1, 2]) OR a = b`; NOT IN: `<> ALL`, AND.
+    """Return IN: `a IN (1, 2, b)` becomes `a = ANY (ARRAY[1, 2]) OR a = b`.  NOT IN becomes `<>
+    ALL` and AND.
 
-    Two or more items without columns become an array of the common type, if there is one.
+    Two or more items without columns become an array, if they have a common type.
     """
     assert raw.left is not None
     assert isinstance(raw.right, tuple)
@@ -191,7 +194,7 @@ def _boolean_pair(
 
 
 def _is_in_btree_family(coercion: Coercion, pair: nodes.OpExpr) -> bool:
-    """Return whether an operator with such a name is built-in and its left type has an order."""
+    """Return whether the operator is built-in, and the B-tree order exists for its left type."""
     operator = coercion.environment.operator(pair.operator_oid)
     return (
         operator.oid < FIRST_USER_OID

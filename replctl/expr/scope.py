@@ -22,7 +22,7 @@ _MAX_FUZZY_DISTANCE = 3
 
 
 class ScopeRelation(Protocol):
-    """A relation in scope under a name."""
+    """A relation that expressions can use, and its name in them."""
 
     @property
     def name(self) -> str:
@@ -30,35 +30,35 @@ class ScopeRelation(Protocol):
 
     @property
     def column_names(self) -> Sequence[str]:
-        """The names of its columns, for hints."""
+        """Return the names of the relation's columns, for hints."""
 
     def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
-        """Return the column `name`, which may be a system column, or None.
+        """Return the column or system column `name`; None if there is none.
 
         Raises:
             InvalidColumnReference: `context` does not allow this system column.
         """
 
     def whole_row(self, pos: int) -> nodes.Expr:
-        """Return the row as one value."""
+        """Return the whole row as one value."""
 
     def expand(self, pos: int) -> tuple[tuple[str, nodes.Expr], ...]:
-        """Return all columns with their names: `relation.*`."""
+        """Return all columns with their names, for `relation.*`."""
 
 
 class Scope(Protocol):
     """The names of a query level and of outer levels."""
 
     def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
-        """Return the column of an unqualified name.
+        """Return the column with an unqualified name.
 
         Raises:
-            AmbiguousColumn: several relations have it.
+            AmbiguousColumn: several relations have such a column.
             InvalidColumnReference: see ScopeRelation.find_column.
         """
 
     def find_relation(self, schema: str | None, name: str, pos: int) -> ScopeRelation | None:
-        """Return the relation of a qualifier.
+        """Return the relation that a qualifier names.
 
         Raises:
             AmbiguousAlias: several relations in scope have this name.
@@ -68,13 +68,13 @@ class Scope(Protocol):
         """Return the relation whose whole row is `row`."""
 
     def missing_column(self, relation: str | None, column: str, pos: int) -> PostgresError:
-        """Return the error of a missing column, with a hint at one with a similar name."""
+        """Return the error for a missing column, with a hint that names a similar column."""
 
     def missing_relation(self, schema: str | None, name: str, pos: int) -> PostgresError:
-        """Return the error of a qualifier that is not a relation in scope."""
+        """Return the error for a qualifier that names no relation in scope."""
 
     def expand(self, pos: int) -> tuple[tuple[str, nodes.Expr], ...]:
-        """Return all visible columns with their names: `*`."""
+        """Return all visible columns with their names, for `*`."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ class RelationScope:
     """The columns of one relation: for row filters, defaults, CHECK, generated columns, indexes.
 
     Args:
-        relation: its name.
-        schema: its schema, which may qualify it if there is no alias.
-        columns: its columns, without dropped ones, in order.
-        row_type: internal name of its row type.
+        relation: the relation's name.
+        schema: its schema; a name may have it if there is no alias.
+        columns: its columns in order, without dropped ones.
+        row_type: the internal name of its row type.
         alias: another name for it in a query.
         varno: its number in the range table.
     """
@@ -139,8 +139,8 @@ class RelationScope:
         return missing_column((self,), relation, column, pos)
 
     def missing_relation(self, schema: str | None, name: str, pos: int) -> PostgresError:
-        """Return the error of a qualifier.  It may be the relation's own name, if an alias hides it
-        or the schema is wrong.
+        """Return the error for a qualifier.  This can be the relation's own name, if an alias hides
+        it or the schema is wrong.
         """
         is_relation = schema in (None, self.schema) and name == self.relation
         if is_relation and self.alias is not None and self.alias != name:
@@ -172,7 +172,8 @@ class RelationScope:
 def missing_column(
     relations: Sequence[ScopeRelation], relation: str | None, column: str, pos: int
 ) -> UndefinedColumn:
-    """Return `column "colum" does not exist`, ... with PostgreSQL's HINT (errorMissingColumn).
+    """Return the error `column "colum" does not exist`, with PostgreSQL's HINT
+    (errorMissingColumn).
 
     Args:
         relations: all relations of the statement, in the order of its range table.
@@ -190,8 +191,8 @@ def missing_column(
 def _similar_columns(
     relations: Sequence[ScopeRelation], relation: str | None, column: str
 ) -> list[tuple[str, str]]:
-    """Return the one or two columns with names most similar to `relation.column`; none if there are
-    more.
+    """Return the one or two columns whose names are most similar to `relation.column`; none if more
+    are equally similar.
 
     As in updateFuzzyAttrMatchState, at most half of the letters may differ, and at most three.
     """

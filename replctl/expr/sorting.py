@@ -19,10 +19,10 @@ _HINT = "Use an explicit ordering operator or modify the query."
 
 
 def sort_key(coercion: Coercion, expr: nodes.Expr, raw: ast.SortBy) -> nodes.SortKey:
-    """Return an ORDER BY item with the analysed expression `expr`.
+    """Return an ORDER BY item for the analysed expression `expr`.
 
     Raises:
-        UndefinedFunction: its type has no order.
+        UndefinedFunction: the expression's type has no order.
         WrongObjectType: the operator after USING does not sort.
     """
     expr = known_type(coercion, expr)
@@ -49,7 +49,7 @@ def sort_key(coercion: Coercion, expr: nodes.Expr, raw: ast.SortBy) -> nodes.Sor
 
 
 def known_type(coercion: Coercion, expr: nodes.Expr) -> nodes.Expr:
-    """Return `expr`; a literal without a known type becomes text."""
+    """Return `expr`; a literal whose type is unknown becomes text."""
     if expr.type != UNKNOWN:
         return expr
     return coercion.to_type(expr, "text", -1, IMPLICIT)
@@ -79,8 +79,8 @@ def is_hashable(paths: CastPaths, type_: str) -> bool:
 
 
 def _supports(paths: CastPaths, name: str, has_class: Callable[[Type], bool]) -> bool:
-    """Return whether the type has an operator class: its own, through its parts, or through a
-    binary-compatible type.
+    """Return whether a type has an operator class: its own, that of its elements or columns, or
+    that of a binary-compatible type.
     """
     type_ = paths.types.get(paths.types.base(name))
     columns = paths.types.columns(name)
@@ -95,8 +95,8 @@ def _supports(paths: CastPaths, name: str, has_class: Callable[[Type], bool]) ->
 
 
 def _stored_like(paths: CastPaths, name: str) -> list[str]:
-    """Return the binary-compatible types of a type: text for varchar, inet for cidr, oid for
-    regclass.
+    """Return the types to which a type is binary-compatible: text for varchar, inet for cidr, oid
+    for regclass.
     """
     return [
         target

@@ -1,6 +1,6 @@
 """Subqueries in expressions (PostgreSQL's transformSubLink() in parse_expr.c).
 
-A callable analyses the queries; this module does not look into its results.
+The analyzer has a function that analyses the queries.  This module does not look into its results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class UnanalysedSubquery(FeatureNotSupported):
-    """A subquery in a place without an analyzer of queries; the position is that of the SubLink."""
+    """A subquery where the analyzer cannot analyse queries; the position is that of the SubLink."""
 
 
 class OutputColumn(NamedTuple):
@@ -30,7 +30,8 @@ class OutputColumn(NamedTuple):
     collation: str | None = None
 
 
-#: (subquery, analyzer of the surrounding expression) -> query tree and its output columns.
+#: Analyses a subquery with the analyzer of the surrounding expression; returns the query tree and
+#: its output columns.
 AnalyzeQuery: TypeAlias = Callable[[ast.SelectStmt, "Analyzer"], tuple[Any, Sequence[OutputColumn]]]
 
 
@@ -39,8 +40,8 @@ def sublink(analyzer: Analyzer, raw: ast.SubLink) -> nodes.SubLink:
 
     Raises:
         FeatureNotSupported: the place allows no subqueries.
-        UnanalysedSubquery: there is no analyzer of queries.
-        SqlSyntaxError: it has too many or too few columns.
+        UnanalysedSubquery: the analyzer cannot analyse queries.
+        SqlSyntaxError: the query has too many or too few columns.
     """
     error = analyzer.context.subquery_error(raw.pos)
     if error is not None:
@@ -105,6 +106,8 @@ def _comparison(
 
 
 def _location(raw: ast.SubLink) -> int:
-    """Return the beginning of a SubLink; for a compared row, that of its first field."""
+    """Return the position of a SubLink; if it compares a row, the position of the row's first
+    field.
+    """
     tests = raw.test.args if isinstance(raw.test, ast.RowExpr) else (raw.test,)
     return leftmost(raw.pos, *(raw_location(test) for test in tests if test is not None))

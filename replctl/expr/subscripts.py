@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from replctl.expr.analyze import Analyzer
 
 _MAX_DIMENSIONS = 6  # MAXDIM in array.h
-#: int2vector and oidvector are subscripted like these arrays.
+#: int2vector and oidvector have subscripts like these arrays.
 _VECTORS = {"int2vector": "_int2", "oidvector": "_oid"}
-#: Types of fixed length that are subscripted like arrays, and their elements (typelem).
+#: Types of fixed length that have subscripts like arrays, and the types of their elements
+#: (typelem).
 _FIXED_LENGTH = {
     "name": "char",
     "point": "float8",
@@ -36,7 +37,7 @@ def subscripting(
     """Return a part of an array or a jsonb value.
 
     Raises:
-        DatatypeMismatch: the type has no subscripts, or not of this kind.
+        DatatypeMismatch: the type has no subscripts, or does not allow such subscripts.
     """
     types = analyzer.coercion.types
     container, typmod = types.base_and_typmod(arg.type, nodes.typmod(arg))
@@ -86,7 +87,11 @@ def _array_subscript(analyzer: Analyzer, raw: ast.RawExpr | None) -> nodes.Expr 
 def _jsonb_subscript(
     analyzer: Analyzer, item: ast.Subscript, subscripts: Sequence[ast.Subscript]
 ) -> nodes.Expr:
-    """Return a key or an index; refuse a type that could be both or neither."""
+    """Return a subscript as text (a key) or int4 (an index).
+
+    Raises:
+        DatatypeMismatch: the expression can be cast to both types or to neither, or is a slice.
+    """
     if any(other.is_slice for other in subscripts):
         bound = item.upper or item.lower
         raise DatatypeMismatch(

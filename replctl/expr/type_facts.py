@@ -7,7 +7,7 @@ from typing import Protocol
 from replctl.expr.environment import Column, Environment, element_of
 from replctl.types.builtin import Type
 
-#: Range type -> the type of its bounds (pg_range).
+#: The type of the bounds of each range type (pg_range).
 _RANGE_SUBTYPES = {
     "int4range": "int4",
     "int8range": "int8",
@@ -16,7 +16,7 @@ _RANGE_SUBTYPES = {
     "tsrange": "timestamp",
     "tstzrange": "timestamptz",
 }
-#: Multirange type -> range type (pg_range).
+#: The range type of each multirange type (pg_range).
 _MULTIRANGES = {name.replace("range", "multirange"): name for name in _RANGE_SUBTYPES}
 
 
@@ -27,19 +27,21 @@ class TypeFacts:
         self._environment = environment
 
     def get(self, name: str) -> Type:
-        """Return the type's row."""
+        """Return the row of a type in pg_type."""
         return self._environment.type(name)
 
     def category(self, name: str) -> str:
-        """Return typcategory."""
+        """Return the category of a type (typcategory)."""
         return self.get(name).category
 
     def base(self, name: str) -> str:
-        """Return the innermost base type of a domain; other types unchanged."""
+        """Return the innermost base type of a domain; return other types unchanged."""
         return self.base_and_typmod(name, -1)[0]
 
     def base_and_typmod(self, name: str, typmod: int) -> tuple[str, int]:
-        """Return the innermost base type of a domain, and its modifier; other types unchanged."""
+        """Return the innermost base type of a domain and its modifier; return other types
+        unchanged.
+        """
         type_ = self.get(name)
         while type_.kind == "d":
             name, typmod = self._environment.domain_base(type_)
@@ -47,15 +49,17 @@ class TypeFacts:
         return name, typmod
 
     def element(self, name: str) -> str | None:
-        """Return the element type of a true array, of int2vector or of oidvector."""
+        """Return the element type of a true array, of int2vector or of oidvector; None for other
+        types.
+        """
         return element_of(self.get(name))
 
     def base_element(self, name: str) -> str | None:
-        """Return the element type of an array or a domain over one."""
+        """Return the element type of an array, or of a domain over an array."""
         return self.element(self.base(name))
 
     def array(self, name: str) -> str | None:
-        """Return the array type with elements of this type."""
+        """Return the array type whose elements have this type."""
         return self.get(name).array
 
     def is_array(self, name: str) -> bool:
@@ -76,7 +80,7 @@ class TypeFacts:
         return name == "record" or self.is_complex(name)
 
     def columns(self, name: str) -> tuple[Column, ...] | None:
-        """Return the fields of a composite type or a domain over one, None for other types."""
+        """Return the fields of a composite type or of a domain over one; None for other types."""
         type_ = self.get(self.base(name))
         return self._environment.columns(type_) if type_.kind == "c" else None
 
@@ -106,7 +110,7 @@ class TypeFacts:
 
 
 class ImplicitCasts(Protocol):
-    """The implicit casts."""
+    """Finds out which types can be cast implicitly."""
 
     environment: Environment
     types: TypeFacts

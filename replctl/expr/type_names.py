@@ -1,4 +1,4 @@
-"""Resolve written types to a type and its modifier: `numeric(10,2)[]` is _numeric, 655366.
+"""Resolve types in statements to a type and its modifier: `numeric(10,2)[]` is _numeric, 655366.
 PostgreSQL's parse_type.c.
 """
 
@@ -41,11 +41,11 @@ def type_of(environment: Environment, type_name: ast.TypeName) -> tuple[Type, in
 
 
 def split_name(environment: Environment, names: tuple[str, ...]) -> tuple[str | None, str]:
-    """Return schema and name of (catalog, schema, name), (schema, name) or (name,).
+    """Return the schema and the name in (catalog, schema, name), (schema, name) or (name,).
 
     Raises:
         FeatureNotSupported: the catalog is another database.
-        SqlSyntaxError: there are more parts.
+        SqlSyntaxError: there are more than three parts.
     """
     if len(names) > 3:
         raise SqlSyntaxError(f"improper qualified name (too many dotted names): {'.'.join(names)}")
@@ -59,7 +59,7 @@ def split_name(environment: Environment, names: tuple[str, ...]) -> tuple[str | 
 def split_relation_name(
     environment: Environment, names: tuple[str, ...], position: int = -1
 ) -> tuple[str | None, str]:
-    """Split a name like split_name, but with the error messages of relations
+    """Split a name like split_name, but with the error messages for relations
     (RangeVarGetRelidExtended).
     """
     shown = ".".join(names)
@@ -75,10 +75,10 @@ def split_relation_name(
 def schema_of_relation(
     environment: Environment, name: ast.RangeVar, position: int = -1
 ) -> str | None:
-    """Return the schema of a relation's name, or None.
+    """Return the schema in a relation's name; None if it has none.
 
     Raises:
-        FeatureNotSupported: the relation belongs to another database; the error has `position`.
+        FeatureNotSupported: the name has another database; the error has `position`.
     """
     if name.catalog is None:
         return name.schema
@@ -87,10 +87,10 @@ def schema_of_relation(
 
 
 def check_schema(environment: Environment, schema: str | None) -> None:
-    """Check that a given schema exists.
+    """Check that a schema exists; accept None.
 
     Raises:
-        InvalidSchemaName: a schema was given and does not exist.
+        InvalidSchemaName: the schema does not exist.
     """
     if schema is not None and environment.schema_oid(schema) is None:
         raise no_schema(schema)
@@ -121,7 +121,7 @@ def _modifier(environment: Environment, type_: Type, type_name: ast.TypeName) ->
 
 
 def _modifier_text(raw: ast.RawExpr, pos: int) -> str:
-    from replctl.parser import ast  # creating its classes takes a tenth of a second
+    from replctl.parser import ast  # loading its classes takes a tenth of a second
 
     match raw:
         case ast.Constant(kind="integer" | "float" | "string", value=value) if value is not None:

@@ -1,8 +1,8 @@
-"""Replace user-defined types in expressions and queries, since engines only have built-in ones. A
-value of a domain becomes one of its base type, and a cast to it includes its checks:
+"""Replace user-defined types in expressions and queries, because engines have only built-in types.
 
-p + 1           becomes  p + 1, where p is an integer
-x::posint       becomes  CoerceToDomain(x, integer, "posint", VALUE > 0)
+A value of a domain becomes a value of its base type, and a cast to the domain includes its checks:
+    p + 1           becomes  p + 1, where p is an integer
+    x::posint       becomes  CoerceToDomain(x, integer, "posint", VALUE > 0)
 
 Enums become text with the order of their labels (enum_order.py).
 """
@@ -28,10 +28,10 @@ _NULL_ELEMENT = re.compile(r"[{,]NULL[,}]")
 def without_user_types(
     environment: Environment, part: Any, transform: Transform = nodes.transform
 ) -> Any:
-    """Return an expression or a query that only uses types of engines.
+    """Return an expression or a query that uses only the types of engines.
 
     Raises:
-        FeatureNotSupported: it uses an enum's order in another way.
+        FeatureNotSupported: the expression uses an enum's order in another way.
         ObjectNotInPrerequisiteState: it uses the first or last value of an enum without values.
     """
     plain = without_domains(environment, part, transform)
@@ -52,8 +52,8 @@ def without_domains(
 
 
 def base_type(environment: Environment, name: str, typmod: int = -1) -> tuple[str, int]:
-    """Return the stored type of a type's values, and its modifier: the base type of a domain, or an
-    array of it for an array of a domain.
+    """Return the type in which values are stored, and its modifier: the base type for a domain, and
+    an array of the base type for an array of a domain.
     """
     if not name.startswith("@"):
         return name, typmod
@@ -75,15 +75,15 @@ def domain_rules(environment: Environment, name: str) -> DomainRules | None:
 
 
 def domain_check(environment: Environment, name: str, value: nodes.Expr) -> nodes.Expr:
-    """Return a checked value of a domain's base type, for engines; the value itself if there are no
-    checks.
+    """Return the expression that checks a value of a domain's base type, for engines; the value
+    itself if there are no checks.
     """
     checked: nodes.Expr = without_domains(environment, nodes.CoerceToDomain(value, name))
     return checked
 
 
 def about_value(condition: nodes.Expr, value: nodes.Expr) -> nodes.Expr:
-    """Return the condition of a domain's CHECK with `value` as VALUE."""
+    """Return the condition of a domain's CHECK with `value` in the place of VALUE."""
 
     def replaced(node: Any) -> Any:
         match node:
@@ -98,7 +98,7 @@ def about_value(condition: nodes.Expr, value: nodes.Expr) -> nodes.Expr:
 
 
 def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) -> Any:
-    """Return the replacement of a node, None to keep it; `inner` replaces the parts of the node."""
+    """Return the replacement of a node, or None to keep it; `inner` replaces nodes in its parts."""
     match node:
         case nodes.CoerceToDomain(domain=""):
             return _checked(environment, inner, node)
@@ -123,7 +123,9 @@ def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) 
 
 
 def _refuse_unchecked(environment: Environment, node: nodes.Node, type_: str) -> None:
-    """Refuse arrays of a domain that are built from text, since their elements are not checked."""
+    """Refuse arrays of a domain that are built from text, because their elements are not
+    checked.
+    """
     is_text = isinstance(node, nodes.CoerceViaIO)
     has_null = isinstance(node, nodes.Const) and _NULL_ELEMENT.search(node.value or "") is not None
     element = TypeFacts(environment).element(type_)

@@ -17,7 +17,7 @@ from replctl.types.builtin import Type
 from replctl.types.session_form import CANONICAL, read_by, reading
 from replctl.types.text_form import TextForm
 
-#: Base types whose values only the server writes.
+#: Base types whose values users cannot write.
 _WITHOUT_INPUT = frozenset(
     {
         "gtsvector",
@@ -49,7 +49,7 @@ def input_value(
 
 
 def shown_value(environment: Environment, type_: Type, value: str) -> str:
-    """Return the output text of a canonical value with the session's settings."""
+    """Return the output text of a canonical value under the session's settings."""
     found = output_value(environment, type_, value)
     if environment.form == CANONICAL:
         return found
@@ -59,12 +59,14 @@ def shown_value(environment: Environment, type_: Type, value: str) -> str:
 
 
 def shown_type(environment: Environment, name: str) -> str:
-    """Return the type that determines the output of values: record for rows."""
+    """Return the type that determines how a value is printed: record for rows, else the type
+    itself.
+    """
     return "record" if environment.type(name).category == "C" else name
 
 
 def output_value(environment: Environment, type_: Type, value: str) -> str:
-    """Return the output text of a canonical value; it only differs for names of objects."""
+    """Return the output text of a canonical value; only names of objects differ from it."""
     element_name = element_of(type_)
     element = environment.type(element_name) if element_name else type_
     if element.name not in object_identifier.TYPES:
@@ -80,7 +82,9 @@ def output_value(environment: Environment, type_: Type, value: str) -> str:
 
 
 def _own_form(environment: Environment, type_: Type) -> TextForm | None:
-    """Return input and output of a type that depends on the catalog; None for other types."""
+    """Return the input and output functions of a type that depends on the catalog; None for other
+    types.
+    """
     element_name = element_of(type_)
     if element_name is not None:
         element = _own_form(environment, environment.type(element_name))

@@ -28,8 +28,8 @@ def make_window_function(
         last_set: the last set-returning call before the arguments were analysed.
 
     Raises:
-        WindowingError: the place does not allow it, or it is an argument of another one.
-        FeatureNotSupported, WrongObjectType: a clause is only allowed for aggregates.
+        WindowingError: the place does not allow window functions, or an argument contains one.
+        FeatureNotSupported, WrongObjectType: a clause is allowed only for aggregates.
         UndefinedObject: there is no window of this name.
     """
     raw = call.raw
@@ -89,8 +89,8 @@ def _check_clauses(analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr 
 
 
 def _definition(analyzer: Analyzer, over: ast.WindowDef) -> ast.WindowDef:
-    """Return the window of OVER: a named one, or one that extends another (OVER (w ORDER BY
-    ...)).
+    """Return the window of OVER.  It may be a named window, or extend one: OVER (w ORDER BY
+    ...).
     """
     if over.name is not None:
         return _named(analyzer, over.name, over.pos)
