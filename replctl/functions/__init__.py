@@ -1,1 +1,1 @@
-"""The functions, views and values through which SQL describes a cluster and a session."""
+"""SQL functions and views that read the state of a cluster or session, or change it."""

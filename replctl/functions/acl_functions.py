@@ -1,4 +1,4 @@
-"""aclexplode() and acldefault(), by their names in pg_proc.prosrc (acl.c)."""
+"""aclexplode() and acldefault(), by their names in pg_proc.prosrc (PostgreSQL's acl.c)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def _acl_explode(context: FunctionContext, items: str) -> list[list[Any]]:
-    """Return an access list as rows of grantor, grantee and privilege (aclexplode)."""
+    """Return an access list as rows of grantor, grantee, privilege and grant option
+    (aclexplode).
+    """
     words = {letter: word.upper() for word, letter in PRIVILEGE_LETTERS.items() if word != "temp"}
     names = {name: oid for oid, name in role_names(context.catalog).items()}
     rows = []
@@ -35,7 +37,7 @@ def _acl_explode(context: FunctionContext, items: str) -> list[list[Any]]:
 
 
 def _acl_name(shown: str) -> tuple[str, str]:
-    """Return the unquoted role at the beginning of an item, and the rest."""
+    """Return the unquoted role at the beginning of an item, and the rest of the item."""
     if not shown.startswith('"'):
         name = shown.partition("=")[0]
         return name, shown[len(name) :]

@@ -1,5 +1,5 @@
-"""Functions that print definitions, such as pg_get_constraintdef(), and functions about visibility
-in the search path, by their names in pg_proc.prosrc (ruleutils.c).
+"""Functions that print definitions, such as pg_get_constraintdef() (PostgreSQL's ruleutils.c), and
+functions that tell whether the search path finds an object; by their names in pg_proc.prosrc.
 """
 
 from __future__ import annotations
@@ -41,14 +41,18 @@ def _constraint(context: FunctionContext, oid: int, pretty: int = 0) -> str | No
 
 
 def _domain_constraint(context: FunctionContext, row: Any, *, is_pretty: bool) -> str:
-    """Return `CHECK ((VALUE > 0)) NOT VALID`, ... or NOT NULL."""
+    """Return the definition of a domain's constraint: `CHECK ((VALUE > 0)) NOT VALID`, `NOT
+    NULL`.
+    """
     domain = get_domain(context.catalog, type_name(int(row.contypid)))
     constraint = next(item for item in domain.constraints if item.oid == int(row.oid))
     return domain_constraint_definition(context.environment, constraint, is_pretty=is_pretty)
 
 
 def _index(context: FunctionContext, oid: int, column: int = 0, pretty: int = 0) -> str | None:
-    """Return the definition of an index, or one of its columns; None if it does not exist."""
+    """Return the definition of an index or, if `column` is not 0, of one of its columns; None if
+    there is no such index.
+    """
     relation = get_relation(context.catalog, oid)
     if relation is None or relation.kind not in "iI":
         return None
@@ -82,7 +86,7 @@ def _function(context: FunctionContext, oid: int) -> UserFunction | None:
 
 
 def _arguments(context: FunctionContext, oid: int) -> str | None:
-    """Return `a integer, text`, ...; built-in functions have no names here."""
+    """Return the arguments of a function: `a integer, text`; None if there is no such function."""
     environment = context.environment
     user = _function(context, oid)
     if user is not None:
@@ -107,8 +111,8 @@ def _result(context: FunctionContext, oid: int) -> str | None:
 
 
 def _definition(context: FunctionContext, oid: int) -> str | None:
-    """Return CREATE OR REPLACE FUNCTION for a user's function, formatted like
-    pg_get_functiondef().
+    """Return CREATE OR REPLACE FUNCTION for a user-defined function, in the form of
+    pg_get_functiondef(); None for other functions.
     """
     function = _function(context, oid)
     if function is None:
@@ -165,7 +169,9 @@ def _operator_is_visible(context: FunctionContext, oid: int) -> int | None:
 
 
 def _built_in_is_visible(context: FunctionContext, oid: int) -> int:
-    """Return 1 for a built-in object of a kind that users cannot create; all are in pg_catalog."""
+    """Return 1 for a built-in object, else 0; used for kinds of objects that users cannot
+    create.
+    """
     return int(oid < FIRST_USER_OID)
 
 

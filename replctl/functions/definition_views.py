@@ -39,7 +39,7 @@ def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
         }  # fmt: skip
 
 
-#: OIDs of access methods in pg_am.
+#: The OIDs of access methods in pg_am.
 _ACCESS_METHODS = {"heap": 2, "btree": 403, "hash": 405}
 _SYSTEM_SCHEMAS = {
     "pg_catalog": PG_CATALOG_NAMESPACE,
@@ -132,7 +132,7 @@ def _expression_columns(index: Row) -> Iterator[Row]:
 
 
 def _pg_attrdef(context: FunctionContext) -> Iterator[Row]:
-    """Yield the defaults, except those of identity columns, which are replctl's own."""
+    """Yield the defaults, except those of identity columns, which only replctl has."""
     identities = {
         (row["attrelid"], row["attnum"])
         for row in stored_rows(context, "pg_attribute")
@@ -242,7 +242,7 @@ def _pg_tables(context: FunctionContext) -> Iterator[Row]:
 
 
 def _with_triggers(context: FunctionContext) -> set[int]:
-    """Return the tables at both ends of foreign keys, which PostgreSQL checks with triggers."""
+    """Return the tables at both ends of foreign keys: PostgreSQL gives them triggers."""
     table = schema.pg_constraint
     rows = context.catalog.select(table, table.c.contype == "f")
     return {int(oid) for row in rows for oid in (row.conrelid, row.confrelid)}
@@ -269,7 +269,7 @@ def _pg_tablespace(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_language(context: FunctionContext) -> Iterator[Row]:
-    """Yield the languages of functions."""
+    """Yield the languages in which functions can be written."""
     for oid, name, is_trusted in ((12, "internal", 0), (13, "c", 0), (14, "sql", 1)):
         yield {
             "oid": oid, "lanname": name, "lanowner": 10, "lanispl": 0,
@@ -308,7 +308,9 @@ def _pg_cast(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_depend(context: FunctionContext) -> Iterator[Row]:
-    """Yield the dependencies that tools read: of sequences on their columns and schemas."""
+    """Yield the dependencies that tools read: the schemas of sequences, and the columns that own
+    them.
+    """
     pg_class = builtin.system_relations()["pg_class"].oid
     for relation in user_relations(context, "S"):
         sequence = get_sequence(context.catalog, relation.oid)
@@ -329,7 +331,7 @@ def _pg_rewrite(context: FunctionContext) -> Iterator[Row]:
         yield {**row, "ev_type": "1", "ev_enabled": "O", "is_instead": 1, "ev_qual": "<>"}
 
 
-#: The rows of each catalog, by its name.
+#: The functions that yield the rows of each catalog.
 DEFINITION_VIEWS: dict[str, RowsOf] = {
     "pg_class": _pg_class,
     "pg_attribute": _pg_attribute,

@@ -1,4 +1,4 @@
-"""The facts that SQL functions need from the calling session."""
+"""The data of the calling session that SQL functions need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replctl.session import Session
 
 @dataclass
 class FunctionContext:
-    """The facts that functions need from the calling session."""
+    """The data of the calling session that SQL functions need."""
 
     catalog: Catalog
     environment: CatalogEnvironment
@@ -25,18 +25,19 @@ class FunctionContext:
     sequences: SequenceValues
     cluster: Cluster
     session: Session
-    #: The rows, as texts, of calls that ran before the query (EVALUATED_BEFORE).
+    #: The results, as rows of texts, of calls that replctl made before the query
+    #: (EVALUATED_BEFORE).
     evaluated: dict[nodes.FuncExpr, list[list[str | None]]] = field(default_factory=dict)
     #: OIDs of the tables that Spark reads for the query.
     read_tables: set[int] = field(default_factory=set)
 
 
-#: A function of the context and of SQLite's values.
+#: An implementation: a function of the context and of SQLite's values.
 Implementation = Callable[..., Any]
 
 
 def function_context(session: Session, catalog: Catalog) -> FunctionContext:
-    """Return the context of a session for functions in catalog queries."""
+    """Return the context of a session for the functions in a query of the catalog."""
     return FunctionContext(
         catalog,
         session.environment(catalog),

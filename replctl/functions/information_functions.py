@@ -1,5 +1,5 @@
-"""Functions that describe the session and the server, by their names in pg_proc.prosrc: sizes,
-encodings, addresses, and look-ups of names that may not exist.
+"""Functions that describe the session and the server, by their names in pg_proc.prosrc: encodings,
+addresses, and look-ups of names that may not exist.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def _schemas(context: FunctionContext, with_implicit: int) -> str:
 
 
 def _object(type_name: str) -> Callable[..., Any]:
-    """Return to_regclass() or a similar function: NULL where ::regclass is an error."""
+    """Return to_regclass() or a similar function: its result is NULL where ::regclass raises an
+    error.
+    """
 
     def call(context: FunctionContext, name: str) -> int | None:
         try:
@@ -41,7 +43,7 @@ def _object(type_name: str) -> Callable[..., Any]:
 
 
 def _nothing(context: FunctionContext, *args: object) -> None:
-    """Return NULL, because the session has no network."""
+    """Return NULL, because the session has no network connection."""
 
 
 def _no(context: FunctionContext, *args: object) -> int:

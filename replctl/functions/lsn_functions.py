@@ -1,5 +1,7 @@
 """PostgreSQL's functions about the log and its files, by their names in pg_proc.prosrc
-(xlogfuncs.c, pg_controldata.c).  A numeric is its text.
+(xlogfuncs.c, pg_controldata.c).
+
+They return a numeric as its text.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 _TIMELINE = 1
 _FILE_NAME = re.compile(r"[0-9A-Fa-f]{24}")
-#: Versions of pg_control and of the catalogs in PostgreSQL 17.
+#: The versions of pg_control and of the catalogs in PostgreSQL 17.
 _CONTROL_VERSION, _CATALOG_VERSION = 1700, 202406281
 
 
@@ -35,7 +37,7 @@ def _current_insert(context: FunctionContext) -> int:
 
 
 def _switch_wal(context: FunctionContext) -> int:
-    """Move the end of the log to the end of its segment, and return the old end."""
+    """Move the end of the log to the end of its segment; return the old end."""
     size = _segment_size(context)
     with context.cluster.begin(write=True) as connection:
         return switch_segment(connection, size)
@@ -76,7 +78,7 @@ def _control_system(context: FunctionContext) -> tuple[int, int, int, int]:
     return _CONTROL_VERSION, _CATALOG_VERSION, int(identifier.scalar_one()), modified
 
 
-#: prosrc -> function.
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_current_wal_lsn": _current,
     "pg_current_wal_flush_lsn": _current,
@@ -86,7 +88,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_walfile_name": _walfile_name,
 }
 
-#: prosrc -> function that returns a row, for FROM.
+#: Functions that return a row, for FROM, by their names in pg_proc.prosrc.
 ROW_FUNCTIONS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "pg_walfile_name_offset": _walfile_name_offset,
     "pg_split_walfile_name": _split_walfile_name,

@@ -1,6 +1,6 @@
 """PostgreSQL's functions about replication origins, by their names in pg_proc.prosrc (origin.c).
 
-They take effect at once; ROLLBACK does not revert them.
+They take effect immediately; ROLLBACK does not undo them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replctl.errors import (
 )
 from replctl.lsn import INVALID_LSN
 
-#: Suffixes of functions that a standby may run.
+#: Ends of the names of functions that only read, and therefore may run on a standby.
 _READING = ("_oid", "_progress", "_is_setup", "_status")
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _advance(context: FunctionContext, name: str, lsn: int) -> str:
 
 
 def _check_free(context: FunctionContext, connection: Connection, name: str) -> None:
-    """Check that no session has an origin set up, and that no worker applies changes for it."""
+    """Check that no session has set up the origin, and that no worker applies changes for it."""
     oid = origins.get_origin(connection, name)
     pid = _active_pid(context, connection, name)
     if pid is not None:
@@ -146,7 +146,7 @@ def _show_status(context: FunctionContext) -> list[tuple[Any, ...]]:
 
 
 def _outside_recovery(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that a standby refuses, unless it only reads."""
+    """Return `function`, refused on a standby unless it only reads."""
 
     def call(context: FunctionContext, *args: Any) -> Any:
         if context.cluster.is_in_recovery and not name.endswith(_READING):
@@ -171,10 +171,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 _SET_FUNCTIONS: dict[str, Callable[..., Any]] = {"pg_show_replication_origin_status": _show_status}
 
-#: prosrc -> function.
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS = {name: _outside_recovery(name, function) for name, function in _FUNCTIONS.items()}
 
-#: prosrc -> function that returns a set.
+#: Functions that return a set, by their names in pg_proc.prosrc.
 SET_FUNCTIONS = {
     name: _outside_recovery(name, function) for name, function in _SET_FUNCTIONS.items()
 }

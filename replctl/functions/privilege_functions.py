@@ -1,4 +1,6 @@
-"""has_table_privilege() and similar functions, by their names in pg_proc.prosrc (acl.c)."""
+"""has_table_privilege() and similar functions, by their names in pg_proc.prosrc (PostgreSQL's
+acl.c).
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,13 @@ from replctl.types.text_form import BLANKS
 if TYPE_CHECKING:
     from replctl.functions.function_context import FunctionContext
 
-#: Returns whether a role has a privilege, by its letter, or its grant option, on an object; None if
-#: there is no such object.
+#: Returns whether a role has a privilege on an object; None if there is no such object.  The
+#: arguments are the context, the role's privileges, the object's OID, the ACL letter, and whether
+#: the grant option is tested instead.
 _Check = Callable[["FunctionContext", Privileges, int, str, bool], bool | None]
 _GRANT_OPTION = " with grant option"
 
-#: The privileges of each kind of object.
+#: The names of the privileges on each kind of object.
 _WORDS: dict[str, tuple[str, ...]] = {
     "table": (
         "select", "insert", "update", "delete", "truncate", "references", "trigger", "maintain",
@@ -57,7 +60,7 @@ def _role_oid(context: FunctionContext, role: str | int) -> int:
 
 
 def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privileges:
-    """Return the privileges of a named role or of PUBLIC; without a name those of the current
+    """Return the privileges of the role or of PUBLIC, if one is given; else those of the current
     role.
     """
     if not roles:
@@ -67,7 +70,8 @@ def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privile
 
 
 def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
-    """Return the privileges in a list, as letters, each with whether its grant option is meant.
+    """Return pairs of an ACL letter and a flag for its grant option, one for each privilege in the
+    list.
 
     Raises:
         InvalidParameterValue: the kind of object has no such privilege.
@@ -138,10 +142,10 @@ def _on_columns(
     as_option: bool,
     attnums: Collection[int],
 ) -> bool | None:
-    """Return whether a role has a privilege on columns.
+    """Return whether a role has a privilege on columns; None if there is no such relation.
 
     Args:
-        attnums: the columns; an empty collection stands for any column.
+        attnums: the columns; if it is empty, one column with the privilege suffices.
     """
     system = builtin.system_relations_by_oid().get(oid)
     if system is not None:
@@ -211,7 +215,7 @@ _Implementation = Callable[..., int | None]
 def _variants(
     name: str, kind: str, find: Callable[[FunctionContext, str], int], check: _Check
 ) -> dict[str, _Implementation]:
-    """Return variants of a function with and without a role, and with names or OIDs."""
+    """Return the variants of a function: with and without a role, and with names or OIDs."""
 
     def call(context: FunctionContext, *args: Any) -> int | None:
         *roles, target, words = args
@@ -226,7 +230,9 @@ def _variants(
 
 
 def _has_column(context: FunctionContext, *args: Any) -> int | None:
-    """Implement has_column_privilege([role,] table, column, privileges); columns may be numbers."""
+    """Implement has_column_privilege([role,] table, column, privileges); a column may be a
+    number.
+    """
     *roles, table, column, words = args
     privileges = _privileges(context, roles)
     oid = table if isinstance(table, int) else _relation_oid(context, table)
@@ -248,7 +254,7 @@ def _has_column(context: FunctionContext, *args: Any) -> int | None:
 
 
 def _column_names(context: FunctionContext, oid: int) -> dict[int, str]:
-    """Return the names of a relation's columns by number; empty if there is no such relation."""
+    """Return the names of a relation's columns by number; {} if there is no such relation."""
     system = builtin.system_relations_by_oid().get(oid)
     if system is not None:
         return dict(enumerate((name for name, _type in system.columns), start=1))
@@ -257,7 +263,9 @@ def _column_names(context: FunctionContext, oid: int) -> dict[int, str]:
 
 
 def _has_parameter(context: FunctionContext, *args: Any) -> int:
-    """Implement has_parameter_privilege(): only superusers have privileges on parameters here."""
+    """Implement has_parameter_privilege(): only superusers have privileges on parameters in
+    replctl.
+    """
     *roles, _name, words = args
     _letters("parameter", words)
     return int(_privileges(context, roles).is_superuser)

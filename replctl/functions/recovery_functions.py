@@ -1,5 +1,5 @@
-"""PostgreSQL's functions about recovery, by their names in pg_proc.prosrc (xlogfuncs.c): whether
-this is a standby, and the positions that it has received and replayed.
+"""PostgreSQL's functions about recovery, by their names in pg_proc.prosrc (xlogfuncs.c).  They tell
+whether this is a standby, and the positions that it has received and replayed, and promote it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _is_in_recovery(context: FunctionContext) -> int:
 
 
 def _received_lsn(context: FunctionContext) -> int | None:
-    """Return the received position, which is also the replayed one; None on a primary."""
+    """Return the LSN that the standby has received, and also replayed; None on a primary."""
     control = read_control(context.catalog.connection)
     return control.insert_lsn if control.is_in_recovery else None
 
@@ -65,7 +65,7 @@ def _promote(context: FunctionContext, wait: int = 1, wait_seconds: int = WAIT_S
     return 1
 
 
-#: prosrc -> function.
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_is_in_recovery": _is_in_recovery,
     "pg_last_wal_receive_lsn": _received_lsn,

@@ -1,7 +1,7 @@
 """PostgreSQL's functions about replication slots, by their names in pg_proc.prosrc (slotfuncs.c,
 logicalfuncs.c).
 
-They take effect at once; ROLLBACK does not revert them.
+They take effect immediately; ROLLBACK does not undo them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _create_slot(
 
 
 def _owner(context: FunctionContext, is_temporary: int) -> str | None:
-    """Return the session of a new temporary slot; None for a permanent one."""
+    """Return the key of the session that owns a new temporary slot; None for a permanent slot."""
     if not is_temporary:
         return None
     context.session.has_temporary_slots = True
@@ -77,8 +77,8 @@ def _owner(context: FunctionContext, is_temporary: int) -> str | None:
 
 
 def _check_creation(context: FunctionContext, slot: ReplicationSlot) -> None:
-    """Check the conditions that PostgreSQL checks after it has created a slot, which it then
-    removes (CreateInitDecodingContext).
+    """Raise the errors that PostgreSQL finds only after it has created a slot
+    (CreateInitDecodingContext).
     """
     if slot.plugin not in _PLUGINS:
         raise UndefinedFile(f'could not access file "{slot.plugin}": No such file or directory')
@@ -125,7 +125,7 @@ def _copy_slot(
 def _create_physical_slot(
     context: FunctionContext, name: str, immediately_reserve: int = 0, temporary: int = 0
 ) -> tuple[str, int | None]:
-    """Create a slot that a standby can use (replctl standby create --slot)."""
+    """Create a physical slot, which a standby can use (replctl standby create --slot)."""
     check_slot_permissions(context)
     with context.cluster.begin(write=True, in_recovery=True) as connection:
         lsn = insert_lsn(connection) if immediately_reserve else INVALID_LSN
@@ -168,7 +168,7 @@ def acquired_slot(session: Session, connection: Connection, name: str) -> Replic
 
     Raises:
         UndefinedObject: there is no slot of that name (42704).
-        ObjectInUse: another process reads it, or it belongs to another session (55006).
+        ObjectInUse: another process reads the slot, or another session owns it (55006).
         ObjectNotInPrerequisiteState: see `check_decoding_requirements`.
     """
     check_decoding_requirements(session.setting)
@@ -252,7 +252,7 @@ def _reset_subscription_stats(context: FunctionContext, oid: int | None) -> str:
     return ""
 
 
-#: prosrc -> function that returns a row.
+#: Functions that return a row, by their names in pg_proc.prosrc.
 ROW_FUNCTIONS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "pg_create_logical_replication_slot": _create_slot,
     "pg_copy_logical_replication_slot_a": _copy_slot,
@@ -264,7 +264,7 @@ ROW_FUNCTIONS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "pg_replication_slot_advance": _advance_slot,
 }
 
-#: prosrc -> function.
+#: The functions by their names in pg_proc.prosrc.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_drop_replication_slot": _drop_slot,
     "pg_stat_reset_replication_slot": _reset_statistics,

@@ -1,4 +1,6 @@
-"""The rows of the system views of replication: publications, subscriptions, slots and origins."""
+"""The rows of the system views about replication: publications, subscriptions, slots and
+origins.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +55,11 @@ def _pg_subscription(context: FunctionContext) -> Iterator[Row]:
 
 
 def _own_subscriptions(context: FunctionContext) -> dict[int, str]:
-    """Return the subscriptions of the current database, to which statistics are limited here.
+    """Return the names of the current database's subscriptions by OID.
 
-    PostgreSQL shows those of the cluster.  Databases that replicate to each other are separate
-    clusters there, but databases of one cluster here.
+    Statistics show only these subscriptions.  PostgreSQL shows those of the whole cluster.  But
+    databases that replicate to each other are usually in separate clusters there, and in one
+    cluster here.
     """
     return {
         subscription.oid: subscription.name for subscription in list_subscriptions(context.catalog)
@@ -94,7 +97,7 @@ def _pg_stat_subscription(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_replication(context: FunctionContext) -> Iterator[Row]:
-    """Yield walsenders; roles without pg_read_all_stats see few columns
+    """Yield walsenders; show only few columns to roles without pg_read_all_stats
     (pg_stat_get_wal_senders).
     """
     connection, privileges = context.catalog.connection, context.environment.privileges
@@ -136,7 +139,7 @@ def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
-    """Yield the columns of pg_stat_subscription_stats that PostgreSQL 18 has added."""
+    """Yield the counts of conflicts that PostgreSQL 18 has added to pg_stat_subscription_stats."""
     table = state_schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
     kinds = [column.name for column in table.c if column.name.startswith("confl_")]
@@ -147,7 +150,7 @@ def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
         yield {"subid": oid, "subname": name, **counted, "stats_reset": reset}
 
 
-#: Columns that physical slots leave NULL.
+#: Columns that are NULL for physical slots.
 _NO_DATABASE = dict.fromkeys(
     ("plugin", "datoid", "catalog_xmin", "confirmed_flush_lsn", "conflicting")
 )
@@ -212,7 +215,7 @@ def _pg_replication_origin_status(context: FunctionContext) -> Iterator[Row]:
         }
 
 
-#: The rows of each view, by its name.
+#: The functions that yield the rows of each view.
 REPLICATION_VIEWS: dict[str, RowsOf] = {
     "pg_publication_tables": _pg_publication_tables,
     "pg_subscription": _pg_subscription,

@@ -1,5 +1,5 @@
-"""Facts about a session as constants in expressions: role, database, settings, and the beginning of
-transaction and statement.
+"""Replace facts about a session in expressions by constants: role, database, settings, and the
+start times of the transaction and the statement.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from replctl.functions.function_context import FunctionContext
     from replctl.session import Session
 
-#: SqlValueFunction -> the equivalent function in functions.sql_functions.
+#: The function in functions.sql_functions that is equivalent to a SqlValueFunction.
 VALUES = {
     "current_user": "current_user",
     "session_user": "session_user",
@@ -35,8 +35,8 @@ _SOURCES = frozenset(
     }
 )
 
-#: SqlValueFunction -> OIDs (in pg_proc) of the functions that compute it from the transaction's
-#: start, and of the function that rounds it.
+#: For a SqlValueFunction, the OIDs (in pg_proc) of the functions that compute it from the
+#: transaction's start time, and the OID of the function that rounds it.
 _TIMES: dict[str, tuple[tuple[int, ...], int]] = {
     "current_timestamp": ((), 1967),
     "localtimestamp": ((2027,), 1961),
@@ -47,8 +47,8 @@ _TIMES: dict[str, tuple[tuple[int, ...], int]] = {
 
 
 def time_value(session: Session, expr: Any) -> nodes.Expr | None:
-    """Return `now()`, `CURRENT_DATE`, `statement_timestamp()`, ... computed from a constant; None
-    for other expressions.
+    """Return `now()`, `CURRENT_DATE`, `statement_timestamp()` or a similar expression as a
+    computation from a constant; None for other expressions.
     """
     match expr:
         case nodes.SqlValueFunction(name=name, typmod=precision) if name in _TIMES:
@@ -80,8 +80,8 @@ def _called(oid: int, *args: nodes.Expr) -> nodes.Expr:
 
 
 def session_value(context: FunctionContext, expr: Any) -> nodes.Expr | None:
-    """Return the value of `current_user`, `current_setting('search_path')`, `now()`, ...; None for
-    other expressions.
+    """Return the value of `current_user`, `current_setting('search_path')`, `now()` or a similar
+    expression; None for other expressions.
 
     Raises:
         UndefinedObject: there is no such setting.

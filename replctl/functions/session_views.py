@@ -1,4 +1,4 @@
-"""The rows of the system views of roles, settings and sessions."""
+"""The rows of the system views about roles, settings and sessions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _pg_settings(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_user(context: FunctionContext) -> Iterator[Row]:
-    """Yield the roles that may log in."""
+    """Yield the roles that can log in."""
     for row in stored_rows(context, "pg_authid"):
         if row["rolcanlogin"]:
             yield {
@@ -61,7 +61,7 @@ def _pg_user(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_group(context: FunctionContext) -> Iterator[Row]:
-    """Yield the roles that may not log in, with their members."""
+    """Yield the roles that cannot log in, with their members."""
     members = memberships(context.catalog)
     for row in stored_rows(context, "pg_authid"):
         if not row["rolcanlogin"]:
@@ -73,7 +73,7 @@ def _pg_group(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
-    """Yield the row of this session; other sessions are unknown."""
+    """Yield the row of this session only; replctl does not know the others."""
     session, privileges = context.session, context.environment.privileges
     row: Row = {
         "datid": session.database_oid, "datname": session.database_name, "pid": os.getpid(),
@@ -91,7 +91,7 @@ def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
     yield row
 
 
-#: The rows of each view, by its name.
+#: The functions that yield the rows of each view.
 SESSION_VIEWS: dict[str, RowsOf] = {
     "pg_db_role_setting": _pg_db_role_setting,
     "pg_roles": _pg_roles,

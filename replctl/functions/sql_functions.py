@@ -1,7 +1,7 @@
 """PostgreSQL's functions that SQLite calls in catalog queries, by their names in pg_proc.prosrc.
 
 Values have SQLite's form (query/sqlite_value.py): booleans are 0 and 1; numbers, LSNs and OIDs of
-any kind are ints; everything else is canonical text.
+any kind are ints; all other values are canonical texts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from replctl.types import builtin, guc, text
 from replctl.types.quote import quote_qualified_identifier
 from replctl.types.timestamp import micros
 
-#: The result of version(); replctl behaves like this server.
+#: The result of version(): replctl behaves like this version of PostgreSQL.
 _VERSION = "PostgreSQL 17.0 (replctl) on Delta Lake, run by Spark"
 
 
@@ -72,8 +72,10 @@ def _pg_relation_filepath(context: FunctionContext, relid: int) -> str | None:
 
 
 def _accept_commits(context: FunctionContext, relid: int) -> str:
-    """Accept commits with unknown marks, from a newer state or a copy of this catalog, as another
-    writer's, when replctl next reads the table.
+    """Accept commits with unknown marks: when replctl next reads the table, it treats them as
+    commits of another writer.
+
+    Such commits come from a newer state of this catalog, or from a copy of it.
     """
     relation = get_relation(context.catalog, relid)
     if relation is None:
@@ -139,7 +141,9 @@ def _current_schema(context: FunctionContext) -> str | None:
 
 
 def _serial_sequence(context: FunctionContext, table: str, column: str) -> str | None:
-    """Return the qualified name of the sequence that a column owns (pg_get_serial_sequence)."""
+    """Return the qualified name of the sequence that a column owns; None if it owns none
+    (pg_get_serial_sequence).
+    """
     oid = object_identifier.read(context.environment, "regclass", table)
     relation = get_relation(context.catalog, int(oid))
     if relation is None:
@@ -183,8 +187,8 @@ def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -
 def _set_config(
     context: FunctionContext, name: str | None, value: str | None, is_local: int | None
 ) -> str:
-    """Change a setting like SET, or like SET LOCAL, which has no effect outside of a block; NULL
-    restores the default.
+    """Change a setting like SET or, if `is_local`, like SET LOCAL, which has no effect outside a
+    transaction block.  NULL restores the default.
     """
     if name is None:
         raise NullValueNotAllowed("SET requires parameter name")
@@ -206,11 +210,12 @@ def _as_set(function: Callable[..., tuple[Any, ...]]) -> Callable[..., list[tupl
 
 
 def _simple(function: Callable[..., Any]) -> Implementation:
-    """Return a function that ignores the context."""
+    """Return a function that ignores the context, and calls `function`."""
     return lambda context, *args: function(*args)
 
 
-#: prosrc -> function; NULL in, NULL out, except for NOT_STRICT.
+#: The functions by their names in pg_proc.prosrc.  Except those in NOT_STRICT, they return NULL if
+#: an argument is NULL.
 FUNCTIONS: dict[str, Implementation] = {
     "format_type": _format_type,
     "pg_relation_filepath": _pg_relation_filepath,
@@ -253,7 +258,7 @@ FUNCTIONS: dict[str, Implementation] = {
     **privilege_functions.FUNCTIONS,
 }
 
-#: Functions that PostgreSQL writes in SQL have no prosrc: name -> function.
+#: Functions that PostgreSQL writes in SQL, and that therefore have no prosrc, by their names.
 FUNCTIONS_BY_NAME: dict[str, Implementation] = {
     "obj_description": _obj_description,
     "col_description": lambda context, oid, number: get_comment(
@@ -262,10 +267,10 @@ FUNCTIONS_BY_NAME: dict[str, Implementation] = {
     "shobj_description": _shobj_description,
 }
 
-#: Volatile functions that need no session, so that Spark also has them (spark/volatile.py).
+#: Volatile functions that need no session.  Spark therefore has them, too (spark/volatile.py).
 WITHOUT_SESSION = frozenset({"clock_timestamp", "drandom", "gen_random_uuid"})
 
-#: Functions that are also called with NULL arguments.
+#: Functions that are called even if an argument is NULL.
 NOT_STRICT = frozenset(
     {
         "format_type",
@@ -277,7 +282,7 @@ NOT_STRICT = frozenset(
 
 
 def series_of(start: int, stop: int, step: int = 1) -> range:
-    """Return the values of generate_series()."""
+    """Return the values that generate_series() returns."""
     return range(start, stop + (1 if step > 0 else -1), step)
 
 
@@ -288,8 +293,8 @@ def _series(context: FunctionContext, start: int, stop: int, step: int = 1) -> l
 
 
 def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]:
-    """Return the contents of publications, without partitions whose root a publication publishes
-    instead (pg_get_publication_tables).
+    """Return the tables and columns of publications, without partitions if a publication publishes
+    their root instead (pg_get_publication_tables).
     """
     catalog = context.catalog
     publications = []
@@ -320,7 +325,7 @@ def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]
     return rows
 
 
-#: prosrc -> function that returns a set, as rows.
+#: Functions that return a set, as rows, by their names in pg_proc.prosrc.
 SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
     "generate_series_int4": _series,
     "generate_series_int8": _series,
@@ -338,8 +343,8 @@ SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
     "array_unnest": lambda context, array: [[item] for item in _array_items(array)],
 }
 
-#: Functions that return a set and read tables, which takes long: replctl runs them before the query
-#: (query/logical_slot.py).
+#: Functions that return a set and read tables.  Because this takes long, replctl runs them before
+#: the query (query/logical_slot.py).
 EVALUATED_BEFORE = frozenset(
     f"pg_logical_slot_{verb}_{kind}changes" for verb in ("get", "peek") for kind in ("", "binary_")
 )

@@ -1,5 +1,4 @@
-"""The rows of PostgreSQL's catalogs and system views for queries: the list of them, and the
-defaults of their columns.
+"""Find the rows of PostgreSQL's catalogs and system views for queries, and fill in defaults.
 
 Three modules produce the rows: definition_views (relations, types, functions, constraints),
 session_views (roles, settings, sessions), replication_views (publications, subscriptions, slots).
@@ -21,10 +20,10 @@ from replctl.types import builtin
 
 
 def system_rows(context: FunctionContext, name: str) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a catalog or system view, in the order of its columns.
+    """Return the rows of a catalog or system view, with columns in order.
 
     Raises:
-        FeatureNotSupported: replctl does not have it.
+        FeatureNotSupported: replctl does not have this catalog or view.
     """
     relation = builtin.system_relations()[name]
     rows = _VIEWS.get(name)
@@ -40,7 +39,7 @@ def _nothing(context: FunctionContext) -> Iterator[Row]:
     return iter(())
 
 
-#: Catalogs and views that are always empty here.
+#: Catalogs and views that are always empty in replctl.
 _EMPTY = frozenset(
     """pg_trigger pg_event_trigger pg_foreign_table pg_foreign_server pg_foreign_data_wrapper
     pg_user_mapping pg_user_mappings pg_extension pg_available_extensions
@@ -56,7 +55,7 @@ _EMPTY = frozenset(
 
 _VIEWS = {**DEFINITION_VIEWS, **SESSION_VIEWS, **REPLICATION_VIEWS}
 
-#: PostgreSQL's values of columns that replctl does not track.
+#: PostgreSQL's usual values of columns that replctl does not track.
 _DEFAULTS: dict[str, Row] = {
     "pg_stat_replication_slots": {
         "spill_txns": 0, "spill_count": 0, "spill_bytes": 0,

@@ -1,7 +1,7 @@
 """The common code of all catalogs and system views.
 
-A row is a dict of the columns that are known here.  The others have PostgreSQL's value for a
-database without such features, else NULL.  Values are as in functions.sql_functions.
+A row is a dict of the columns that replctl knows.  Other columns have the value that they have in
+PostgreSQL without such features, or NULL.  Values have the form of functions.sql_functions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RowsOf = Callable[[FunctionContext], Iterator[Row]]
 def in_order(
     rows: Iterable[Row], columns: Sequence[tuple[str, str]], defaults: Row
 ) -> Iterator[tuple[Any, ...]]:
-    """Return rows as tuples of all columns (name, type)."""
+    """Return rows as tuples of all columns, given the columns' names and types."""
     names = [name for name, _type in columns]
     template = dict.fromkeys(names) | defaults
     if len(names) == 1:  # itemgetter would not return a tuple
@@ -37,7 +37,7 @@ def in_order(
 
 
 def stored_rows(context: FunctionContext, name: str) -> Iterator[Row]:
-    """Yield the visible rows of one of replctl's tables."""
+    """Yield the rows of one of replctl's tables that the statement can see."""
     catalog = context.catalog
     for row in catalog.connection.execute(
         select(catalog.rows_of(schema_table.metadata.tables[name]))
