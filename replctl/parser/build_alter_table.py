@@ -9,7 +9,7 @@ from replctl.parser.build_parts import Collation, Options, collation_name, role_
 
 
 class AlterTableBuilder:
-    """A method for each rule or alias of an action."""
+    """Builds the nodes of the actions.  Each rule or alias has a method."""
 
     def alter_table(
         self, if_exists: bool | None, relation: ast.RangeVar, *commands: ast.AlterTableCmd

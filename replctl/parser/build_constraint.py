@@ -14,7 +14,7 @@ from replctl.parser.constraint_attributes import Attribute, with_table_attribute
 
 
 class _KeyAction(NamedTuple):
-    """The action on a row whose referenced row changes; `word` is the ON before it."""
+    """The action on a row when the row that it references changes; `word` is the ON before it."""
 
     event: str
     effect: str
@@ -23,7 +23,7 @@ class _KeyAction(NamedTuple):
 
 
 class ConstraintBuilder:
-    """A method for each rule or alias of a constraint."""
+    """Builds the nodes of constraints.  Each rule or alias has a method."""
 
     # -- column constraints
 

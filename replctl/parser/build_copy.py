@@ -13,7 +13,7 @@ Options = tuple[ast.CopyOption, ...]
 
 
 class CopyBuilder:
-    """A method for each rule or alias of copy.lark."""
+    """Builds the nodes of copy.lark.  Each rule or alias has a method."""
 
     def copy_stmt(
         self,
@@ -109,10 +109,10 @@ class CopyBuilder:
 
 
 def _file(file: Token, program: Token | None, pos: int = -1) -> str | None:
-    """Return the name of the file or program; None for STDIN and STDOUT, which are interchangeable.
+    """Return the name of the file or program; None for STDIN and STDOUT, which mean the same here.
 
     Raises:
-        SqlSyntaxError: PROGRAM is followed by STDIN or STDOUT.
+        SqlSyntaxError: STDIN or STDOUT follows PROGRAM.
     """
     if file.type == "SCONST":
         return str(file)

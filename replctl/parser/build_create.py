@@ -22,7 +22,7 @@ from replctl.parser.build_parts import (
 
 
 class CreateBuilder:
-    """A method for each rule or alias of a new object."""
+    """Builds the nodes of new objects.  Each rule or alias has a method."""
 
     # -- schemas and databases
 

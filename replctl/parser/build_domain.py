@@ -13,7 +13,7 @@ from replctl.parser.build_table import defined_column
 
 
 class DomainBuilder:
-    """A method for each rule or alias of a domain."""
+    """Builds the nodes of domains.  Each rule or alias has a method."""
 
     def create_domain(
         self, name: Names, type_name: ast.TypeName, *constraints: Any

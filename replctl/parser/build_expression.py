@@ -52,14 +52,16 @@ _LEVELS = {
 
 
 class OperatorName(NamedTuple):
-    """A written operator: its name, possibly qualified, and its position."""
+    """An operator as written: its name, which may be qualified, and its position."""
 
     name: tuple[str, ...]
     pos: int
 
 
 class SubqueryOperator(NamedTuple):
-    """An operator before ANY or ALL: its first token, its precedence, and the comparison's name."""
+    """An operator before ANY or ALL: its first token, its precedence, and the name of the
+    comparison.
+    """
 
     token: Token
     level: Level
@@ -71,7 +73,7 @@ def _not(arg: ast.RawExpr, op: Token) -> ast.BoolExpr:
 
 
 def _signed(op: Token, arg: ast.RawExpr) -> ast.RawExpr:
-    """Return a signed expression; a minus is part of a numeric constant (doNegate in gram.y)."""
+    """Return a signed expression; make a minus part of a numeric constant (doNegate in gram.y)."""
     if op.type == "MINUS" and isinstance(arg, ast.Constant) and arg.kind in ("integer", "float"):
         value = cast(str, arg.value)
         negated = value[1:] if value.startswith("-") else f"-{value}"
@@ -117,7 +119,7 @@ def _pattern(token: Token, kind: ast.AExprKind, operator: str) -> Pattern:
 
 
 class ExpressionBuilder(FunctionBuilder, TypeBuilder):
-    """A method for each rule or alias of expression.lark."""
+    """Builds the nodes of expression.lark.  Each rule or alias has a method."""
 
     # -- operators: see precedence.py
 
@@ -292,7 +294,7 @@ class ExpressionBuilder(FunctionBuilder, TypeBuilder):
         return Infix(op, Level.AT, lambda left, zone: sql_function(op, "timezone", zone, left))
 
     def at_local(self, op: Token) -> Postfix:
-        """Return the operator AT LOCAL, whose call has no position (makeFuncCall in gram.y)."""
+        """Return the operator AT LOCAL; its call has no position (makeFuncCall in gram.y)."""
         return Postfix(
             op, Level.AT, lambda arg: ast.FuncCall(system_name("timezone"), (arg,), format="sql")
         )
@@ -323,7 +325,7 @@ class ExpressionBuilder(FunctionBuilder, TypeBuilder):
     def columnref(
         self, name: Token, indirection: tuple[ast.Subscript | Token, ...] = ()
     ) -> ast.RawExpr:
-        """Return a column reference; `a.b[1].c` is a part of column a.b (makeColumnRef in
+        """Return a column reference; for `a.b[1].c`, a part of the column a.b (makeColumnRef in
         gram.y).
         """
         fields = [str(name)]
@@ -443,8 +445,10 @@ class ExpressionBuilder(FunctionBuilder, TypeBuilder):
         return self._literal(literal, type_name)
 
     def const_typed_literal(self, type_name: ast.TypeName, literal: Token) -> ast.TypeCast:
-        """Return a literal with its type.  `char 'abc'` is not cut to one character, because a
-        length that was not written is ignored.
+        """Return a literal with its type.
+
+        A length that the statement does not give is ignored, so `char 'abc'` keeps its three
+        characters.
         """
         if type_name.modifiers and type_name.modifiers[0].pos < 0:
             type_name = dataclasses.replace(type_name, modifiers=())
@@ -485,6 +489,6 @@ def _plain(items: tuple[ast.Subscript | Token, ...]) -> tuple[ast.Subscript | st
 
 
 def _parameter_number(digits: str) -> int:
-    """Return the number after $, wrapped to 32 bits like the server's."""
+    """Return the number after $, which wraps at 32 bits as in PostgreSQL."""
     number = min(decimal_int(digits), 2**63 - 1)
     return (number + 2**31) % 2**32 - 2**31

@@ -24,7 +24,7 @@ class _WithinGroup(NamedTuple):
 
 
 class FunctionBuilder:
-    """A method for each rule or alias."""
+    """Builds the nodes of function calls.  Each rule or alias has a method."""
 
     def func_name(self, name: Token) -> tuple[Token, ...]:
         return (name,)
@@ -168,8 +168,9 @@ class FunctionBuilder:
         return sql_function(word, "substring", arg, start)
 
     def substring_for(self, word: Token, arg: ast.RawExpr, count: ast.RawExpr) -> ast.FuncCall:
-        """Return SUBSTRING with only `FOR n`, which begins at 1.  n is cast to int4; else the call
-        could mean substring(text, text, text).
+        """Return SUBSTRING with only `FOR n`, which begins at 1.
+
+        n is cast to int4, because otherwise the call could mean substring(text, text, text).
         """
         as_int4 = ast.TypeCast(count, ast.TypeName(system_name("int4")))
         return sql_function(word, "substring", arg, ast.Constant("integer", "1"), as_int4)

@@ -20,7 +20,7 @@ from replctl.parser.build_parts import (
 
 
 class IndexBuilder:
-    """A method for each rule or alias of an index."""
+    """Builds the nodes of indexes.  Each rule or alias has a method."""
 
     def create_index(
         self,

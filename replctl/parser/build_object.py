@@ -15,7 +15,7 @@ from replctl.parser.build_parts import Names, name_texts, names_only, role_name,
 
 
 class _DroppedFunction(NamedTuple):
-    """A function to drop; `arguments` is None without parentheses."""
+    """A function to drop; `arguments` is None if the statement has no parentheses."""
 
     name: Names
     arguments: tuple[ast.FunctionParameter, ...] | None
@@ -28,7 +28,7 @@ class _DroppedFunction(NamedTuple):
 
 
 class ObjectBuilder:
-    """A method for each rule or alias of a statement on an existing object."""
+    """Builds the nodes of statements on existing objects.  Each rule or alias has a method."""
 
     # -- the named objects
 
@@ -278,7 +278,9 @@ class ObjectBuilder:
         relation: ast.RangeVar,
         commands: tuple[ast.AlterTableCmd, ...],
     ) -> ast.AlterOwner:
-        """Return an action of ALTER TABLE on another relation, which can only be a new owner."""
+        """Return ALTER TABLE ... OWNER TO on a relation that is not a table; refuse all other
+        actions.
+        """
         if [command.kind for command in commands] != ["owner_to"]:
             raise FeatureNotSupported(
                 f"this form of ALTER {object_type.upper()} is not supported",
@@ -325,7 +327,7 @@ def _kind(words: str) -> ast.ObjectType:
 
 
 def _comment(text: Token) -> str | None:
-    """Return the text of a comment; NULL and an empty one remove it."""
+    """Return the text of a comment; None for NULL and for an empty text, which remove it."""
     return None if text.type == "NULL" else str(text) or None
 
 

@@ -1,4 +1,6 @@
-"""The common parts of the builders: positions, names, and functions behind SQL's syntax."""
+"""The common parts of the builders: positions, names, and functions that SQL spells with
+keywords.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +17,29 @@ Options: TypeAlias = tuple[ast.DefElem, ...]
 
 
 class Collation(NamedTuple):
-    """COLLATE of a column; `word` is its token."""
+    """The COLLATE clause of a column; `word` is the token COLLATE."""
 
     word: Token
     name: tuple[str, ...]
 
 
 def collation_name(clause: Collation | None) -> tuple[str, ...]:
-    """Return the name in a COLLATE clause; empty without a clause."""
+    """Return the name in a COLLATE clause; () if there is no clause."""
     return () if clause is None else clause.name
 
 
 def name_texts(names: Names | None) -> tuple[str, ...]:
-    """Return names as texts; empty without a clause."""
+    """Return names as texts; () if there is no clause."""
     return tuple(map(str, names or ()))
 
 
 def optional_text(token: Token | None) -> str | None:
-    """Return a token as text; None without a token."""
+    """Return a token as text; None if there is no token."""
     return None if token is None else str(token)
 
 
 def role_name(role: Token) -> str:
-    """Return the name of a role, or a keyword such as CURRENT_ROLE."""
+    """Return the name of a role; a SpecialRole for a keyword such as CURRENT_ROLE."""
     is_special = role.type in ("CURRENT_ROLE", "CURRENT_USER", "SESSION_USER")
     return ast.SpecialRole(role) if is_special else str(role)
 
@@ -63,18 +65,20 @@ def check_no_keyword(name: Token) -> None:
 
 
 def system_name(name: str) -> tuple[str, str]:
-    """Return the name of a built-in function or type, which is independent of the search path."""
+    """Return the qualified name of a built-in function or type, so that the search path does not
+    matter.
+    """
     return ("pg_catalog", name)
 
 
 def sql_function(word: Token, name: str, *args: ast.RawExpr) -> ast.FuncCall:
-    """Return a call of a function behind SQL's own syntax, in which ruleutils.c also prints it."""
+    """Return a call of a function that SQL spells with keywords; ruleutils.c also prints it so."""
     return ast.FuncCall(system_name(name), args, format="sql", pos=start_of(word))
 
 
 def leftmost(expr: ast.RawExpr) -> int:
-    """Return the beginning of an expression, as far as nodes know it; parentheses are not
-    stored.
+    """Return the offset at which an expression begins.  Parentheses around it do not count, because
+    nodes do not have them.
     """
     found = expr.pos
     while True:
@@ -103,7 +107,7 @@ def names_only(indirection: tuple[ast.Subscript | Token, ...]) -> tuple[Token, .
     """Return the parts of a dotted name.
 
     Raises:
-        ErrorAtNextToken: there is a subscript or `*` (check_func_name in gram.y).
+        ErrorAtNextToken: the name has a subscript or `*` (check_func_name in gram.y).
     """
     for item in indirection:
         if isinstance(item, ast.Subscript) or item.type == "STAR":

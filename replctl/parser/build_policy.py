@@ -12,7 +12,7 @@ Names = tuple[Token, ...]
 
 
 class PolicyBuilder:
-    """A method for each rule or alias of policy.lark."""
+    """Builds the nodes of policy.lark.  Each rule or alias has a method."""
 
     def create_policy(
         self,

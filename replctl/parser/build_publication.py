@@ -1,5 +1,5 @@
-"""Build the nodes of publication.lark and subscription.lark, and of the WITH lists that they share
-with tables.
+"""Build the nodes of publication.lark and subscription.lark, and of WITH lists, which tables also
+have.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True)
 class _Continuation(ast.Node):
-    """A publication object without TABLE or TABLES IN SCHEMA, which has the kind of its
-    predecessor.
+    """A publication object without TABLE or TABLES IN SCHEMA: it is of the same kind as the
+    previous one.
 
     `relation` is None for CURRENT_SCHEMA.
     """
@@ -28,7 +28,9 @@ class _Continuation(ast.Node):
 
 
 class PublicationBuilder:
-    """A method for each rule or alias of publication.lark and subscription.lark."""
+    """Builds the nodes of publication.lark and subscription.lark.  Each rule or alias has a
+    method.
+    """
 
     # -- publications
 
@@ -68,7 +70,9 @@ class PublicationBuilder:
     def publication_objects(
         self, *items: ast.PublicationObject | _Continuation
     ) -> tuple[ast.PublicationObject, ...]:
-        """Give each continuation the kind of its predecessor (preprocess_pubobj_list in gram.y)."""
+        """Give each continuation the kind of the previous object (preprocess_pubobj_list in
+        gram.y).
+        """
         objects: list[ast.PublicationObject] = []
         for item in items:
             if not isinstance(item, _Continuation):

@@ -16,7 +16,7 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.parser.build_parts import leftmost, start_of
 
-#: The clauses after the body of a query: fields of SelectStmt.
+#: The clauses after the body of a query, as fields of SelectStmt.
 Tail = dict[str, Any]
 
 
@@ -26,7 +26,7 @@ class _FrameBound(NamedTuple):
 
 
 class QueryBuilder:
-    """A method for each rule or alias of query.lark."""
+    """Builds the nodes of query.lark.  Each rule or alias has a method."""
 
     def pass_(self, value: object) -> object:
         return value
@@ -79,7 +79,7 @@ class QueryBuilder:
         }
 
     def select_with_parens(self, paren: Token, query: ast.SelectStmt) -> ast.SelectStmt:
-        """Return a query in parentheses; its position is that of the first one, as for a
+        """Return a query in parentheses; its position is that of the first parenthesis, as for a
         SubLink.
         """
         return dataclasses.replace(query, pos=start_of(paren))
@@ -116,7 +116,7 @@ class QueryBuilder:
         )
 
     def select_with_tail(self, query: ast.SelectStmt, tail: Tail) -> ast.SelectStmt:
-        """Add ORDER BY, LIMIT and locking, and refuse a second clause of a kind
+        """Add ORDER BY, LIMIT and locking; refuse a second clause of the same kind
         (insertSelectOptions).
         """
         if query.order_by and tail.get("order_by"):
@@ -275,7 +275,7 @@ class QueryBuilder:
         return " ".join((mode.upper(), extent, *([exclusion] if exclusion else ())))
 
     def frame_extent(self, *parts: Token | _FrameBound) -> str:
-        """Return `start` or `BETWEEN start AND end`; refuse a start after the end."""
+        """Return `start` or `BETWEEN start AND end`; refuse a start that is after the end."""
         bounds = [part for part in parts if isinstance(part, _FrameBound)]
         start, end = bounds[0], bounds[-1] if len(bounds) > 1 else _FrameBound("CURRENT ROW", -1)
         for bound, wrong, message in (
@@ -323,7 +323,7 @@ class QueryBuilder:
     def sort_by_using_qualified(
         self, expr: ast.RawExpr, word: Token, op: tuple[Token, ...], nulls: str | None
     ) -> ast.SortBy:
-        """Return an ORDER BY item with USING; its position is that of USING."""
+        """Return an ORDER BY item with USING, at whose position errors point."""
         operator = tuple(map(str, op))
         return ast.SortBy(expr, "default", nulls or "default", operator, pos=start_of(word))  # type: ignore[arg-type]
 
@@ -490,8 +490,9 @@ class QueryBuilder:
         return ast.OnConflict("nothing", **(target or {}))
 
     def conflict_target(self, begin: Token, *items: ast.IndexElem | ast.RawExpr | None) -> Tail:
-        """Return the target of ON CONFLICT as expressions; a bare column is a ColumnRef.  Errors
-        point at the opening parenthesis.
+        """Return the target of ON CONFLICT as expressions; a bare column becomes a ColumnRef.
+
+        Errors point at the opening parenthesis.
         """
         *elements, where = items
         pos = start_of(begin)

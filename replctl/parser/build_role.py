@@ -30,7 +30,7 @@ class _Target(NamedTuple):
 
 
 class RoleBuilder:
-    """A method for each rule or alias of role.lark."""
+    """Builds the nodes of role.lark.  Each rule or alias has a method."""
 
     def create_role(
         self, kind: Token, name: Token, with_word: object, *options: ast.RoleOption

@@ -12,7 +12,7 @@ from replctl.parser.build_parts import Names, name_texts, start_of
 
 
 class SequenceBuilder:
-    """A method for each rule or alias of a sequence."""
+    """Builds the nodes of sequences.  Each rule or alias has a method."""
 
     def create_sequence(
         self,

@@ -30,7 +30,7 @@ class _TableHead(NamedTuple):
 
 
 class _Storage(NamedTuple):
-    """The clauses after a table's columns: fields of CreateTable."""
+    """The clauses after a table's columns, as fields of CreateTable."""
 
     access_method: str | None
     options: tuple[ast.DefElem, ...]
@@ -41,7 +41,7 @@ class _Storage(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """LOCATION or TABLE after USING delta, with the options that follow it."""
+    """LOCATION or TABLE after USING delta, and the options after it."""
 
     location: str | None = None
     catalog_table: str | None = None
@@ -49,7 +49,7 @@ class _Place(NamedTuple):
 
 
 class TableBuilder:
-    """A method for each rule or alias of a new table."""
+    """Builds the nodes of new tables.  Each rule or alias has a method."""
 
     # -- CREATE TABLE
 
@@ -241,7 +241,9 @@ class TableBuilder:
         return ast.PartitionBound("range", lower=lower, upper=upper, pos=start_of(word))
 
     def bound_hash(self, word: Token, *parts: tuple[Token, int]) -> ast.PartitionBound:
-        """Return WITH (MODULUS n, REMAINDER m), each of them once (hash_partbound in gram.y)."""
+        """Return WITH (MODULUS n, REMAINDER m); refuse a repeated or missing one (hash_partbound in
+        gram.y).
+        """
         found: dict[str, int] = {}
         for name, value in parts:
             if name not in ("modulus", "remainder"):
@@ -266,8 +268,9 @@ class TableBuilder:
 def defined_column(
     name: Token, constraints: Sequence[ast.Constraint | Attribute | Collation]
 ) -> ast.ColumnDef:
-    """Return a column or a domain with its constraints.  COLLATE belongs to the column; attributes
-    such as DEFERRABLE belong to the preceding constraint.
+    """Return a column or a domain with its constraints.
+
+    COLLATE belongs to the column; attributes such as DEFERRABLE belong to the preceding constraint.
     """
     collations = [item for item in constraints if isinstance(item, Collation)]
     if len(collations) > 1:

@@ -18,7 +18,7 @@ _INTERVAL_FULL_RANGE = 0x7FFF
 
 
 class TypeBuilder:
-    """A method for each rule or alias."""
+    """Builds the nodes of types and names.  Each rule or alias has a method."""
 
     def typename(self, base: ast.TypeName, bounds: tuple[int, ...] = ()) -> ast.TypeName:
         return dataclasses.replace(base, array_bounds=bounds) if bounds else base
@@ -138,8 +138,8 @@ class TypeBuilder:
         return (word, *rest)
 
     def interval_fields(self, *words: Token | tuple[Token, ...]) -> tuple[ast.RawExpr, ...]:
-        """Return the two modifiers of `DAY TO SECOND(3)`, ...: a mask of fields, and a
-        precision.
+        """Return the modifiers of an interval such as `DAY TO SECOND(3)`: a mask of fields and, if
+        given, the precision.
         """
         flat = [w for word in words for w in (word if isinstance(word, tuple) else (word,))]
         names = [str(word) for word in flat if word.type not in ("TO", "LPAR", "RPAR", "ICONST")]

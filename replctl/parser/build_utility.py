@@ -9,7 +9,7 @@ from replctl.parser.build_parts import Names, name_texts, start_of
 
 
 class UtilityBuilder:
-    """A method for each rule or alias."""
+    """Builds the nodes of transactions and maintenance.  Each rule or alias has a method."""
 
     # -- transactions
 

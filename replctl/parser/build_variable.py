@@ -9,7 +9,7 @@ from replctl.parser.build_parts import check_no_keyword
 
 
 class VariableBuilder:
-    """A method for each rule or alias of a variable."""
+    """Builds the nodes of settings.  Each rule or alias has a method."""
 
     def variable_scope(self, word: Token) -> str:
         return str(word)
@@ -37,8 +37,9 @@ class VariableBuilder:
         return self.variable_set(scope, name, () if is_default else (str(value),))
 
     def set_time_zone(self, scope: str | None, value: Token | str) -> ast.VariableSet:
-        """Return SET TIME ZONE; LOCAL means DEFAULT.  A name must not be a keyword, even an
-        unreserved one.
+        """Return SET TIME ZONE; LOCAL means DEFAULT.
+
+        Unlike most names, the name of the zone must not even be an unreserved keyword.
         """
         if isinstance(value, Token) and value.type == "IDENT":
             check_no_keyword(value)

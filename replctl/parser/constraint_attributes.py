@@ -1,5 +1,5 @@
 """Attributes after constraints (DEFERRABLE, INITIALLY DEFERRED, NOT VALID, NO INHERIT, NOT
-ENFORCED), and contradictions between them.
+ENFORCED), and checks that they do not contradict each other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KIND_NAMES = {
     "foreign": "FOREIGN KEY",
     "exclusion": "EXCLUDE",
 }
-#: The possible attributes of each kind of table constraint (processCASbits in gram.y).
+#: The attributes that each kind of table constraint may have (processCASbits in gram.y).
 _ALLOWED = {
     "check": {"not valid", "no inherit"},
     "not_null": set(),
@@ -40,8 +40,8 @@ _ATTRIBUTES = {
 
 
 class Attribute(NamedTuple):
-    """An attribute: `name` are its words in lower case, `word` is the first one, `last` the offset
-    of the last one.
+    """An attribute: `name` has its words in lower case, `word` is the first token, and `last` the
+    offset of the last one.
     """
 
     word: Token
@@ -59,13 +59,13 @@ def with_table_attributes(
     """Return a table constraint with the attributes after it (ConstraintAttributeSpec in gram.y).
 
     Raises:
-        SqlSyntaxError: attributes contradict each other.
-        FeatureNotSupported: a constraint of this kind cannot have an attribute.
+        SqlSyntaxError: the attributes contradict each other.
+        FeatureNotSupported: a constraint of this kind cannot have such an attribute.
     """
     names: set[str] = set()
     for attribute in attributes:
         names.add(attribute.name)
-        if attribute.name not in _ATTRIBUTES:  # NOT and any word
+        if attribute.name not in _ATTRIBUTES:  # NOT before another word
             word = attribute.name.partition(" ")[2]
             raise SqlSyntaxError(f'syntax error at or near "{word}"', position=attribute.last)
         if {"not deferrable", "initially deferred"} <= names:

@@ -1,4 +1,4 @@
-"""Examine the state of an LALR parser without taking another token."""
+"""Examine the state of an LALR parser without consuming a token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHAINS = ("_chain", "_b_chain")
 
 
 def can_follow(parser_state: ParserState[int], kinds: Sequence[str]) -> bool:
-    """Return whether the parser would accept tokens of these types next."""
+    """Return whether the parser would accept tokens of these types next, in this order."""
     conf, stack = parser_state.parse_conf, parser_state.state_stack
     states, kept = conf.parse_table.states, len(stack)
     pushed: list[int] = []
@@ -45,9 +45,10 @@ def can_follow(parser_state: ParserState[int], kinds: Sequence[str]) -> bool:
 
 
 def raise_earlier_error(parser_state: ParserState[int]) -> None:
-    """Raise the error of operators before the token at which the parser has stopped.
+    """Raise the error of operators before the token at which the parser has stopped, if there is
+    one.
 
-    Precedence is applied to complete expressions (precedence.py), and these will not be completed.
+    Precedence is applied only to complete expressions (precedence.py), and these stay incomplete.
     """
     for value, following in pairwise([*parser_state.value_stack, None]):
         if isinstance(value, Tree) and value.data in _CHAINS:
@@ -55,10 +56,11 @@ def raise_earlier_error(parser_state: ParserState[int]) -> None:
 
 
 def finish_rules(parser_state: ParserState[int]) -> None:
-    """Complete rules at a token that cannot follow, since their builders may find an earlier error.
+    """Complete rules before a token that cannot follow, because their builders may find an earlier
+    error.
 
-    Bison reduces by the most frequent rule of a state as a default, and only then looks at the
-    token.
+    Bison does the same: by default it reduces by the most frequent rule of a state, and only then
+    looks at the token.
     """
     conf, stack, values = (
         parser_state.parse_conf,

@@ -1,4 +1,6 @@
-"""Parse SQL text to statements with Lark's LALR parser and `grammar/`, and PostgreSQL's errors."""
+"""Parse SQL text to statements with Lark's LALR parser and `grammar/`; report errors like
+PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -21,34 +23,34 @@ from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken, error_
 from replctl.parser.tables import full_parser, parser
 from replctl.types.identifier import MAX_BYTES, clipped_with_notice
 
-#: Prefix of rules in unsupported.lark for statements that replctl does not support.
+#: The prefix of rules in unsupported.lark for statements that replctl does not support.
 REFUSED = "no_"
-_SURELY_SHORT = MAX_BYTES // 4  # characters, each of which has up to four bytes
+_SURELY_SHORT = MAX_BYTES // 4  # in characters, which have up to four bytes each
 
 
 def parse(
     text: str, on_notice: Callable[[Notice], None] | None = None
 ) -> tuple[ast.Statement, ...]:
-    """Return the statements of `text`, separated by semicolons; empty ones are skipped.
+    """Return the statements of `text`, which semicolons separate; skip empty statements.
 
     Args:
-        on_notice: called with a notice for each truncated name.
+        on_notice: receives a notice for each truncated name.
 
     Raises:
         CharacterNotInRepertoire: the text has bytes that are not valid characters (22021).
-        SqlSyntaxError: the text is not SQL, with the position of the token that cannot follow
-        (42601).
-        FeatureNotSupported: it is a statement of PostgreSQL that replctl does not support (0A000).
+        SqlSyntaxError: the text is not SQL; the error has the position of the token that cannot
+            follow (42601).
+        FeatureNotSupported: replctl does not support a statement of PostgreSQL (0A000).
     """
     check_characters(text)
     return _parse(text, "start", on_notice)  # type: ignore[no-any-return]
 
 
 def parse_statement(text: str) -> ast.Statement:
-    """Return the one statement of `text`.
+    """Return the only statement of `text`.
 
     Raises:
-        SqlSyntaxError: see `parse`; or there is not exactly one statement.
+        SqlSyntaxError: see `parse`; or there are no statements, or several.
     """
     statements = parse(text)
     if len(statements) != 1:
@@ -91,15 +93,15 @@ def _run(
 
 
 def _cut(token: Token, on_notice: Callable[[Notice], None] | None) -> Token:
-    """Return a name truncated to the length that can be stored."""
+    """Return a name truncated to the length that a catalog can store."""
     name = clipped_with_notice(str(token), on_notice)
     return token if name == token else Token.new_borrow_pos(token.type, name, token)
 
 
 def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> PostgresError:
-    """Return the error for `text`, at whose `token` replctl's grammar stops.
+    """Return the error for `text`, if replctl's grammar stops at `token`.
 
-    The rest of PostgreSQL's grammar decides whether it is an unsupported statement or not SQL.
+    The rest of PostgreSQL's grammar decides whether the statement is unsupported or is not SQL.
     """
     try:
         raise_earlier_error(state)

@@ -1,9 +1,9 @@
-"""Build expressions by gram.y's operator precedence: the LALR grammar only defines the sequence of
-operands and operators.
+"""Build expressions by the operator precedence of gram.y; the LALR grammar defines only the
+sequence of operands and operators.
 
-PostgreSQL's parser compares a complete operator with the next one.  This also decides cases that
-rules for each level cannot express: `a IS NULL = b` is (a IS NULL) = b, `a = NOT b = c` is a = (NOT
-(b = c)), and `a < b < c` is an error at the second `<`.
+Like PostgreSQL's parser, compare a complete operator with the next one.  Rules for each level of
+precedence could not express some cases: `a IS NULL = b` is (a IS NULL) = b, `a = NOT b = c` is a =
+(NOT (b = c)), and `a < b < c` is an error at the second `<`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from replctl.parser.syntax_error import MisplacedToken
 
 
 class Level(IntEnum):
-    """The precedence of an operator, the weakest first (table 4.2 of the documentation)."""
+    """The precedence of an operator, from the weakest (table 4.2 of the documentation)."""
 
     OR = 1
     AND = 2
@@ -57,7 +57,7 @@ class Prefix(NamedTuple):
 
 
 class Infix(NamedTuple):
-    """An infix operator; `token` is its first token, for errors."""
+    """An infix operator; `token` is its first token, at which errors point."""
 
     token: Token
     level: Level
@@ -92,11 +92,11 @@ Operator = Prefix | Infix | Postfix | Pattern | Escape | Junction
 
 
 def operation(items: Iterable[ast.RawExpr | Operator]) -> ast.RawExpr:
-    """Return the expression of operands and operators in the order of the text.
+    """Return the expression for operands and operators in the order of the text.
 
     Raises:
-        MisplacedToken: an operator that is not associative follows one of its kind; or ESCAPE has
-            no LIKE.
+        MisplacedToken: an operator that is not associative follows one of its level, or ESCAPE
+            follows no LIKE.
     """
     stack = _shifted(items)
     while stack.operators:
@@ -105,9 +105,10 @@ def operation(items: Iterable[ast.RawExpr | Operator]) -> ast.RawExpr:
 
 
 def check(items: Iterable[ast.RawExpr | Operator], following: object) -> None:
-    """Raise the error that `operation` would raise for the beginning of an expression.
+    """Raise the error that `operation` would raise for an expression that begins like this, if any.
 
-    `following` is the next token or operator, if any.
+    Args:
+        following: the next token or operator, if there is one.
     """
     stack = _shifted(items)
     token = following if isinstance(following, Token) else getattr(following, "token", None)
@@ -139,21 +140,25 @@ def _shifted(items: Iterable[ast.RawExpr | Operator]) -> _Stack:
 
 
 class _Escaped(NamedTuple):
-    """A pattern with an ESCAPE: the pattern is kept until the escape is complete."""
+    """A pattern followed by ESCAPE; the pattern is kept until the escape is complete."""
 
     operator: Pattern
     pattern: ast.RawExpr
 
 
 class _Stack:
-    """Operators that wait for an operand, and the preceding operands."""
+    """Operators that wait for their right operand, and the operands so far."""
 
     def __init__(self) -> None:
         self.operands: list[ast.RawExpr] = []
         self.operators: list[Prefix | Infix | Pattern | Junction | _Escaped] = []
 
     def reduce(self, token: Token, level: Level) -> None:
-        """Complete operators that bind more strongly than the one of `level` at `token`."""
+        """Complete the operators that bind more strongly than the operator of `level` at `token`.
+
+        Raises:
+            MisplacedToken: the operator is not associative, and follows one of its level.
+        """
         while self.operators:
             last = _level(self.operators[-1])
             if last < level or (last == level and level <= Level.AND):
@@ -163,9 +168,7 @@ class _Stack:
             self.reduce_one()
 
     def escape(self, token: Token) -> None:
-        """Attach ESCAPE to the innermost pattern, after completing the other operators before
-        it.
-        """
+        """Attach ESCAPE to the innermost pattern; first complete the operators after that."""
         while self.operators and not isinstance(self.operators[-1], Pattern):
             self.reduce_one()
         if not self.operators:
@@ -191,7 +194,7 @@ class _Stack:
                 self._join(operator, right)
 
     def _join(self, last: Junction, right: ast.RawExpr) -> None:
-        """Join operands: `a AND b AND c` is one node, `a AND (b AND c)` two (makeAndExpr in
+        """Join operands: `a AND b AND c` becomes one node, `a AND (b AND c)` two (makeAndExpr in
         gram.y).
         """
         first, args = last, [right]

@@ -1,6 +1,7 @@
-"""Quoted tokens: strings in all forms, quoted names, Unicode escapes (section 4.1.2).
+"""Quoted tokens: strings in all forms, quoted names, Unicode escapes (section 4.1.2 of the
+documentation).
 
-A function takes the text and the offset of a token, and returns the token's type, value and end.
+Functions take the text and the offset of a token, and return the token's type, value and end.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from replctl.parser.syntax_error import unterminated
 from replctl.types.character import invalid_bytes
 
 _SPACE = r"[ \t\n\r\f\v]"
-#: White space with a line break, and a quote, which continue a string.
+#: White space with a line break, and then a quote: these continue a string.
 _CONTINUATION = re.compile(rf"[ \t\f\v]*(?:--[^\n\r]*)?[\n\r](?:{_SPACE}|--[^\n\r]*[\n\r])*'")
 _PLAIN_END = re.compile("'")
 _ESCAPED_END = re.compile(r"'|\\.", re.S)
@@ -23,11 +24,13 @@ _SIMPLE_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "
 _UESCAPE = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*UESCAPE\b", re.I | re.A)
 _SIMPLE_STRING = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*('((?:[^']|'')*)')")
 _UNTERMINATED = {"b": "bit string literal", "x": "hexadecimal string literal"}
-_BYTE = 0xDC00  # surrogateescape adds this to a byte that is not a valid character
+_BYTE = 0xDC00  # surrogateescape adds this to a byte of an invalid character
 
 
 def quoted_string(text: str, start: int) -> tuple[str, str, int]:
-    """Return type, value and end of a string at `start`, which begins with ', E', B' or X'."""
+    """Return the type, value and end of the string at `start`, which begins with ', E', B' or
+    X'.
+    """
     prefix = "" if text[start] == "'" else text[start].lower()
     body, end = _string_body(
         text,
@@ -46,7 +49,7 @@ def quoted_string(text: str, start: int) -> tuple[str, str, int]:
 
 
 def quoted_name(text: str, start: int, quote: int) -> tuple[str, int]:
-    """Return the name between double quotes, the first of them at `quote`, and its end."""
+    """Return the name between double quotes, of which the first is at `quote`, and its end."""
     parts, position = [], quote + 1
     while True:
         close = text.find('"', position)
@@ -67,7 +70,7 @@ def quoted_name(text: str, start: int, quote: int) -> tuple[str, int]:
 
 
 def unicode_quoted(text: str, start: int) -> tuple[str, str, int]:
-    """Return type, value and end of U&'..' or U&".." with an optional UESCAPE clause."""
+    """Return the type, value and end of U&'..' or U&".." with an optional UESCAPE clause."""
     is_name = text[start + 2] == '"'
     if is_name:
         body, end = quoted_name(text, start, start + 2)
@@ -81,9 +84,9 @@ def unicode_quoted(text: str, start: int) -> tuple[str, str, int]:
 def _string_body(
     text: str, start: int, quote: int, *, with_escapes: bool, with_quotes: bool = True
 ) -> tuple[str, int]:
-    """Return the characters between quotes, with single instead of doubled quotes, and the end.
+    """Return the characters between quotes, in which a doubled quote stands for one, and their end.
 
-    Strings separated only by white space with a line break are one string.
+    Strings with only white space and a line break between them are one string.
     """
     pattern = _ESCAPED_END if with_escapes else _PLAIN_END
     parts, position = [], quote + 1
@@ -109,7 +112,7 @@ def _string_body(
 
 
 def _unescape(body: str, offset: int, text: str, end: int) -> str:
-    """Return the value of an E string, whose escapes may be single bytes of a character."""
+    """Return the value of an E string.  Its escapes may be single bytes of a character."""
     parts, position, high = [], 0, 0
     for match in _ESCAPE.finditer(body):
         between = body[position : match.start()]
@@ -167,7 +170,7 @@ def _joined(high: int, low: int) -> str:
 
 
 def _join_bytes(value: str) -> str:
-    """Combine single bytes (\\303\\251) to the characters that they encode."""
+    """Combine single bytes (\\303\\251) into the characters that they encode."""
     if value.isascii():
         return value
     if "\udc00" in value:
@@ -180,10 +183,10 @@ def _join_bytes(value: str) -> str:
 
 
 def check_characters(text: str) -> None:
-    """Check that a text consists of characters; invalid bytes are surrogates in it.
+    """Check that a text consists of characters.  Invalid bytes in it are surrogates.
 
     Raises:
-        CharacterNotInRepertoire: it has the character 0, or bytes that are not UTF-8 (22021).
+        CharacterNotInRepertoire: the text has the character 0, or bytes that are not UTF-8 (22021).
     """
     if "\0" in text:
         raise invalid_bytes(b"\0")
@@ -192,8 +195,8 @@ def check_characters(text: str) -> None:
 
 
 def _uescape(text: str, end: int) -> tuple[str, int]:
-    """Return the escape character of a UESCAPE clause after `end`, or a backslash; and the clause's
-    end (base_yylex in parser.c).
+    """Return the escape character of the UESCAPE clause after `end`, and the clause's end; a
+    backslash and `end` if there is no clause (base_yylex in parser.c).
     """
     clause = _UESCAPE.match(text, end)
     if clause is None:

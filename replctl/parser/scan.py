@@ -1,9 +1,7 @@
-"""Split text into tokens like PostgreSQL's scan.l and base_yylex.
+"""Split text into tokens like PostgreSQL's scan.l and base_yylex (documentation, section 4.1).
 
-The lexer has Lark's interface: the grammar's string terminals are its keywords and punctuation.
-This module recognises all other tokens: names, strings, numbers, operators.
-
-Section 4.1 of PostgreSQL's documentation.
+The lexer has Lark's interface.  The string terminals of the grammar are its keywords and
+punctuation.  This module recognises all other tokens: names, strings, numbers, operators.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from replctl.types.builtin import keywords
 from replctl.types.identifier import ascii_lower
 from replctl.types.integer import decimal_int
 
-#: Letters, _ and all characters beyond ASCII; then also digits and $.  A negated class compiles
-#: fast.
+#: The first character of a name: a letter, _ or any character beyond ASCII.  Later characters may
+#: also be digits and $.  A negated class compiles fast.
 _LETTER = r"[^\x00-@\[-^`{-\x7f]"
 _IDENT = rf"{_LETTER}[^\x00-#%-/:-@\[-^`{{-\x7f]*"
 _DIGITS = r"\d(?:_?\d)*"
@@ -64,7 +62,7 @@ _FIXED = {
     ".": "DOT",
     ":": "COLON",
 }
-#: Words that are a different token before certain words (base_yylex in parser.c).
+#: Words that become a different token if certain words follow (base_yylex in parser.c).
 _FOLLOWERS = {
     "format": ("FORMAT_LA", {"json"}),
     "not": ("NOT_LA", {"between", "in", "like", "ilike", "similar"}),
@@ -76,7 +74,7 @@ _FOLLOWERS = {
 _MAY_BE_SKIPPED = (" ", "\n", "\t", "\r", "\f", "\v", "-", "/")
 _END = "$END"
 _INT4_MAX = 0x7FFFFFFF
-_MANY_DIGITS = 20  # more than any int8 has, so that no int is needed
+_MANY_DIGITS = 20  # more than an int8 has, so int() is not needed
 _RADIX = {
     "x": "hexadecimal",
     "X": "hexadecimal",
@@ -90,16 +88,20 @@ _RADIX = {
 class PostgresLexer(Lexer):
     """The lexer of the grammar; a token's value is its meaning, not its text.
 
-    Names have their full length, so that the caller can report their truncation.
+    Names are not truncated, so that the caller can report the truncation.
 
     The parser's state decides whether a word is a keyword: it is one if the grammar accepts the
-    keyword and the token after it.  Otherwise it is a name or label, as its category allows.
+    keyword and the token after it.  Otherwise the word is a name or label, as its category allows.
     """
 
     __future_interface__ = 2
 
     def __init__(self, terminals: LexerConf | Sequence[TerminalDef]) -> None:
-        """Create a lexer for the grammar's terminals, or for Lark's settings that contain them."""
+        """Create a lexer for the grammar's terminals.
+
+        Args:
+            terminals: the terminals, or Lark's settings that contain them.
+        """
         if isinstance(terminals, LexerConf):
             terminals = list(terminals.terminals)
         literal = [t for t in terminals if isinstance(t.pattern, PatternStr)]
@@ -141,8 +143,8 @@ class PostgresLexer(Lexer):
             position = end
 
     def _scan(self, text: str, start: int) -> tuple[str | tuple[str, ...], str, int]:
-        """Return type, value and end of the token at `start`; a word may have several possible
-        types.
+        """Return the type, value and end of the token at `start`; a tuple of possible types for a
+        word.
         """
         punctuation = self._single.get(text[start])
         if punctuation is not None:
@@ -175,7 +177,7 @@ class PostgresLexer(Lexer):
             case "quoted_unicode":
                 return unicode_quoted(text, start)
             case _:
-                if value in "Nn":  # national character: the word NCHAR, followed by a string
+                if value in "Nn":  # N'...' is the word NCHAR and a string
                     return self._words["nchar"], "nchar", end
                 return quoted_string(text, start)
 
@@ -194,15 +196,15 @@ class PostgresLexer(Lexer):
         return types, name, end
 
     def _choose(self, possible: Sequence[str], parser_state: Any, text: str, end: int) -> str:
-        """Return the first of a word's types with which the parser can accept the next token.
+        """Return the first of a word's types after which the parser can accept the next token.
 
-        The tables of an LALR parser only tell that a token may follow in some context.  So the
-        parser runs ahead, only on its states.
+        The tables of an LALR parser show only that a token may follow in some context.  Therefore
+        this function lets the parser run ahead, on its states only.
         """
         try:
             start = _skip(text, end)
             following = self._scan(text, start)[0] if start < len(text) else _END
-        except PostgresError:  # reported when the token is reached
+        except PostgresError:  # the lexer reports it at that token
             following = ()
         if isinstance(following, str):
             following = (following,)
@@ -225,10 +227,11 @@ class PostgresLexer(Lexer):
 def _token_types(
     word: str, category: str, is_bare_label: bool, in_grammar: bool
 ) -> tuple[str, ...]:
-    """Return the possible types of a word, the keyword first (unreserved_keyword ... in gram.y).
+    """Return the possible types of a word, with the keyword first (unreserved_keyword ... in
+    gram.y).
 
-    A word that the grammar does not mention also keeps its own type, since an unexpected token is
-    an error.
+    Except for unreserved words, a word that is not in the grammar also has its own type, because
+    an unexpected token must be an error.
     """
     keyword = (word.upper(),)
     label = ("BARE_WORD",) if is_bare_label else ()
@@ -263,9 +266,9 @@ def _end_of_comment(text: str, start: int) -> int:
 
 
 def _trim_operator(value: str) -> str:
-    """Return the longest operator at the start of a run of operator characters.
+    """Return the longest operator at the beginning of a run of operator characters.
 
-    A comment ends it; a trailing + or - belongs to it only after one of ~ ! @ # % ^ & | ` ?.
+    A comment ends it.  A + or - at the end belongs to it only after one of ~ ! @ # % ^ & | ` ?.
     """
     for opener in ("--", "/*"):
         value = value.split(opener, 1)[0]

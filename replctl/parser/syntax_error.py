@@ -1,4 +1,6 @@
-"""Syntax errors in PostgreSQL's words, and exceptions of builders, which do not know the text."""
+"""Syntax errors with PostgreSQL's messages, and exceptions for builders, which do not have the
+text.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from replctl.errors import SqlSyntaxError
 
 
 class MisplacedToken(Exception):
-    """The token fits the grammar, but the preceding tokens do not allow it."""
+    """A token that the grammar allows, but the preceding tokens do not."""
 
     def __init__(self, token: Token) -> None:
         super().__init__(token)
@@ -16,7 +18,9 @@ class MisplacedToken(Exception):
 
 
 class ErrorAtNextToken(Exception):
-    """PostgreSQL finds the error after reading one more token, and points there (yyerror)."""
+    """An error that PostgreSQL finds only after reading one more token, at which it points
+    (yyerror).
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -24,7 +28,9 @@ class ErrorAtNextToken(Exception):
 
 
 def error_at_token(text: str, token: Token | None, message: str = "syntax error") -> SqlSyntaxError:
-    """Return the error `message` at a token of `text`; None stands for the end of the text."""
+    """Return the error `message` at a token of `text`; at the end of the text if the token is
+    None.
+    """
     if token is None or token.type == "$END":
         return SqlSyntaxError(f"{message} at end of input", position=len(text))
     written = text[token.start_pos : token.end_pos]

@@ -1,8 +1,8 @@
-"""The LALR parsers of `grammar/`.  Lark takes seconds to build their tables, which are kept in the
-user's cache.
+"""The LALR parsers of `grammar/`.  Lark needs seconds to build their tables, so replctl keeps them
+in the user's cache.
 
-The cached data are smaller than Lark's own, and load ten times as fast: the table, with equal rows
-and entries stored once, and the rules, from which Lark builds the callbacks.
+The cached data are smaller than Lark's own, and load ten times as fast.  They are the table, in
+which equal rows and entries are stored once, and the rules, from which Lark builds the callbacks.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ GRAMMAR_FILES = (
     "policy",
     "copy",
 )
-#: The rest of PostgreSQL's SQL, for errors.
+#: The rest of PostgreSQL's SQL, which is only for errors.
 UNSUPPORTED_FILE = "unsupported"
 START_RULES = ["start", "expression"]
 
@@ -90,17 +90,18 @@ class _Builder(
     PolicyBuilder,
     CopyBuilder,
 ):
-    """Converts Lark's children to nodes, with a method for each rule or alias."""
+    """Converts Lark's children to nodes.  Each rule or alias has a method."""
 
     def start(self, *statements: ast.Statement | None) -> tuple[ast.Statement, ...]:
         return tuple(statement for statement in statements if statement is not None)
 
 
 class _Callbacks:
-    """The builder's methods with a rule's children as separate arguments, like Lark's
+    """Calls the builder's methods with a rule's children as separate arguments, like Lark's
     v_args(inline=True).
 
-    Wrapping each method of each class would take longer than the rest of this module's start.
+    v_args would wrap each method of each class, which takes longer than the rest of this module's
+    start.
     """
 
     def __init__(self, builder: _Builder) -> None:
@@ -118,7 +119,7 @@ class _Tables(NamedTuple):
 
 
 class Parser:
-    """Lark's LALR driver with the lexer and the callbacks of this package."""
+    """Lark's LALR parser with the lexer and the callbacks of this package."""
 
     def __init__(self, tables: _Tables, callbacks: _Callbacks | None) -> None:
         builder = ParseTreeBuilder(  # type: ignore[no-untyped-call]
@@ -131,7 +132,7 @@ class Parser:
         }
 
     def start(self, text: str, start: str) -> ParserState[int]:
-        """Return a parser at the start of `text`, whose tokens are `state.lexer.lex(state)`."""
+        """Return a parser at the start of `text`; `state.lexer.lex(state)` yields its tokens."""
         thread = LexerThread.from_text(self._lexer, text)
         return ParserState(self._configurations[start], thread)
 
@@ -165,8 +166,8 @@ def _parser(files: tuple[str, ...], callbacks: _Callbacks | None) -> Parser:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Disable garbage collection while creating many lasting objects; it would take longer than the
-    creation.
+    """Disable garbage collection while many lasting objects are created; it would take longer than
+    their creation.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -189,7 +190,7 @@ def _make(grammar: str) -> _Tables:
 
 
 def _plain(table: IntParseTable) -> IntParseTable:
-    """Return the table with plain strings as names, and with equal entries shared.
+    """Return the table with plain strings as names, and with one object for equal entries.
 
     A name from the grammar is a Token, whose comparison is slow Python code.
     """
@@ -221,15 +222,15 @@ class _Unpickler(pickle.Unpickler):
 
 def _load(path: Path) -> _Tables | None:
     try:
-        if not is_owner_s(path.parent.stat()):  # loading a pickle runs code in it
+        if not is_owner_s(path.parent.stat()):  # a pickle can run code when it is loaded
             return None
         with path.open("rb") as file:
             if not is_owner_s(os.fstat(file.fileno())):
                 return None
             return _Tables(*_Unpickler(file).load())
-    except OSError:  # it does not exist, or belongs to another user
+    except OSError:  # there is no file, or it belongs to another user
         return None
-    except Exception:  # any error of a damaged pickle: the tables can be built again
+    except Exception:  # a damaged pickle: build the tables again
         logger.warning(
             "the parser's tables in %s cannot be read and are made again", path, exc_info=True
         )
@@ -237,7 +238,9 @@ def _load(path: Path) -> _Tables | None:
 
 
 def _save(tables: _Tables, path: Path) -> None:
-    """Write the tables to a temporary file and rename it, so that no reader sees a part of them."""
+    """Write the tables to a temporary file and rename it, so that no reader sees an incomplete
+    file.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_private_directory(path.parent)
@@ -249,7 +252,9 @@ def _save(tables: _Tables, path: Path) -> None:
 
 
 def _grammar_folder() -> Path:
-    """Return `grammar/`, which is in an installed package, or next to the package in a checkout."""
+    """Return `grammar/`: in an installed package it is inside, in a checkout next to the
+    package.
+    """
     package = Path(__file__).resolve().parent.parent
     installed = package / "grammar"
     return installed if installed.is_dir() else package.parent / "grammar"

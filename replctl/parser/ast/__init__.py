@@ -1,8 +1,8 @@
-"""The syntax tree, one namespace of its nodes: what a statement says, before any name in it is
-looked up.
+"""The syntax tree: all its nodes, in one namespace.  It has names as written; none is looked up
+yet.
 
-Nodes are PostgreSQL's (parsenodes.h), frozen, and carry `pos`: the 0-based offset in the statement
-that an error about them points at, as chosen by PostgreSQL's grammar (gram.y).
+Nodes are those of PostgreSQL (parsenodes.h), and frozen.  Their `pos` is the 0-based offset in the
+statement at which errors about them point, as chosen by PostgreSQL's grammar (gram.y).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replctl.parser.ast.syntax_node import *
 from replctl.parser.ast.table import *
 from replctl.parser.ast.utility import *
 
-#: What is neither a query nor a change of rows.
+#: Statements that neither return nor change rows.
 UtilityStatement: TypeAlias = (
     CreatePublication
     | AlterPublication

@@ -1,4 +1,4 @@
-"""Names, types and expressions, before any name in them is looked up."""
+"""Names, types and expressions, as written: no name in them is looked up yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeVar(Node):
-    """A relation by name: `catalog.schema.name`; `inherit` is False for ONLY."""
+    """The name of a relation: `catalog.schema.name`; `inherit` is False for ONLY."""
 
     name: str
     schema: str | None = None
@@ -33,7 +33,8 @@ class Alias(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TypeName(Node):
-    """`names` as written or, for SQL's own spellings, ('pg_catalog', catalog name).
+    """The name of a type: `names` as written or, for types that SQL spells with keywords,
+    ('pg_catalog', name in the catalog).
 
     `modifiers` are the expressions in parentheses; `array_bounds` has -1 for `[]`.
     """
@@ -50,7 +51,7 @@ class TypeName(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ColumnRef(Node):
-    """`a.b.c`; a trailing `*` is the field '*' with `is_star`."""
+    """`a.b.c`; for a trailing `*`, the last field is '*', and `is_star` is true."""
 
     fields: tuple[str, ...]
     is_star: bool = False
@@ -63,7 +64,7 @@ class ParamRef(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constant(Node):
-    """A literal: kind says what `value` is.
+    """A literal; `kind` decides the meaning of `value`.
 
     integer: a value that fits int4, as text; float: any other number, as text without underscores;
     string: the text; bit: 'b0101' or 'x1f'; boolean: 'true' or 'false'; null: None.
@@ -96,11 +97,12 @@ AExprKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AExpr(Node):
-    """An operator or an operator-like construct (A_Expr).
+    """An operator or a similar construct (A_Expr).
 
-    `name` is the operator's name, qualified by OPERATOR(schema.op).  For `in` it is = or <>; for
-    `like`, `ilike` and `similar` it is the operator that they stand for (~~, !~~, ~~*, !~~*, ~,
-    !~).  `right` is a tuple for `in` and the betweens.  `left` is None for a prefix operator.
+    `name` is the operator's name, with the schema of OPERATOR(schema.op).  For `in` it is = or <>;
+    for `like`, `ilike` and `similar` it is the operator that they stand for (~~, !~~, ~~*, !~~*, ~,
+    !~).  `right` is a tuple for `in` and the kinds of BETWEEN.  `left` is None for a prefix
+    operator.
     """
 
     kind: AExprKind
@@ -111,8 +113,10 @@ class AExpr(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BoolExpr(Node):
-    """AND and OR take two or more args (a left-deep chain is flattened, as in makeAndExpr), NOT
-    one.
+    """AND or OR with two or more args, or NOT with one arg.
+
+    A chain such as `a AND b AND c` is one node, unless parentheses group it from the right
+    (makeAndExpr).
     """
 
     op: Literal["and", "or", "not"]
@@ -154,7 +158,9 @@ class SortBy(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WindowDef(Node):
-    """An OVER clause or an entry of WINDOW; `frame` is its text, '' for the default frame."""
+    """An OVER clause or an entry of WINDOW; `frame` is the frame clause's text, '' for the
+    default.
+    """
 
     name: str | None = None
     ref_name: str | None = None
@@ -171,8 +177,8 @@ class NamedArg(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FuncCall(Node):
-    """`format` sql is a construct that SQL spells with keywords: SUBSTRING(x FROM y), x AT TIME
-    ZONE y.
+    """A function call; `format` is sql for a construct that SQL spells with keywords: SUBSTRING(x
+    FROM y), x AT TIME ZONE y.
     """
 
     name: tuple[str, ...]
@@ -221,7 +227,7 @@ class MinMaxExpr(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ArrayExpr(Node):
-    """ARRAY[...]; a nested `[...]` inside it is an ArrayExpr too."""
+    """ARRAY[...]; a nested `[...]` is also an ArrayExpr."""
 
     elements: tuple[RawExpr, ...]
 
@@ -234,7 +240,7 @@ class RowExpr(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Subscript(Node):
-    """`[upper]` or, when `is_slice`, `[lower:upper]`."""
+    """`[upper]`; `[lower:upper]` if `is_slice`."""
 
     lower: RawExpr | None
     upper: RawExpr | None
@@ -251,9 +257,9 @@ class Indirection(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SubLink(Node):
-    """A subquery in an expression: `test` and `operator` belong to `test operator ANY/ALL (query)`.
+    """A subquery in an expression; `test` and `operator` belong to `test operator ANY/ALL (query)`.
 
-    `test IN (query)` is kind any with operator ().
+    `test IN (query)` has the kind any and the operator ().
     """
 
     kind: Literal["exists", "all", "any", "expr", "array"]
@@ -269,7 +275,7 @@ class GroupingFunc(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SetToDefault(Node):
-    """DEFAULT where a value may stand."""
+    """DEFAULT in the place of a value."""
 
 
 RawExpr: TypeAlias = (

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResTarget(Node):
-    """An output column, `value [AS name]`; in SET and INSERT's column list `name` is the column."""
+    """An output column, `value [AS name]`; in SET and in INSERT's column list, `name` is the
+    column.
+    """
 
     value: RawExpr | None
     name: str | None = None
@@ -76,7 +78,7 @@ class GroupingSet(Node):
 class SelectStmt(Node):
     """A SELECT, a VALUES list (`values`), or a set operation (`set_op`, `left`, `right`).
 
-    `distinct` is None without DISTINCT, () for plain DISTINCT, else DISTINCT ON's expressions.
+    `distinct` is None without DISTINCT, () for plain DISTINCT, or the expressions of DISTINCT ON.
     """
 
     targets: tuple[ResTarget, ...] = ()
@@ -113,7 +115,7 @@ class OnConflict(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Insert(Node):
-    """`query` is None for DEFAULT VALUES."""
+    """An INSERT; `query` is None for DEFAULT VALUES."""
 
     relation: RangeVar
     columns: tuple[ResTarget, ...]
@@ -126,7 +128,7 @@ class Insert(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Assignment(Node):
-    """`targets = value`; more than one target for (a, b) = (..)."""
+    """`targets = value`; there are several targets in (a, b) = (..)."""
 
     targets: tuple[ResTarget, ...]
     value: RawExpr

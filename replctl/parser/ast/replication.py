@@ -14,11 +14,11 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DefElem(Node):
-    """`name = value` in a WITH list; value None where only the name stands.
+    """`name = value` in a WITH list; `value` is None if there is only a name.
 
-    A value that was written as a name or keyword (publish = insert, slot_name = NONE) is a string
-    with `is_name`; a number or string literal is its text, an integer with `is_integer`.  `names`
-    are the parts of a name that may be qualified.
+    A value that is written as a name or keyword (publish = insert, slot_name = NONE) is a text with
+    `is_name`.  A number or string literal is its text; `is_integer` marks integers.  `names` are
+    the parts of a name that may be qualified.
     """
 
     name: str
@@ -41,7 +41,7 @@ class PublicationTable(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PublicationSchema(Node):
-    """A schema by name, or CURRENT_SCHEMA (name None)."""
+    """A schema; `name` is None for CURRENT_SCHEMA."""
 
     name: str | None
 
@@ -59,7 +59,7 @@ class CreatePublication(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterPublication(Node):
-    """SET (options), or ADD/SET/DROP of objects."""
+    """ALTER PUBLICATION: SET (options), or ADD, SET or DROP of objects."""
 
     name: str
     action: Literal["options", "add", "set", "drop"]

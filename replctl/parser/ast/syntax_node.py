@@ -9,10 +9,10 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
-    """The base of all nodes; that they are equal is said here once, since every class costs
-    start-up time.
+    """The base of all nodes.  It defines equality for all of them, because a definition in each
+    class would make the start slower.
 
-    Fields that do not count, such as positions, are keyword-only.
+    Fields that do not count in comparisons, such as positions, are keyword-only.
     """
 
     pos: int = field(default=-1, kw_only=True)

@@ -13,7 +13,9 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constraint(Node):
-    """A constraint of a column or of a table; `columns` is () for a column's own."""
+    """A constraint of a column or of a table; `columns` is () for a constraint in a column's
+    definition.
+    """
 
     kind: Literal[
         "null", "not_null", "default", "generated", "identity", "check", "primary", "unique",
@@ -34,7 +36,7 @@ class Constraint(Node):
     deferrable: bool = False
     initially_deferred: bool = False
     skip_validation: bool = False
-    not_enforced: bool = False  # the rows of an adopted table are believed to satisfy it
+    not_enforced: bool = False  # replctl trusts that rows of an adopted table satisfy it
     no_inherit: bool = False
     options: tuple[DefElem, ...] = ()
     tablespace: str | None = None  # of its index
@@ -47,7 +49,7 @@ class Constraint(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ColumnDef(Node):
-    """A column of CREATE TABLE; `type_name` is None in PARTITION OF's list of column options."""
+    """A column of CREATE TABLE; `type_name` is None for the column options of PARTITION OF."""
 
     name: str
     type_name: TypeName | None
@@ -82,7 +84,7 @@ class PartitionSpec(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PartitionBound(Node):
-    """FOR VALUES ... or DEFAULT; MINVALUE and MAXVALUE stand as ColumnRefs, as in gram.y."""
+    """FOR VALUES ... or DEFAULT; MINVALUE and MAXVALUE are ColumnRefs, as in gram.y."""
 
     kind: Literal["default", "list", "range", "hash"]
     values: tuple[RawExpr, ...] = ()
@@ -127,7 +129,7 @@ class CreateTableAs(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterTableCmd(Node):
-    """One action of ALTER TABLE; which fields are set depends on `kind`."""
+    """One action of ALTER TABLE; `kind` decides which fields are set."""
 
     kind: Literal[
         "add_column", "drop_column", "alter_type", "set_default", "drop_default", "set_not_null",

@@ -14,8 +14,9 @@ from replctl.record import dataclass
 
 
 class SpecialRole(str):
-    """CURRENT_USER, CURRENT_ROLE or SESSION_USER in the place of a role's name; in quotes each of
-    them is a name."""
+    """CURRENT_USER, CURRENT_ROLE or SESSION_USER in the place of a role's name.  In quotes, these
+    words are plain names.
+    """
 
 
 ObjectType: TypeAlias = Literal[
@@ -53,7 +54,7 @@ class CreateEnum(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AddEnumValue(Node):
-    """ALTER TYPE ... ADD VALUE: at the end, or next to the label `neighbor`."""
+    """ALTER TYPE ... ADD VALUE; the place is the end or, if given, next to the label `neighbor`."""
 
     names: tuple[str, ...]
     label: str
@@ -71,7 +72,7 @@ class RenameEnumValue(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateDomain(Node):
-    """CREATE DOMAIN: type, COLLATE and constraints are as those of a column."""
+    """CREATE DOMAIN; `definition` has its type, COLLATE and constraints, like a column."""
 
     names: tuple[str, ...]
     definition: ColumnDef
@@ -79,7 +80,7 @@ class CreateDomain(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterDomain(Node):
-    """ALTER DOMAIN; `name` is that of a constraint to drop or validate, `expr` a default."""
+    """ALTER DOMAIN; `name` is the constraint to drop or validate, `expr` the new default."""
 
     names: tuple[str, ...]
     action: Literal[
@@ -112,7 +113,7 @@ class CreateFunction(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateOperator(Node):
-    """CREATE OPERATOR name (...): argument types and function stand apart from `options`."""
+    """CREATE OPERATOR name (...); argument types and function are fields, and not in `options`."""
 
     names: tuple[str, ...]
     function: tuple[str, ...]
@@ -149,8 +150,11 @@ class RefreshMaterializedView(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comment(Node):
-    """COMMENT ON: `text` None removes it.  Of a constraint, `name` is its table's and `sub_name`
-    its own, and `sub_type` says what has it; of a column, the last part of `name` is its own."""
+    """COMMENT ON; `text` is None to remove the comment.
+
+    For a column, the last part of `name` is the column.  For a constraint, `name` is its table or
+    domain (see `sub_type`), and `sub_name` the constraint.
+    """
 
     object_type: ObjectType
     name: tuple[str, ...]
@@ -162,7 +166,9 @@ class Comment(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Drop(Node):
-    """DROP of objects whose name says it all; each name is a tuple of its parts."""
+    """DROP of objects that a name alone identifies, or a name and argument types; each name is a
+    tuple of its parts.
+    """
 
     object_type: ObjectType
     names: tuple[tuple[str, ...], ...]
@@ -176,8 +182,9 @@ class Drop(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rename(Node):
-    """ALTER ... RENAME TO; for a column or constraint `sub_name` is its old name, and
-    `relation_type` says what kind of relation has it."""
+    """ALTER ... RENAME TO; for a column or constraint, `sub_name` is its old name, and
+    `relation_type` the kind of its relation.
+    """
 
     object_type: ObjectType
     name: tuple[str, ...]
@@ -210,7 +217,9 @@ class AlterObjectSchema(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RoleOption(Node):
-    """`superuser`, `nologin`, ... or what has a value, or names other roles."""
+    """An option of a role: `superuser`, `nologin` or similar; some have a value, or name other
+    roles.
+    """
 
     name: str
     value: str | None = None
@@ -250,7 +259,7 @@ class ReassignOwned(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GrantRole(Node):
-    """GRANT role TO role, or REVOKE; `options` are those of WITH, or the one that is revoked."""
+    """GRANT role TO role, or REVOKE; `options` are the options of WITH, or the option to revoke."""
 
     is_grant: bool
     granted: tuple[str, ...]
@@ -262,7 +271,9 @@ class GrantRole(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreatePolicy(Node):
-    """`command` is all, select, insert, update or delete; `roles` () is PUBLIC."""
+    """CREATE POLICY; `command` is all, select, insert, update or delete; `roles` is () for
+    PUBLIC.
+    """
 
     name: str
     relation: RangeVar
@@ -275,7 +286,7 @@ class CreatePolicy(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterPolicy(Node):
-    """ALTER POLICY; what is None stays as it is."""
+    """ALTER POLICY; fields that are None do not change."""
 
     name: str
     relation: RangeVar
@@ -286,7 +297,7 @@ class AlterPolicy(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Privilege(Node):
-    """`select`, `all`, ..., on the whole object, or on columns of a table."""
+    """A privilege (`select`, `all` ...) on a whole object, or on `columns` of a table."""
 
     name: str
     columns: tuple[str, ...] = ()
@@ -294,7 +305,7 @@ class Privilege(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Grant(Node):
-    """GRANT or REVOKE of privileges; `only_option`: REVOKE GRANT OPTION FOR."""
+    """GRANT or REVOKE of privileges; `only_option` for REVOKE GRANT OPTION FOR."""
 
     is_grant: bool
     privileges: tuple[Privilege, ...]
@@ -313,7 +324,9 @@ class Grant(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterDefaultPrivileges(Node):
-    """`roles` () is the current one, `schemas` () all of them; the names in `grant` are none."""
+    """ALTER DEFAULT PRIVILEGES; `roles` is () for the current role, `schemas` is () for all
+    schemas, and `grant` has no names.
+    """
 
     roles: tuple[str, ...]
     schemas: tuple[str, ...]
@@ -336,7 +349,9 @@ class TransactionStmt(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariableSet(Node):
-    """SET name TO values (() for DEFAULT), or RESET (`reset`); name 'all' for RESET ALL."""
+    """SET name TO values; RESET if `reset`.  `values` is () for DEFAULT, `name` is 'all' for RESET
+    ALL.
+    """
 
     name: str
     values: tuple[str, ...] = ()
@@ -346,7 +361,7 @@ class VariableSet(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterRoleSet(Node):
-    """ALTER ROLE ... SET and RESET; `role` None is ALL."""
+    """ALTER ROLE ... SET or RESET; `role` is None for ALL."""
 
     role: str | None
     database: str | None
@@ -366,7 +381,7 @@ class VariableShow(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterSystem(Node):
-    """ALTER SYSTEM SET and RESET."""
+    """ALTER SYSTEM SET or RESET."""
 
     change: VariableSet
 
@@ -384,9 +399,9 @@ class VacuumRelation(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Vacuum(Node):
-    """VACUUM of the relations, () for all; FULL, FREEZE, VERBOSE and ANALYZE are options, too.
+    """VACUUM of `relations`, () for all, or ANALYZE if `is_analyze`.
 
-    With `is_analyze` it is ANALYZE.
+    FULL, FREEZE, VERBOSE and ANALYZE without parentheses are also `options`.
     """
 
     options: tuple[DefElem, ...] = ()
@@ -396,7 +411,7 @@ class Vacuum(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explain(Node):
-    """EXPLAIN of a query; ANALYZE and VERBOSE without parentheses are options, too."""
+    """EXPLAIN of a query; ANALYZE and VERBOSE without parentheses are also `options`."""
 
     query: SelectStmt
     options: tuple[DefElem, ...] = ()
@@ -408,8 +423,10 @@ class Explain(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CopyOption(Node):
-    """An option of COPY: its value, if it has one, as written; `columns` of those that take a list
-    of them; `is_star` of `*`."""
+    """An option of COPY, with its value as written, if it has one.
+
+    `columns` is the list of columns in options that have one; `is_star` is true for `*`.
+    """
 
     name: str
     value: str | None = None
@@ -420,8 +437,9 @@ class CopyOption(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Copy(Node):
-    """COPY of a table or a query; `file` is None for STDIN and STDOUT, a command's text with
-    `is_program`."""
+    """COPY of a table or a query; `file` is None for STDIN and STDOUT, and a command if
+    `is_program`.
+    """
 
     relation: RangeVar | None
     columns: tuple[str, ...]
