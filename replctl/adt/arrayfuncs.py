@@ -264,8 +264,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "trim_array": _trim,
 }
 
-#: Functions that compare elements, by their names in pg_proc.prosrc.  Each entry takes the key of
-#: the elements' type.
+#: Functions that compare elements, by their names in pg_proc.prosrc.  They need the elements' key.
 KEYED: dict[str, Callable[[Key], Callable[..., Any]]] = {
     "array_position": lambda key: _Keyed(key).position,
     "array_position_start": lambda key: _Keyed(key).position,
@@ -280,8 +279,7 @@ KEYED: dict[str, Callable[[Key], Callable[..., Any]]] = {
     "array_smaller": lambda key: _Keyed(key).smaller,
 }
 
-#: Functions that print elements, by their names in pg_proc.prosrc.  Each entry takes the elements'
-#: type.
+#: Functions that print elements, by their names in pg_proc.prosrc.  They need the elements' type.
 PRINTING: dict[str, Callable[[str], Callable[..., Any]]] = {
     "array_to_text": _to_text,
     "array_to_text_null": _to_text,

@@ -69,8 +69,8 @@ def _days_between(a: int, b: int) -> int:
 
 
 def plus_interval(micros: int, value: Interval) -> int:
-    """Add an interval to a timestamp: first months (the day is at most the month's last), then
-    days, then the rest.
+    """Add an interval to a timestamp: first months (at most to the month's end), then days, then
+    time.
     """
     if interval_arithmetic.is_infinite(value):
         infinite = INFINITY if value == INTERVAL_INFINITY else MINUS_INFINITY
@@ -122,7 +122,7 @@ def _infinite_difference(a: int, b: int) -> Interval:
 
 
 def age(a: int, b: int) -> Interval:
-    """Return the difference of two timestamps in years, months and days on the calendar
+    """Return the difference of two timestamps in calendar years, months and days
     (timestamp_age).
     """
     if is_infinite_timestamp(a) or is_infinite_timestamp(b):

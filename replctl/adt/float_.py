@@ -161,9 +161,7 @@ def _sign(value: float) -> float:
 
 
 def power(a: float, b: float) -> float:
-    """Implement dpow in float.c: follow POSIX's rules, and raise an error if there is no real
-    result.
-    """
+    """Implement dpow in float.c: follow POSIX's rules; raise an error if no real result exists."""
     if math.isnan(a):
         return 1.0 if b == 0 else a
     if math.isnan(b):

@@ -202,9 +202,7 @@ def _typed(source: str, types: tuple[str, ...], result: str) -> Callee | None:
 def _index_support(
     function: Function, types: tuple[str, ...], collation: str | None
 ) -> Callee | None:
-    """Return the support function of an index, such as bttextcmp or uuid_hash_extended; None for
-    other functions.
-    """
+    """Return the support function of an index (bttextcmp, uuid_hash_extended); None for others."""
     source = function.source
     if ("cmp" in source or source == "gin_compare_jsonb") and len(types) == 2:
         return comparison.order(*types, collation)

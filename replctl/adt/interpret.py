@@ -402,8 +402,8 @@ def _relabel(expr: nodes.RelabelType) -> Step:
 
 
 def relabelled(source: str, target: str) -> Callable[[Any], Any] | None:
-    """Return the conversion of Python values between binary-compatible types; None if the values
-    stay the same.
+    """Return the conversion of Python values between binary-compatible types; None if there is
+    none.
     """
     if (source, target) == ("cidr", "inet"):
         return lambda value: network.dump(network.load(value))

@@ -251,9 +251,7 @@ def _path_index(step: str | None, place: int) -> int:
 def _changed(
     value: Any, path: list[str | None], place: int, change: Callable[[Any, str | int, bool], Any]
 ) -> Any:
-    """Return a copy in which `change(container, key, is_there)` has changed the place at the end of
-    a path.
-    """
+    """Return a copy in which `change(container, key, is_there)` has changed the end of a path."""
     step = path[place]
     if step is None:
         raise NullValueNotAllowed(f"path element at position {place + 1} is null")
@@ -308,9 +306,7 @@ def _set_lax(
     create: bool | None,
     treatment: str | None,
 ) -> str | None:
-    """Implement jsonb_set_lax(), which lets the caller choose the meaning of a new value that is
-    NULL.
-    """
+    """Implement jsonb_set_lax(), whose caller chooses the meaning of NULL as the new value."""
     if text is None or path is None or create is None:
         return None
     treatments = ("delete_key", "return_target", "use_json_null", "raise_exception")
@@ -435,8 +431,8 @@ def _of_value(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of a canonical text that calls `function` with the parsed value; its result
-    is jsonb, too.
+    """Return a function of a canonical text that calls `function` with the value, and dumps its
+    result.
     """
     return lambda text, *rest: dump(function(load(text), *rest))
 

@@ -1,5 +1,4 @@
-"""Compute the positions of values in the binary form of a jsonb, which jsonpath's .keyvalue()
-shows.
+"""Compute positions in the binary form of a jsonb, which jsonpath's .keyvalue() shows.
 
 PostgreSQL's jsonb.h: a container consists of a word, a word for each key and value, then the keys,
 then the values.  Numbers and containers begin at multiples of four bytes.

@@ -170,8 +170,8 @@ def _clock(match: re.Match[str]) -> int | None:
 
 
 def _east(match: re.Match[str], local_seconds: int) -> int | None:
-    """Return the offset of a zone given as an abbreviation or as hours and minutes; None if the
-    zone is invalid.
+    """Return the offset of a zone (an abbreviation, or hours and minutes); None if it is
+    invalid.
     """
     if match[8] is not None:
         known = abbreviation(match[8].lower())
@@ -211,9 +211,7 @@ def _converted(moment: Moment, target: str) -> Moment | None:
 
 
 def order(a: Moment, b: Moment) -> int | None:
-    """Compare two values like a comparison function; return None if only one of them is a time of
-    day.
-    """
+    """Compare two values like a comparison function; return None for a date and a time of day."""
     of_day = ("time", "timetz")
     if (a.type_name in of_day) != (b.type_name in of_day):
         return None

@@ -126,9 +126,7 @@ def divide(a: Decimal, b: Decimal) -> Decimal:
 
 
 def _quotient(a: Decimal, b: Decimal, places: int) -> Decimal:
-    """Return a / b with `places`, rounded half away from zero; compute with integers to round only
-    once.
-    """
+    """Return a / b with `places`, rounded half away from zero; use integers to round only once."""
     numerator, denominator = _ratio(a, b, places)
     quotient, rest = divmod(numerator, denominator)
     if rest * 2 >= denominator:

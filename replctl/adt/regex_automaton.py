@@ -57,9 +57,7 @@ class Alphabet(dict[str, int]):
                 self.flags[colour] |= flag
 
     def _paint(self, sets: list[Ranges]) -> None:
-        """Assign colours to ranges of code points: one for each combination of sets that contain
-        them.
-        """
+        """Assign one colour to all code points that belong to the same sets."""
         changes: dict[int, list[int]] = {0: []}
         for i, codes in enumerate(sets):
             for low, high in codes:
@@ -224,9 +222,7 @@ class Automaton:
         self._states: dict[tuple[frozenset[int], int], State] = {}
 
     def start(self, before: int) -> State:
-        """Return the state at the beginning of a match that follows a character with the colour
-        `before`.
-        """
+        """Return the initial state of a match after a character with the colour `before`."""
         return self._state(self._start, before)
 
     def step(
@@ -260,7 +256,7 @@ class Automaton:
         return state
 
     def _entered_from(self, places: list[int]) -> frozenset[int]:
-        """Return the places that free transitions reach; omit places that have only free
+        """Return the places that free transitions reach, except those with only free
         transitions.
         """
         net, seen = self._net, set(places)

@@ -88,8 +88,8 @@ class Options:
         return None
 
     def as_literal(self) -> Options:
-        """Return the options for a literal string, in which white space and newlines are not
-        special.
+        """Return the options for a literal string, which has no special white space and
+        newlines.
         """
         return Options("literal", self.ignore_case)
 

@@ -89,7 +89,7 @@ class Regex:
         return found
 
     def look_automaton(self, number: int) -> Automaton:
-        """Return the automaton of a look-around.  For a lookbehind, a match may begin at each
+        """Return the automaton of a look-around; that of a lookbehind may begin at each
         character.
         """
         found = self._look_automata.get(number)
@@ -204,8 +204,8 @@ class _Matching:
         return found
 
     def part_ends(self, node: Node, start: int, limit: int) -> list[int]:
-        """Return the possible ends of a part; for a back reference whose group has a match, use
-        that match.
+        """Return the possible ends of a part; use the group's match for a back reference that has
+        one.
         """
         if node.kind == "back" and self._spans[node.group] is not None:
             return self._repetitions(node, start, limit)
@@ -218,10 +218,10 @@ class _Matching:
     # Parts of a match
 
     def dissect(self, node: Node, begin: int, end: int) -> bool:
-        """Divide a match that the automaton has found among the parts; return whether this
-        succeeded.
+        """Divide a match that the automaton has found among the parts; return whether this is
+        possible.
 
-        Only back references can make it fail.
+        Only back references can make it impossible.
         """
         match node.kind:
             case "plain":

@@ -120,8 +120,8 @@ def parsed(pattern: str, options: Options, *, ascii_only: bool) -> Expression:
 
 
 class _Parser:
-    """A recursive descent parser with one token of lookahead, which finds the same first error as
-    PostgreSQL.
+    """A recursive descent parser with one token of lookahead, so that the first error is
+    PostgreSQL's.
     """
 
     def __init__(self, pattern: str, options: Options, ascii_only: bool) -> None:

@@ -59,9 +59,7 @@ def _like(text: str, pattern: str, flags: str = "", *, ascii_only: bool = False)
 
 
 def _substring(text: str, pattern: str, *, ascii_only: bool = False) -> str | None:
-    """Implement substring(text from pattern): return the first group, or the whole match if there
-    are no groups.
-    """
+    """Implement substring(text from pattern): return the first group; without groups, the match."""
     regex = compiled(pattern, Options(), ascii_only=ascii_only, captures=True)
     spans = regex.search(text)
     return None if spans is None else _shown(text, spans[min(regex.groups, 1)])
@@ -99,9 +97,7 @@ def _replaced(
     number: int,
     ascii: bool,
 ) -> str:
-    """Return the text with the number-th match from `start` replaced; replace all matches if it is
-    0.
-    """
+    """Return the text with the number-th match from `start` replaced; 0 means all matches."""
     parts = _replacement(replacement)
     needs_groups = any(isinstance(part, int) for part in parts)
     regex = compiled(pattern, options, ascii_only=ascii, captures=needs_groups)
@@ -221,9 +217,7 @@ def _instr(
 def _match(
     text: str, pattern: str, flags: str = "", *, ascii_only: bool = False
 ) -> list[str | None] | None:
-    """Implement regexp_match: return the groups of the first match, or the whole match if there are
-    no groups.
-    """
+    """Implement regexp_match: return the groups of the first match; without groups, the match."""
     options = _options_of_all(flags, "regexp_match", "Use the regexp_matches function instead.")
     spans = compiled(pattern, options, ascii_only=ascii_only, captures=True).search(text)
     return None if spans is None else [_shown(text, span) for span in spans[1:] or spans]

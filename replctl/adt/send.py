@@ -1,4 +1,4 @@
-"""Convert values to the binary format of the protocol, like the *send functions of PostgreSQL's
+"""Convert values to the protocol's binary format, like the *send functions of PostgreSQL's
 types.
 """
 

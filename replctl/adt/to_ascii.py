@@ -1,4 +1,4 @@
-"""Convert texts in several encodings to ASCII (to_ascii() in ascii.c), and look up encodings by
+"""Convert texts in several encodings to ASCII (PostgreSQL's ascii.c); look up encodings by
 number.
 """
 

@@ -61,9 +61,7 @@ def _overlay(bits: str, new: str, start: int, count: int | None = None) -> str:
 
 
 def _from_integer(size: int) -> Callable[[int, int], str]:
-    """Return the cast of an integer to bit(n): its lowest bits, filled up with its sign on the
-    left.
-    """
+    """Return the cast of an integer to bit(n): its lowest bits, after copies of its sign."""
 
     def convert(value: int, typmod: int) -> str:
         length = typmod if typmod > 0 else 1

@@ -154,8 +154,7 @@ def check_ordered_set_call(
 def unify_hypothetical_args(
     coercion: Coercion, function: Function, args: Sequence[nodes.Expr], aggregated: int
 ) -> Sequence[nodes.Expr]:
-    """Cast each value of the hypothetical row and its column to their common type; return all
-    arguments.
+    """Return the arguments; cast each hypothetical value and its column to their common type.
 
     Args:
         aggregated: the number of arguments that are columns.

@@ -263,7 +263,7 @@ class Coercion(CastPaths):
     def _to_domain(
         self, expr: nodes.Expr, domain: str, typmod: int, manner: Manner
     ) -> nodes.CoerceToDomain:
-        """Return `expr` as a value of the domain; it already has the domain's base type
+        """Return `expr`, which has the domain's base type, as a value of the domain
         (coerce_to_domain).
         """
         base, base_typmod = self.types.base_and_typmod(domain, typmod)
@@ -304,9 +304,7 @@ class Coercion(CastPaths):
     def _no_cast(
         self, expr: nodes.Expr, source: str, target: str, pos: int, detail: str | None = None
     ) -> CannotCoerce:
-        """Return the error at the position of the cast; at the expression if the cast is
-        implicit.
-        """
+        """Return the error at the cast's position; at the expression if the cast is implicit."""
         return CannotCoerce(
             f"cannot cast type {self.types.format(source)} to {self.types.format(target)}",
             detail=detail,

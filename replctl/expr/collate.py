@@ -55,7 +55,7 @@ class _State:
 
     @property
     def chosen(self) -> str | None:
-        """Return the collation; None in a conflict, which is an error only when a function needs a
+        """Return the collation; None in a conflict, which fails when a function needs a
         collation.
         """
         return None if self.strength == _Strength.CONFLICT else self.collation

@@ -135,9 +135,7 @@ class ExprContext(Enum):
         return WindowingError(f"window functions are not allowed in {phrase}", position=pos)
 
     def set_error(self, pos: int) -> PostgresError | None:
-        """Return the error that refuses a function that returns a set; None if it is allowed
-        here.
-        """
+        """Return the error that refuses a set-returning function; None if it is allowed here."""
         if self.value.sets:
             return None
         phrase = self.value.phrase or self.title

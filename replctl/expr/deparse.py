@@ -50,9 +50,7 @@ class DeparseContext:
 
     @classmethod
     def of_relation(cls, environment: Environment, scope: RelationScope) -> DeparseContext:
-        """Return the context for expressions over one relation, such as row filters and
-        constraints.
-        """
+        """Return the context for expressions over one relation: row filters, constraints."""
         columns = {column.attnum: column.name for column in scope.columns}
         return cls(environment, scope.name, columns)
 
@@ -222,9 +220,7 @@ class _Printer:
         self.parts.append(")")
 
     def template(self, template: str, *exprs: nodes.Expr, implicit: bool = False) -> None:
-        """Append a template such as `({} AT TIME ZONE {})`, with an expression for each pair of
-        braces.
-        """
+        """Append a template such as `({} AT TIME ZONE {})`, with expressions for the braces."""
         first, *rest = template.split("{}")
         self.parts.append(first)
         for expr, text in zip(exprs, rest, strict=True):
@@ -434,9 +430,7 @@ class _OrderPrinter:
             self.key(key)
 
     def key(self, key: nodes.SortKey, column: int | None = None) -> None:
-        """Append an item of ORDER BY; print the number `column` instead of the expression, if it is
-        given.
-        """
+        """Append an item of ORDER BY; if `column` is given, print this number instead."""
         if column is None:
             self.expr(key.expr)
         else:
@@ -549,9 +543,7 @@ class _CallPrinter:
 
 
 def _case_value(condition: nodes.Expr) -> nodes.Expr:
-    """Return the value with which a CASE's condition compares: `CASE_TEST_EXPR = value` becomes
-    value.
-    """
+    """Return the value in a CASE's condition: `CASE_TEST_EXPR = value` becomes value."""
     if (
         isinstance(condition, nodes.OpExpr)
         and len(condition.args) == 2

@@ -161,8 +161,8 @@ def _extreme(environment: Environment, call: nodes.Aggref, inner: _Inner) -> nod
 def _support_function(
     environment: Environment, call: nodes.FuncExpr, args: tuple[nodes.Expr, ...]
 ) -> nodes.Expr:
-    """Return enum_first(), enum_last() or enum_range() as a constant; only the type of the argument
-    matters.
+    """Return enum_first(), enum_last() or enum_range() as a constant; it depends only on the
+    type.
     """
     enum = next((arg.type for arg in args if _is_enum(environment, arg.type)), None)
     if enum is None or len(args) != 1:

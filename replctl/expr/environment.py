@@ -26,8 +26,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DomainRules:
-    """The rules for values of a domain, including the rules of its base domains, and its
-    default.
+    """The default of a domain, and the rules for its values, including those of its base
+    domains.
     """
 
     not_null: bool
@@ -37,9 +37,7 @@ class DomainRules:
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """The function whose body is analysed: its name, and its parameters as pairs of a name and an
-    expression.
-    """
+    """The function whose body is analysed: its name, and its parameters as (name, expression)."""
 
     name: str
     parameters: tuple[tuple[str, nodes.Expr], ...]
@@ -92,9 +90,7 @@ class Environment(Protocol):
         """Return the type that `schema.name` means in a statement."""
 
     def domain_base(self, domain: Type) -> tuple[str, int]:
-        """Return the type on which a domain is based, and its modifier.  The type may itself be a
-        domain.
-        """
+        """Return the type on which a domain is based (perhaps also a domain), and its modifier."""
 
     def domain_rules(self, domain: Type) -> DomainRules:
         """Return the rules for values of a domain, including the rules of its base domains."""
@@ -110,13 +106,13 @@ class Environment(Protocol):
         """Return the fields of a composite type, in order; None for other types."""
 
     def functions(self, schema: str | None, name: str) -> Sequence[tuple[int, Function]]:
-        """Return the functions with this name, and for each the position of its schema in the
-        search path.
+        """Return the functions with this name, with the positions of their schemas in the search
+        path.
         """
 
     def operators(self, schema: str | None, name: str) -> Sequence[tuple[int, Operator]]:
-        """Return the operators with this name, and for each the position of its schema in the
-        search path.
+        """Return the operators with this name, with the positions of their schemas in the search
+        path.
         """
 
     def function(self, oid: int) -> Function:
@@ -161,9 +157,6 @@ class Environment(Protocol):
 
 
 def element_of(type_: Type) -> str | None:
-    """Return the element type of a true array, of int2vector or of oidvector; None for other
-    types.
-    """
-    # record[] is a true array, too.  But it is a pseudo-type, so its category is not that of
-    # arrays.
+    """Return the element type of a true array, int2vector or oidvector; None for other types."""
+    # record[] is a true array, too, but as a pseudo-type it has not the category of arrays.
     return "record" if type_.name == "_record" else type_.element

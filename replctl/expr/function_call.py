@@ -94,9 +94,7 @@ def field_or_function(
 
 
 def row_fields(analyzer: Analyzer, row: nodes.Expr) -> list[tuple[str, str, int, str | None]]:
-    """Return the names, types, modifiers and collations of a row's fields; [] if they are
-    unknown.
-    """
+    """Return the names, types, modifiers and collations of a row's fields; [] if unknown."""
     types = analyzer.coercion.types
     columns = types.columns(row.type)
     if columns is not None:
@@ -246,9 +244,7 @@ def _resolve(
     args: Sequence[nodes.Expr],
     condition: nodes.Expr | None,
 ) -> ResolvedCall:
-    """Return the call with its arguments cast, and with an array of those for a VARIADIC
-    parameter.
-    """
+    """Return the call with its arguments cast, and those for a VARIADIC parameter in an array."""
     function = found.function
     given = (*(arg.type for arg in args), *found.default_types)
     declared, result = resolve(
@@ -288,9 +284,7 @@ def _gathered(
 def _check_kind(
     analyzer: Analyzer, found: FoundFunction, raw: ast.FuncCall, args: Sequence[nodes.Expr]
 ) -> None:
-    """Check that the call's clauses fit the kind of function: plain, aggregate or window
-    function.
-    """
+    """Check that the call's clauses fit the function: plain, aggregate or window function."""
     shown = ".".join(raw.name)
     match found.function.kind:
         case "p":
@@ -369,9 +363,7 @@ def _check_set(analyzer: Analyzer, last_set: nodes.Expr | None, pos: int) -> Non
 
 
 def _may_be_field(raw: ast.FuncCall, args: Sequence[nodes.Expr]) -> bool:
-    """Return whether a call may mean `field(row)`: it has one argument, and no clauses of
-    functions.
-    """
+    """Return whether a call may mean `field(row)`: one argument, and no clauses of functions."""
     is_bare = dataclasses.replace(raw, name=(), args=(), format="call") == _PLAIN
     is_named = len(args) == 1 and isinstance(args[0], nodes.NamedArgExpr)
     return is_bare and not is_named and len(raw.name) == 1 and len(args) == 1

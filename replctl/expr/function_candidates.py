@@ -182,8 +182,8 @@ def _candidate(function: Function, place: int, call: Call) -> _Candidate | None:
 
 
 def _named_candidate(function: Function, place: int, call: Call) -> _Candidate | None:
-    """Return a function as a candidate for a call with named arguments (MatchNamedCall); None if it
-    does not fit.
+    """Return a function as a candidate for named arguments (MatchNamedCall); None if it does not
+    fit.
     """
     declared = function.argument_types
     count = len(call.types)

@@ -145,9 +145,7 @@ class BoolExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class NullTest(Node):
-    """A test for NULL; with `is_row`, the argument is a row, and the test looks at each of its
-    fields.
-    """
+    """A test for NULL; with `is_row`, it tests each field of the argument, which is a row."""
 
     arg: Expr
     is_null: bool
@@ -301,9 +299,7 @@ class CollateExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptingRef(Node):
-    """`arg[upper]`; if `lower` is not None, `arg[lower:upper]`, in which None is an omitted
-    bound.
-    """
+    """`arg[upper]`; if `lower` is not None, `arg[lower:upper]` (omitted bounds are None)."""
 
     arg: Expr
     type: str
@@ -592,9 +588,7 @@ def _common_typmod(type_: str, exprs: list[Expr]) -> int:
 
 
 def _length_coercion_typmod(expr: FuncExpr) -> int:
-    """Return the typmod that a length coercion function applies: its second argument, a constant
-    int4.
-    """
+    """Return the typmod that a length coercion function applies: its second argument, an int4."""
     if expr.form not in ("explicit", "implicit") or len(expr.args) not in (2, 3):
         return -1
     second = expr.args[1]

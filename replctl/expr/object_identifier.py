@@ -228,9 +228,7 @@ def _name_and_arguments(
 
 
 def _internal_type(environment: Environment, value: str) -> str:
-    """Return the internal name of the type in a text, which has the form of a cast's type
-    (parseTypeString).
-    """
+    """Return the internal name of a type, written as in a cast (parseTypeString)."""
     from replctl.parser import ast  # it loads lark, which printing does not need
     from replctl.parser.parse import parse_expression
 

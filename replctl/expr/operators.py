@@ -139,9 +139,7 @@ def _located(
 def _exact(
     paths: CastPaths, found: Sequence[tuple[int, Operator]], left: str | None, right: str
 ) -> Operator | None:
-    """Return the operator for exactly these types; an unknown type counts as equal to the other
-    one.
-    """
+    """Return the operator for exactly these types; an unknown type counts as the other one."""
     tries = [(left, right)]
     if left is not None and UNKNOWN in (left, right):
         known = right if left == UNKNOWN else left

@@ -67,9 +67,7 @@ def resolve(
 
 
 class _Match:
-    """The types found so far, one for each kind of polymorphic type; None while a type is
-    unknown.
-    """
+    """The types found so far, one for each kind of polymorphic type; None while unknown."""
 
     def __init__(self, paths: ImplicitCasts) -> None:
         self._paths = paths
@@ -202,9 +200,7 @@ class _Match:
         self._check_kind("anycompatiblenonarray", self._compatible)
 
     def default_compatible(self) -> None:
-        """Set an unknown type of the anycompatible group to text; raise an error for an unknown
-        range.
-        """
+        """Set an unknown type of the anycompatible group to text; refuse an unknown range."""
         if not self._has_compatible:
             return
         if self._compatible_range is None:

@@ -1,4 +1,4 @@
-"""Analyse comparisons of rows, IS DISTINCT FROM, NULLIF, IN and BETWEEN (PostgreSQL's
+"""Analyse comparisons of rows, IS DISTINCT FROM, NULLIF, IN, BETWEEN (PostgreSQL's
 parse_expr.c).
 """
 
@@ -98,9 +98,7 @@ def distinct(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
 
 
 def nullif(analyzer: Analyzer, raw: ast.AExpr) -> nodes.NullIfExpr:
-    """Return NULLIF(a, b); its type is that of `a` after the operator `=` has cast its
-    arguments.
-    """
+    """Return NULLIF(a, b); it has the type that the operator `=` requires for `a`."""
     assert raw.left is not None
     assert not isinstance(raw.right, tuple)
     left, right = analyzer.expr(raw.left), analyzer.expr(raw.right)

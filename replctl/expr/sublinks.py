@@ -106,8 +106,6 @@ def _comparison(
 
 
 def _location(raw: ast.SubLink) -> int:
-    """Return the position of a SubLink; if it compares a row, the position of the row's first
-    field.
-    """
+    """Return the position of a SubLink; for a compared row, the position of its first field."""
     tests = raw.test.args if isinstance(raw.test, ast.RowExpr) else (raw.test,)
     return leftmost(raw.pos, *(raw_location(test) for test in tests if test is not None))

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 _MAX_DIMENSIONS = 6  # MAXDIM in array.h
 #: int2vector and oidvector have subscripts like these arrays.
 _VECTORS = {"int2vector": "_int2", "oidvector": "_oid"}
-#: Types of fixed length that have subscripts like arrays, and the types of their elements
-#: (typelem).
+#: Types of fixed length that have subscripts like arrays, and their elements' types (typelem).
 _FIXED_LENGTH = {
     "name": "char",
     "point": "float8",

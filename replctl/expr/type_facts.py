@@ -39,9 +39,7 @@ class TypeFacts:
         return self.base_and_typmod(name, -1)[0]
 
     def base_and_typmod(self, name: str, typmod: int) -> tuple[str, int]:
-        """Return the innermost base type of a domain and its modifier; return other types
-        unchanged.
-        """
+        """Return the innermost base type of a domain and its modifier; other types unchanged."""
         type_ = self.get(name)
         while type_.kind == "d":
             name, typmod = self._environment.domain_base(type_)
@@ -49,7 +47,7 @@ class TypeFacts:
         return name, typmod
 
     def element(self, name: str) -> str | None:
-        """Return the element type of a true array, of int2vector or of oidvector; None for other
+        """Return the element type of a true array, int2vector or oidvector; None for other
         types.
         """
         return element_of(self.get(name))

@@ -123,9 +123,7 @@ def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) 
 
 
 def _refuse_unchecked(environment: Environment, node: nodes.Node, type_: str) -> None:
-    """Refuse arrays of a domain that are built from text, because their elements are not
-    checked.
-    """
+    """Refuse arrays of a domain made from text, because their elements are not checked."""
     is_text = isinstance(node, nodes.CoerceViaIO)
     has_null = isinstance(node, nodes.Const) and _NULL_ELEMENT.search(node.value or "") is not None
     element = TypeFacts(environment).element(type_)

@@ -59,9 +59,7 @@ def shown_value(environment: Environment, type_: Type, value: str) -> str:
 
 
 def shown_type(environment: Environment, name: str) -> str:
-    """Return the type that determines how a value is printed: record for rows, else the type
-    itself.
-    """
+    """Return the type that determines how values are printed: record for rows, else the type."""
     return "record" if environment.type(name).category == "C" else name
 
 
@@ -82,9 +80,7 @@ def output_value(environment: Environment, type_: Type, value: str) -> str:
 
 
 def _own_form(environment: Environment, type_: Type) -> TextForm | None:
-    """Return the input and output functions of a type that depends on the catalog; None for other
-    types.
-    """
+    """Return input and output functions of types that depend on the catalog; None for others."""
     element_name = element_of(type_)
     if element_name is not None:
         element = _own_form(environment, environment.type(element_name))

@@ -89,7 +89,7 @@ def _check_clauses(analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr 
 
 
 def _definition(analyzer: Analyzer, over: ast.WindowDef) -> ast.WindowDef:
-    """Return the window of OVER.  It may be a named window, or extend one: OVER (w ORDER BY
+    """Return the window of OVER, which may have a name, or extend another: OVER (w ORDER BY
     ...).
     """
     if over.name is not None:

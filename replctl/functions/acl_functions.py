@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def _acl_explode(context: FunctionContext, items: str) -> list[list[Any]]:
-    """Return an access list as rows of grantor, grantee, privilege and grant option
-    (aclexplode).
-    """
+    """Return an access list as rows: grantor, grantee, privilege, grant option (aclexplode)."""
     words = {letter: word.upper() for word, letter in PRIVILEGE_LETTERS.items() if word != "temp"}
     names = {name: oid for oid, name in role_names(context.catalog).items()}
     rows = []

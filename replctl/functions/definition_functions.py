@@ -41,9 +41,7 @@ def _constraint(context: FunctionContext, oid: int, pretty: int = 0) -> str | No
 
 
 def _domain_constraint(context: FunctionContext, row: Any, *, is_pretty: bool) -> str:
-    """Return the definition of a domain's constraint: `CHECK ((VALUE > 0)) NOT VALID`, `NOT
-    NULL`.
-    """
+    """Return a domain's constraint as SQL: `CHECK ((VALUE > 0)) NOT VALID`, `NOT NULL`."""
     domain = get_domain(context.catalog, type_name(int(row.contypid)))
     constraint = next(item for item in domain.constraints if item.oid == int(row.oid))
     return domain_constraint_definition(context.environment, constraint, is_pretty=is_pretty)
@@ -169,9 +167,7 @@ def _operator_is_visible(context: FunctionContext, oid: int) -> int | None:
 
 
 def _built_in_is_visible(context: FunctionContext, oid: int) -> int:
-    """Return 1 for a built-in object, else 0; used for kinds of objects that users cannot
-    create.
-    """
+    """Return 1 for built-in objects, else 0; for kinds of objects that users cannot create."""
     return int(oid < FIRST_USER_OID)
 
 

@@ -308,9 +308,7 @@ def _pg_cast(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_depend(context: FunctionContext) -> Iterator[Row]:
-    """Yield the dependencies that tools read: the schemas of sequences, and the columns that own
-    them.
-    """
+    """Yield the dependencies that tools read: sequences on their schemas and owning columns."""
     pg_class = builtin.system_relations()["pg_class"].oid
     for relation in user_relations(context, "S"):
         sequence = get_sequence(context.catalog, relation.oid)

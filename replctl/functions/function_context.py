@@ -25,8 +25,7 @@ class FunctionContext:
     sequences: SequenceValues
     cluster: Cluster
     session: Session
-    #: The results, as rows of texts, of calls that replctl made before the query
-    #: (EVALUATED_BEFORE).
+    #: The results, as texts, of calls that replctl made before the query (EVALUATED_BEFORE).
     evaluated: dict[nodes.FuncExpr, list[list[str | None]]] = field(default_factory=dict)
     #: OIDs of the tables that Spark reads for the query.
     read_tables: set[int] = field(default_factory=set)

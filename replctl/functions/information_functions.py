@@ -29,9 +29,7 @@ def _schemas(context: FunctionContext, with_implicit: int) -> str:
 
 
 def _object(type_name: str) -> Callable[..., Any]:
-    """Return to_regclass() or a similar function: its result is NULL where ::regclass raises an
-    error.
-    """
+    """Return to_regclass() or a similar function: NULL where ::regclass raises an error."""
 
     def call(context: FunctionContext, name: str) -> int | None:
         try:

@@ -1,6 +1,4 @@
-"""has_table_privilege() and similar functions, by their names in pg_proc.prosrc (PostgreSQL's
-acl.c).
-"""
+"""has_table_privilege() and similar functions, by their names in pg_proc.prosrc (acl.c)."""
 
 from __future__ import annotations
 
@@ -70,8 +68,7 @@ def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privile
 
 
 def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
-    """Return pairs of an ACL letter and a flag for its grant option, one for each privilege in the
-    list.
+    """Return pairs of an ACL letter and a flag for its grant option, one for each word.
 
     Raises:
         InvalidParameterValue: the kind of object has no such privilege.
@@ -230,9 +227,7 @@ def _variants(
 
 
 def _has_column(context: FunctionContext, *args: Any) -> int | None:
-    """Implement has_column_privilege([role,] table, column, privileges); a column may be a
-    number.
-    """
+    """Implement has_column_privilege([role,] table, column, privileges); columns can be numbers."""
     *roles, table, column, words = args
     privileges = _privileges(context, roles)
     oid = table if isinstance(table, int) else _relation_oid(context, table)
@@ -263,9 +258,7 @@ def _column_names(context: FunctionContext, oid: int) -> dict[int, str]:
 
 
 def _has_parameter(context: FunctionContext, *args: Any) -> int:
-    """Implement has_parameter_privilege(): only superusers have privileges on parameters in
-    replctl.
-    """
+    """Implement has_parameter_privilege(): only superusers have privileges on parameters."""
     *roles, _name, words = args
     _letters("parameter", words)
     return int(_privileges(context, roles).is_superuser)

@@ -1,6 +1,4 @@
-"""The rows of the system views about replication: publications, subscriptions, slots and
-origins.
-"""
+"""The rows of the system views of publications, subscriptions, slots and origins."""
 
 from __future__ import annotations
 

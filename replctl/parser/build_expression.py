@@ -59,9 +59,7 @@ class OperatorName(NamedTuple):
 
 
 class SubqueryOperator(NamedTuple):
-    """An operator before ANY or ALL: its first token, its precedence, and the name of the
-    comparison.
-    """
+    """An operator before ANY or ALL: its first token, its precedence, and the comparison's name."""
 
     token: Token
     level: Level

@@ -278,7 +278,7 @@ class ObjectBuilder:
         relation: ast.RangeVar,
         commands: tuple[ast.AlterTableCmd, ...],
     ) -> ast.AlterOwner:
-        """Return ALTER TABLE ... OWNER TO on a relation that is not a table; refuse all other
+        """Return OWNER TO of ALTER TABLE on a relation that is not a table; refuse other
         actions.
         """
         if [command.kind for command in commands] != ["owner_to"]:

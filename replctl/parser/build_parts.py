@@ -1,6 +1,4 @@
-"""The common parts of the builders: positions, names, and functions that SQL spells with
-keywords.
-"""
+"""The common parts of the builders: positions, names, and functions with a syntax of their own."""
 
 from __future__ import annotations
 
@@ -65,9 +63,7 @@ def check_no_keyword(name: Token) -> None:
 
 
 def system_name(name: str) -> tuple[str, str]:
-    """Return the qualified name of a built-in function or type, so that the search path does not
-    matter.
-    """
+    """Return the qualified name of a built-in function or type; the search path does not matter."""
     return ("pg_catalog", name)
 
 

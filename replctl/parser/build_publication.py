@@ -1,6 +1,4 @@
-"""Build the nodes of publication.lark and subscription.lark, and of WITH lists, which tables also
-have.
-"""
+"""Build the nodes of publication.lark and subscription.lark, and of WITH lists, also of tables."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ class _Continuation(ast.Node):
 
 
 class PublicationBuilder:
-    """Builds the nodes of publication.lark and subscription.lark.  Each rule or alias has a
-    method.
-    """
+    """Builds the nodes of publications and subscriptions.  Each rule or alias has a method."""
 
     # -- publications
 
@@ -70,7 +66,7 @@ class PublicationBuilder:
     def publication_objects(
         self, *items: ast.PublicationObject | _Continuation
     ) -> tuple[ast.PublicationObject, ...]:
-        """Give each continuation the kind of the previous object (preprocess_pubobj_list in
+        """Give each continuation the kind of the object before it (preprocess_pubobj_list in
         gram.y).
         """
         objects: list[ast.PublicationObject] = []

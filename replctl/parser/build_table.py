@@ -241,9 +241,7 @@ class TableBuilder:
         return ast.PartitionBound("range", lower=lower, upper=upper, pos=start_of(word))
 
     def bound_hash(self, word: Token, *parts: tuple[Token, int]) -> ast.PartitionBound:
-        """Return WITH (MODULUS n, REMAINDER m); refuse a repeated or missing one (hash_partbound in
-        gram.y).
-        """
+        """Return WITH (MODULUS n, REMAINDER m); each must occur once (hash_partbound in gram.y)."""
         found: dict[str, int] = {}
         for name, value in parts:
             if name not in ("modulus", "remainder"):

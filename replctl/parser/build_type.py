@@ -138,8 +138,8 @@ class TypeBuilder:
         return (word, *rest)
 
     def interval_fields(self, *words: Token | tuple[Token, ...]) -> tuple[ast.RawExpr, ...]:
-        """Return the modifiers of an interval such as `DAY TO SECOND(3)`: a mask of fields and, if
-        given, the precision.
+        """Return the modifiers of `DAY TO SECOND(3)`: a mask of fields and, if given, the
+        precision.
         """
         flat = [w for word in words for w in (word if isinstance(word, tuple) else (word,))]
         names = [str(word) for word in flat if word.type not in ("TO", "LPAR", "RPAR", "ICONST")]

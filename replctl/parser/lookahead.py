@@ -45,8 +45,7 @@ def can_follow(parser_state: ParserState[int], kinds: Sequence[str]) -> bool:
 
 
 def raise_earlier_error(parser_state: ParserState[int]) -> None:
-    """Raise the error of operators before the token at which the parser has stopped, if there is
-    one.
+    """Raise the error of operators before the token at which the parser has stopped, if any.
 
     Precedence is applied only to complete expressions (precedence.py), and these stay incomplete.
     """
@@ -56,8 +55,7 @@ def raise_earlier_error(parser_state: ParserState[int]) -> None:
 
 
 def finish_rules(parser_state: ParserState[int]) -> None:
-    """Complete rules before a token that cannot follow, because their builders may find an earlier
-    error.
+    """Complete rules before a token that cannot follow: their builders may find an earlier error.
 
     Bison does the same: by default it reduces by the most frequent rule of a state, and only then
     looks at the token.

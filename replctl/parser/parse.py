@@ -1,6 +1,4 @@
-"""Parse SQL text to statements with Lark's LALR parser and `grammar/`; report errors like
-PostgreSQL.
-"""
+"""Parse SQL text with Lark's LALR parser and `grammar/`; report errors like PostgreSQL."""
 
 from __future__ import annotations
 

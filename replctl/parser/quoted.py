@@ -1,5 +1,4 @@
-"""Quoted tokens: strings in all forms, quoted names, Unicode escapes (section 4.1.2 of the
-documentation).
+"""Quoted tokens: strings in all forms, quoted names, Unicode escapes (documentation, 4.1.2).
 
 Functions take the text and the offset of a token, and return the token's type, value and end.
 """

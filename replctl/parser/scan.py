@@ -143,8 +143,8 @@ class PostgresLexer(Lexer):
             position = end
 
     def _scan(self, text: str, start: int) -> tuple[str | tuple[str, ...], str, int]:
-        """Return the type, value and end of the token at `start`; a tuple of possible types for a
-        word.
+        """Return the type, value and end of the token at `start`; for a word, all its possible
+        types.
         """
         punctuation = self._single.get(text[start])
         if punctuation is not None:

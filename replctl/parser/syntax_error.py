@@ -1,6 +1,4 @@
-"""Syntax errors with PostgreSQL's messages, and exceptions for builders, which do not have the
-text.
-"""
+"""Syntax errors like PostgreSQL's, and exceptions of builders, which do not have the text."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ class MisplacedToken(Exception):
 
 
 class ErrorAtNextToken(Exception):
-    """An error that PostgreSQL finds only after reading one more token, at which it points
-    (yyerror).
-    """
+    """An error that PostgreSQL finds after reading one more token, at which it points (yyerror)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -28,9 +24,7 @@ class ErrorAtNextToken(Exception):
 
 
 def error_at_token(text: str, token: Token | None, message: str = "syntax error") -> SqlSyntaxError:
-    """Return the error `message` at a token of `text`; at the end of the text if the token is
-    None.
-    """
+    """Return the error `message` at a token of `text`; None means the end of the text."""
     if token is None or token.type == "$END":
         return SqlSyntaxError(f"{message} at end of input", position=len(text))
     written = text[token.start_pos : token.end_pos]

@@ -1,5 +1,5 @@
-"""The LALR parsers of `grammar/`.  Lark needs seconds to build their tables, so replctl keeps them
-in the user's cache.
+"""The LALR parsers of `grammar/`.  Lark needs seconds to build their tables; the user's cache keeps
+them.
 
 The cached data are smaller than Lark's own, and load ten times as fast.  They are the table, in
 which equal rows and entries are stored once, and the rules, from which Lark builds the callbacks.
@@ -166,9 +166,7 @@ def _parser(files: tuple[str, ...], callbacks: _Callbacks | None) -> Parser:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Disable garbage collection while many lasting objects are created; it would take longer than
-    their creation.
-    """
+    """Disable garbage collection, which would take longer than to create many lasting objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -238,9 +236,7 @@ def _load(path: Path) -> _Tables | None:
 
 
 def _save(tables: _Tables, path: Path) -> None:
-    """Write the tables to a temporary file and rename it, so that no reader sees an incomplete
-    file.
-    """
+    """Write the tables to a temporary file and rename it; no reader sees an incomplete file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_private_directory(path.parent)
@@ -252,9 +248,7 @@ def _save(tables: _Tables, path: Path) -> None:
 
 
 def _grammar_folder() -> Path:
-    """Return `grammar/`: in an installed package it is inside, in a checkout next to the
-    package.
-    """
+    """Return `grammar/`: inside an installed package, next to the package in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "grammar"
     return installed if installed.is_dir() else package.parent / "grammar"

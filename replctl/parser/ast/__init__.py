@@ -1,5 +1,4 @@
-"""The syntax tree: all its nodes, in one namespace.  It has names as written; none is looked up
-yet.
+"""The syntax tree: all its nodes, in one namespace, with names that are not looked up yet.
 
 Nodes are those of PostgreSQL (parsenodes.h), and frozen.  Their `pos` is the 0-based offset in the
 statement at which errors about them point, as chosen by PostgreSQL's grammar (gram.y).

@@ -158,9 +158,7 @@ class SortBy(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WindowDef(Node):
-    """An OVER clause or an entry of WINDOW; `frame` is the frame clause's text, '' for the
-    default.
-    """
+    """An OVER clause or an entry of WINDOW; `frame` is the frame's text, '' for the default."""
 
     name: str | None = None
     ref_name: str | None = None

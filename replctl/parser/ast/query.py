@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResTarget(Node):
-    """An output column, `value [AS name]`; in SET and in INSERT's column list, `name` is the
+    """An output column, `value [AS name]`; in SET and INSERT's column list, `name` is the
     column.
     """
 

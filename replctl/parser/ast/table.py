@@ -13,9 +13,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constraint(Node):
-    """A constraint of a column or of a table; `columns` is () for a constraint in a column's
-    definition.
-    """
+    """A constraint of a column or of a table; for a column's constraint `columns` is ()."""
 
     kind: Literal[
         "null", "not_null", "default", "generated", "identity", "check", "primary", "unique",

@@ -14,9 +14,7 @@ from replctl.record import dataclass
 
 
 class SpecialRole(str):
-    """CURRENT_USER, CURRENT_ROLE or SESSION_USER in the place of a role's name.  In quotes, these
-    words are plain names.
-    """
+    """CURRENT_USER, CURRENT_ROLE or SESSION_USER, unquoted, in the place of a role's name."""
 
 
 ObjectType: TypeAlias = Literal[
@@ -217,9 +215,7 @@ class AlterObjectSchema(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RoleOption(Node):
-    """An option of a role: `superuser`, `nologin` or similar; some have a value, or name other
-    roles.
-    """
+    """An option of a role, such as `superuser`; some have a value, or name other roles."""
 
     name: str
     value: str | None = None
@@ -271,9 +267,7 @@ class GrantRole(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreatePolicy(Node):
-    """CREATE POLICY; `command` is all, select, insert, update or delete; `roles` is () for
-    PUBLIC.
-    """
+    """CREATE POLICY; `command` is all, select, insert, update or delete; `roles` () is PUBLIC."""
 
     name: str
     relation: RangeVar
@@ -349,9 +343,7 @@ class TransactionStmt(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariableSet(Node):
-    """SET name TO values; RESET if `reset`.  `values` is () for DEFAULT, `name` is 'all' for RESET
-    ALL.
-    """
+    """SET name TO values, () for DEFAULT; RESET if `reset`, with the name 'all' for RESET ALL."""
 
     name: str
     values: tuple[str, ...] = ()
@@ -437,7 +429,7 @@ class CopyOption(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Copy(Node):
-    """COPY of a table or a query; `file` is None for STDIN and STDOUT, and a command if
+    """COPY of a table or a query; `file` is None for STDIN and STDOUT; a command if
     `is_program`.
     """
 
