@@ -52,7 +52,7 @@ def _integers(type_name: str) -> InRange:
 
 def _numbers(add: Callable[[Any, Any], Any], subtract: Callable[[Any, Any], Any]) -> InRange:
     """Return the test for numbers.  NaN is greater than all others.  If an infinite base and an
-    infinite offset cancel out, all other values are in range.
+    infinite offset cancel out, all values except NaN are in range.
     """
 
     def in_range(value: Any, base: Any, offset: Any, sub: bool, less: bool) -> bool:

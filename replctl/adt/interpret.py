@@ -16,7 +16,7 @@ from replctl.expr.node_name import sql_name
 from replctl.types import builtin
 from replctl.types import text as type_text
 
-#: Nodes that only the engine of a query computes; a compiled expression gets their values.
+#: Nodes that the engine of a query computes; a compiled expression gets their values.
 OF_AN_ENGINE = (
     nodes.Var,
     nodes.SubLink,
@@ -402,9 +402,7 @@ def _relabel(expr: nodes.RelabelType) -> Step:
 
 
 def relabelled(source: str, target: str) -> Callable[[Any], Any] | None:
-    """Return the conversion of Python values between binary-compatible types; None if there is
-    none.
-    """
+    """Return the conversion of values between binary-compatible types; None if they do not change."""
     if (source, target) == ("cidr", "inet"):
         return lambda value: network.dump(network.load(value))
     if source == "int4" and target in _UNSIGNED:

@@ -431,9 +431,7 @@ def _of_value(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of a canonical text that calls `function` with the value, and dumps its
-    result.
-    """
+    """Return a function like that of `_of_value`, but with the result as canonical text."""
     return lambda text, *rest: dump(function(load(text), *rest))
 
 

@@ -170,9 +170,7 @@ def _clock(match: re.Match[str]) -> int | None:
 
 
 def _east(match: re.Match[str], local_seconds: int) -> int | None:
-    """Return the offset of a zone (an abbreviation, or hours and minutes); None if it is
-    invalid.
-    """
+    """Return the offset of a zone: an abbreviation, or hours and minutes; None if it is invalid."""
     if match[8] is not None:
         known = abbreviation(match[8].lower())
         return None if known is None else known.zone.offset(local_seconds)

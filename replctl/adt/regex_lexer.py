@@ -88,9 +88,7 @@ class Options:
         return None
 
     def as_literal(self) -> Options:
-        """Return the options for a literal string, which has no special white space and
-        newlines.
-        """
+        """Return the options for a literal, in which white space and newlines are not special."""
         return Options("literal", self.ignore_case)
 
 

@@ -205,7 +205,7 @@ def _apply(
     condition: nodes.Expr | None,
     last_set: nodes.Expr | None,
 ) -> nodes.Expr:
-    """Return the typed expression of a call whose function was searched for."""
+    """Return the typed expression of a call, given the result of the search for its function."""
     if isinstance(found, NoFunction):
         _check_plain(raw)
         manner = Manner(CastContext.EXPLICIT, "call", raw.pos)

@@ -1,5 +1,7 @@
-"""PostgreSQL's functions about recovery, by their names in pg_proc.prosrc (xlogfuncs.c).  They tell
-whether this is a standby, and the positions that it has received and replayed, and promote it.
+"""PostgreSQL's functions about recovery, by their names in pg_proc.prosrc (xlogfuncs.c).
+
+They show whether this is a standby, and which positions it has received and replayed.  They also
+promote it, and synchronize its slots.
 """
 
 from __future__ import annotations

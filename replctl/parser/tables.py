@@ -166,7 +166,7 @@ def _parser(files: tuple[str, ...], callbacks: _Callbacks | None) -> Parser:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Disable garbage collection, which would take longer than to create many lasting objects."""
+    """Disable garbage collection while creating many lasting objects, because it is slow then."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
