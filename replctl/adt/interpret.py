@@ -402,7 +402,7 @@ def _relabel(expr: nodes.RelabelType) -> Step:
 
 
 def relabelled(source: str, target: str) -> Callable[[Any], Any] | None:
-    """Return the conversion of values between binary-compatible types; None if they do not change."""
+    """Return the conversion of values of binary-compatible types; None if they do not change."""
     if (source, target) == ("cidr", "inet"):
         return lambda value: network.dump(network.load(value))
     if source == "int4" and target in _UNSIGNED:
