@@ -1,1 +1,3 @@
-"""The catalog: one SQLite file per cluster.  This package reads and writes rows, without rules."""
+"""The catalog: one SQLite file per cluster.  This package reads and writes its rows.  The rules of
+statements are in `commands`.
+"""

@@ -43,7 +43,7 @@ class AclItem:
     grantee: int
     grantor: int
     privileges: str
-    options: str = ""  # privileges with grant option
+    options: str = ""  # the privileges that have the grant option
 
     def shown(self, names: Mapping[int, str]) -> str:
         """Return the text of an item, such as `alice=r*w/postgres`."""
@@ -57,7 +57,9 @@ class AclItem:
 
 
 def _role(name: str) -> str:
-    """Return a name as in access lists: quoted only because of its characters (putid())."""
+    """Return a role's name as access lists show it: quoted only if it has special characters
+    (putid()).
+    """
     escaped = name.replace('"', '""')
     return name if _SAFE_NAME.fullmatch(name) else f'"{escaped}"'
 
@@ -81,12 +83,12 @@ def encode_acl(acl: Acl) -> str:
 
 
 def decode_acl(text: str | None) -> Acl | None:
-    """Return the access list that `encode_acl` wrote."""
+    """Parse the result of `encode_acl`; None stays None."""
     return None if text is None else tuple(AclItem(*item) for item in json.loads(text))
 
 
 def granted(acl: Acl, grantee: int, grantor: int, letters: str, *, with_option: bool) -> Acl:
-    """Return an access list with further privileges."""
+    """Return an access list after a grant of `letters`."""
     for i, item in enumerate(acl):
         if (item.grantee, item.grantor) == (grantee, grantor):
             options = _union(item.options, letters) if with_option else item.options
@@ -117,7 +119,7 @@ def merged(acl: Acl, further: Acl) -> Acl:
 
 
 def sorted_acl(acl: Acl) -> Acl:
-    """Return an access list sorted by grantee, like stored default ones (aclitemsort)."""
+    """Sort an access list by grantee and grantor, as pg_default_acl stores lists (aclitemsort)."""
     return tuple(sorted(acl, key=lambda item: (item.grantee, item.grantor)))
 
 
@@ -142,13 +144,14 @@ def with_owner(acl: Acl, old: int, new: int) -> Acl:
 
 
 def letters_for(acl: Acl, roles: Iterable[int]) -> str:
-    """Return all privileges that the list gives to any of these roles, or to PUBLIC."""
+    """Return the letters of all privileges that the list gives to any of these roles, or to PUBLIC.
+    """
     known = {PUBLIC, *roles}
     return "".join({p for item in acl if item.grantee in known for p in item.privileges})
 
 
 def options_for(acl: Acl, roles: Iterable[int]) -> str:
-    """Return all privileges that any of these roles may grant to others."""
+    """Return the letters of all privileges that any of these roles may grant to others."""
     known = set(roles)
     return "".join({p for item in acl if item.grantee in known for p in item.options})
 

@@ -53,14 +53,14 @@ _ON_ALL_RELATIONS = {
 
 @dataclass(frozen=True)
 class Privileges:
-    """The privileges of a role in a database."""
+    """Answers which privileges a role has in a database."""
 
     catalog: Catalog
     role_oid: int
 
     @cached_property
     def role(self) -> Role:
-        """The role; a role that does not exist has no privileges."""
+        """Return the role; a role that does not exist has no privileges."""
         return get_role(self.catalog, self.role_oid) or Role(self.role_oid, "")
 
     @property
@@ -69,33 +69,33 @@ class Privileges:
 
     @cached_property
     def roles(self) -> frozenset[int]:
-        """The role, and those whose privileges it inherits (roles_is_member_of)."""
+        """Return the role and the roles whose privileges it inherits (roles_is_member_of)."""
         return reachable_roles(self.catalog, self.role_oid, lambda grant: grant.inherits)
 
     @cached_property
     def memberships(self) -> frozenset[int]:
-        """The role, and all roles that it is a member of, even without inheritance."""
+        """Return the role and all roles that it is a member of, even without inheritance."""
         return reachable_roles(self.catalog, self.role_oid, lambda grant: True)
 
     @cached_property
     def settable(self) -> frozenset[int]:
-        """The roles that it may SET ROLE to."""
+        """Return the roles that the role may SET ROLE to."""
         return reachable_roles(self.catalog, self.role_oid, lambda grant: grant.may_set)
 
     # -- tests
 
     def acts_for(self, role_oid: int) -> bool:
-        """Return whether it has the privileges of another role, such as an owner
+        """Return whether the role has the privileges of another role, such as an owner
         (has_privs_of_role).
         """
         return self.is_superuser or role_oid in self.roles
 
     def may_become(self, role_oid: int) -> bool:
-        """Return whether it may SET ROLE to another."""
+        """Return whether the role may SET ROLE to another role."""
         return self.is_superuser or role_oid in self.settable
 
     def is_admin_of(self, role_oid: int) -> bool:
-        """Return whether it may grant another role (is_admin_of_role)."""
+        """Return whether the role may grant membership in another role (is_admin_of_role)."""
         return self.is_superuser or any(
             m.role == role_oid and m.is_admin and m.member in self.memberships
             for m in memberships(self.catalog)
@@ -104,7 +104,7 @@ class Privileges:
     def has(
         self, kind: AclKind, owner: int, acl: Acl | None, letter: str, *, as_option: bool = False
     ) -> bool:
-        """Return whether an access list gives it a privilege, or the grant option for it."""
+        """Return whether an access list gives the role a privilege, or the grant option for it."""
         if self.is_superuser:
             return True
         effective = default_acl(kind, owner) if acl is None else acl
@@ -120,8 +120,8 @@ class Privileges:
         *,
         as_option: bool = False,
     ) -> bool:
-        """Return whether it has a privilege on a relation, or on all columns in `attnums`; if these
-        are empty, on any column.
+        """Return whether the role has a privilege on a relation, or on all columns in `attnums`. If
+        `attnums` is empty, any column suffices.
         """
         if not as_option and self.has_on_all_relations(letter):
             return True
@@ -140,7 +140,9 @@ class Privileges:
         return all(verdicts) and bool(verdicts) if attnums else any(verdicts)
 
     def has_on_all_relations(self, letters: str) -> bool:
-        """Return whether a predefined role gives it one of these privileges on every relation."""
+        """Return whether a predefined role gives the role one of these privileges on every
+        relation.
+        """
         return any(_ON_ALL_RELATIONS.get(letter) in self.roles for letter in letters)
 
     def has_on_schema(self, oid: int, letter: str, *, as_option: bool = False) -> bool:
@@ -164,7 +166,7 @@ class Privileges:
         return self.has("database", int(row.datdba), acl, letter, as_option=as_option)
 
     def has_on_function(self, oid: int, letter: str = "X", *, as_option: bool = False) -> bool:
-        """Return whether it may call a user-defined function."""
+        """Return whether the role may call a user-defined function."""
         row = self.catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
         if row is None:
             return False
@@ -172,9 +174,7 @@ class Privileges:
         return self.has("function", int(row.proowner), acl, letter, as_option=as_option)
 
     def has_on_type(self, oid: int, letter: str = "U", *, as_option: bool = False) -> bool:
-        """Return whether it may use a user-defined type; arrays have the privileges of their
-        elements.
-        """
+        """Return whether the role may use a type; arrays have the privileges of their elements."""
         table = schema.pg_type
         row = self.catalog.first(table, table.c.oid == oid)
         if row is not None and row.typelem:
@@ -188,7 +188,7 @@ class Privileges:
         """Check that the role may use a type.
 
         Raises:
-            InsufficientPrivilege: it may not use the type (42501).
+            InsufficientPrivilege: the role may not use the type (42501).
         """
         if not self.is_superuser and oid >= FIRST_USER_OID and not self.has_on_type(oid):
             raise denied("type", name)
@@ -205,7 +205,7 @@ class Privileges:
         """Check that the role has a privilege on a relation.
 
         Raises:
-            InsufficientPrivilege: it does not have the privilege (42501).
+            InsufficientPrivilege: the role does not have the privilege (42501).
         """
         if not self.is_superuser and not self.has_on_relation(relation, letter, attnums):
             raise denied(RELATION_WORDS[relation.kind], relation.name)
@@ -222,16 +222,16 @@ class Privileges:
         """Check that the role owns an object.
 
         Raises:
-            InsufficientPrivilege: see `check_relation_owner`; for any object.
+            InsufficientPrivilege: neither the role, nor a role that it acts for, owns the object.
         """
         if not self.acts_for(owner):
             raise InsufficientPrivilege(f"must be owner of {word} {name}")
 
     def check_sequence(self, oid: int, letters: str) -> None:
-        """Check that the role has one of some privileges on a sequence.
+        """Check that the role has at least one of the privileges in `letters` on a sequence.
 
         Raises:
-            InsufficientPrivilege: it has none of these privileges on the sequence.
+            InsufficientPrivilege: the role has none of these privileges.
         """
         key = (Privileges.check_sequence, self.role_oid, oid, letters)
         self.catalog.cached(key, lambda: self._check_sequence(oid, letters))
@@ -247,7 +247,7 @@ class Privileges:
         """Check that the role has a privilege on a schema.
 
         Raises:
-            InsufficientPrivilege: it does not have the privilege on the schema.
+            InsufficientPrivilege: the role does not have the privilege.
         """
         if not self.is_superuser and not self.has_on_schema(oid, letter):
             raise denied("schema", name)
@@ -256,29 +256,28 @@ class Privileges:
         """Check that the role has a privilege on the session's database.
 
         Raises:
-            InsufficientPrivilege: it does not have the privilege on the session's database.
+            InsufficientPrivilege: the role does not have the privilege.
         """
         if not self.is_superuser and not self.has_on_database(letter):
             raise denied("database", name)
 
     def check_become(self, role_oid: int, name: str) -> None:
-        """Check that the role may SET ROLE to another one.
+        """Check that the role may SET ROLE to another role.
 
         Raises:
-            InsufficientPrivilege: it may not SET ROLE to the other role, and so may not give it
-                anything.
+            InsufficientPrivilege: the role may not, and so cannot make the other role an owner.
         """
         if not self.may_become(role_oid):
             raise InsufficientPrivilege(f'must be able to SET ROLE "{name}"')
 
 
 def privileges_of(catalog: Catalog, role_oid: int) -> Privileges:
-    """Return the privileges of a role, as the catalog is now."""
+    """Return the privileges of a role in the catalog's current state."""
     return catalog.cached(("privileges", role_oid), lambda: Privileges(catalog, role_oid))
 
 
 def denied(word: str, name: str) -> InsufficientPrivilege:
-    """Return the error `permission denied for table t`, ..."""
+    """Return an error such as `permission denied for table t`."""
     return InsufficientPrivilege(f"permission denied for {word} {name}")
 
 

@@ -19,11 +19,13 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ApplyBatch:
-    """A batch that an applier is writing: changes in (from_lsn, to_lsn] into `targets`, which map
-    relids to version and step.
+    """A batch of changes that an apply worker has begun to write.
 
-    `relid` is the table whose synchronization writes the batch; 0 for the subscription's apply.
-    `to_digest` is the digest of the publisher's commit at `to_lsn`; None if it is unknown.
+    Attributes:
+        from_lsn, to_lsn: the batch has the changes that were committed in (from_lsn, to_lsn].
+        targets: the written tables by OID: the version before, and the step.
+        relid: the table whose synchronization writes the batch; 0 for the subscription's apply.
+        to_digest: the digest of the publisher's commit at `to_lsn`; None if it is unknown.
     """
 
     subscription_oid: int
@@ -55,7 +57,7 @@ def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) ->
 
 
 def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
-    """Record a batch before it is written."""
+    """Record a batch before the worker writes it."""
     catalog.connection.execute(
         insert(state_schema.apply_batch).values(
             subid=batch.subscription_oid,
@@ -70,7 +72,7 @@ def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
 
 
 def delete_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> None:
-    """Remove the record of a batch that is written."""
+    """Remove the record of a batch after its end."""
     table = state_schema.apply_batch
     catalog.connection.execute(
         delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
@@ -91,7 +93,7 @@ def _batch(row: Any) -> ApplyBatch:
 
 
 def load_targets(stored: dict[str, Any]) -> dict[int, WriteStep]:
-    """Return the targets of a batch or a copy by OID: the version before, and the step.
+    """Return the targets of a batch or a copy, by OID.
 
     Args:
         stored: the targets as read from JSON, with texts as keys.
@@ -100,17 +102,17 @@ def load_targets(stored: dict[str, Any]) -> dict[int, WriteStep]:
 
 
 def batches_writing(catalog: Catalog, relids: Collection[int]) -> list[ApplyBatch]:
-    """Return the unfinished batches of all subscriptions that write any of some tables."""
+    """Return the unfinished batches of all subscriptions that write any of these tables."""
     batches = list_apply_batches(catalog) if relids else []
     return [batch for batch in batches if not batch.targets.keys().isdisjoint(relids)]
 
 
 def check_finished(catalog: Catalog, relids: Collection[int]) -> None:
-    """Check that no batch writes any of some tables.  The caller has locked them, so that a batch
-    that is found has failed or its process died.
+    """Check that no unfinished batch writes any of these tables.  The caller holds the tables'
+    locks, so any batch found has failed, or its process has died.
 
     Raises:
-        UnfinishedBatch: there is such a batch (55006).
+        UnfinishedBatch: a batch writes one of the tables (55006).
     """
     batches = batches_writing(catalog, relids)
     if batches:

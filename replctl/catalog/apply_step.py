@@ -14,7 +14,7 @@ from replctl.catalog.transaction import Catalog
 
 
 class WriteStep(NamedTuple):
-    """A write of a subscription into a table that has begun.
+    """A begun write of a subscription into a table.
 
     Attributes:
         version: the table's version before the write; None if there was no table.
@@ -31,7 +31,7 @@ def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:
 
 
 def raise_apply_step(catalog: Catalog, subscription_oid: int, relid: int, step: int) -> None:
-    """Make the next number greater than `step`, which belongs to a forgotten write."""
+    """Make the next number greater than `step`, the number of a write that the catalog has lost."""
     known = func.max(state_schema.apply_step.c.step, step)
     _put_apply_step(catalog, subscription_oid, relid, known, first=step)
 
@@ -39,7 +39,7 @@ def raise_apply_step(catalog: Catalog, subscription_oid: int, relid: int, step: 
 def note_written_steps(
     connection: Connection, subscription_oid: int, steps: Mapping[int, int]
 ) -> None:
-    """Record the steps that a subscription has written into tables, by OID."""
+    """Record the newest step that a subscription has written into each table, by OID."""
     table = state_schema.apply_step
     for relid, step in steps.items():
         connection.execute(
@@ -50,8 +50,8 @@ def note_written_steps(
 
 
 def written_steps(connection: Connection, relid: int) -> dict[int, tuple[int | None, int]]:
-    """Return, for each subscription that has written a table, the newest step in the log and the
-    newest assigned one.
+    """Return the steps of each subscription that has written a table, by the subscription's OID:
+    the newest step in the log (None without one), and the newest assigned step.
     """
     table = state_schema.apply_step
     rows = connection.execute(select(table).where(table.c.relid == relid))
@@ -65,8 +65,8 @@ def _put_apply_step(
     step: ColumnElement[int],
     first: int = 1,
 ) -> int:
-    """Set the step of a subscription into a table to `first` if there is none, else to `step`;
-    return the new step.
+    """Set the step number of a subscription in a table, and return it: `first` if there was none,
+    else `step`.
     """
     table = state_schema.apply_step
     put = sqlite_insert(table).values(subid=subscription_oid, relid=relid, step=first)

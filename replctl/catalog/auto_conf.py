@@ -1,4 +1,6 @@
-"""postgresql.auto.conf in a cluster's directory: the settings of ALTER SYSTEM (guc-file.l)."""
+"""Read and write postgresql.auto.conf in a cluster's directory: the settings of ALTER SYSTEM
+(guc-file.l).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _LINE = re.compile(
 
 
 def read_auto_conf(cluster_path: Path) -> dict[str, str]:
-    """Return the settings in the file by lower-case names; empty if there is no file.
+    """Return the settings in the file, by lower-case names.  Without a file there are none.
 
     Raises:
         IoError: the file cannot be read, or a line is not a setting.
@@ -51,7 +53,7 @@ def configured_value(cluster_path: Path, name: str) -> str:
 
 
 def write_auto_conf(cluster_path: Path, values: dict[str, str]) -> None:
-    """Replace the file atomically: a crash leaves the old settings or the new ones.
+    """Replace the file atomically.  After a crash it has either the old or the new settings.
 
     Raises:
         IoError: the file cannot be written.

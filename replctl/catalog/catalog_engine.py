@@ -12,12 +12,12 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from replctl.catalog.commit_digest import begin_random
 from replctl.catalog.sqlite_error import is_busy
 
-_BUSY_TIMEOUT = 30.0  # seconds that a transaction waits for a short one of another process
+_BUSY_TIMEOUT = 30.0  # seconds to wait for a write transaction of another process
 _BUSY_INTERVAL = (0.001, 0.01)  # seconds between two attempts
 
 
 def catalog_engine(path: Path) -> Engine:
-    """Return the engine over a catalog.db, which is created on first use."""
+    """Return the engine over a catalog.db.  SQLite creates a missing file on first use."""
     url = URL.create("sqlite", database=str(path))
     connect_args = {"timeout": _BUSY_TIMEOUT, "check_same_thread": False, "uri": True}
     engine = create_engine(url, connect_args=connect_args)
@@ -45,7 +45,7 @@ def catalog_engine(path: Path) -> Engine:
 
 
 def _begin_immediate(connection: Connection) -> None:
-    """Begin a write transaction as soon as no other process has one.
+    """Begin a write transaction as soon as no other process has one open.
 
     SQLite's own waiting sleeps longer after each failure.  Among many writers, the one that waited
     longest would be the last to succeed.  Here all writers have the same chance.

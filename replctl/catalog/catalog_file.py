@@ -1,8 +1,8 @@
-"""The files of the catalog, which operators may copy and restore: catalog.db, and the -wal and -shm
-files that SQLite keeps next to it.
+"""Detect that somebody has replaced the files of the catalog: catalog.db, and the -wal and -shm
+files that SQLite keeps next to it.  Operators may copy and restore them.
 
-SQLite does not notice that a file was replaced.  It reads a -wal that remained after a crash into
-any catalog.db next to it, and continues to use a file that was deleted.
+SQLite does not notice that a file was replaced.  It applies a -wal that a crash has left to any
+catalog.db next to it.  It also continues to use a deleted file.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ from replctl.record import dataclass
 _WAL, _SHM = f"{CATALOG}-wal", f"{CATALOG}-shm"
 #: Bytes of the header of a -wal, and of the header of each page in it.
 _WAL_HEADER, _FRAME_HEADER = 32, 24
-#: How many times in a row catalog.db must look older, and seconds between two looks.
+#: The number of consecutive checks that must find catalog.db older, and the seconds between two
+#: checks.
 _ATTEMPTS, _PAUSE = 3, 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogFiles:
-    """The open files of a process, by device and inode; None if there was no such file."""
+    """The catalog's files that a process has open, by device and inode; None if there was no such
+    file.
+    """
 
     catalog: tuple[int, int] | None
     wal: tuple[int, int] | None
@@ -54,8 +57,8 @@ class CatalogFiles:
 
     @staticmethod
     def noted(path: Path) -> CatalogFiles | None:
-        """Return the files that a process has recorded in its lock file; None if it has not done so
-        yet.
+        """Return the files that a process has recorded in its lock file; None if it has not
+        recorded them yet.
         """
         try:
             found = json.loads(path.read_text())
@@ -65,9 +68,9 @@ class CatalogFiles:
 
 
 def is_replaced(home: Path, opened: CatalogFiles) -> bool:
-    """Return whether a process's open catalog is no longer the one in its home.
+    """Return whether the catalog in a home is no longer the one that a process has open.
 
-    SQLite keeps all three files while a process has the catalog open.
+    SQLite itself keeps all three files while a process has the catalog open.
     """
     now = CatalogFiles.at(home)
     return any(
@@ -82,10 +85,10 @@ def is_replaced(home: Path, opened: CatalogFiles) -> bool:
 
 def is_overwritten(home: Path, known_lsn: int) -> bool:
     """Return whether catalog.db itself, without its -wal, is older than before.  Normally only
-    checkpoints write the file, and they only add to it.
+    checkpoints write the file, and they only add commits.
 
     Args:
-        known_lsn: an earlier result of `stored_lsn`: the newest commit then.
+        known_lsn: an earlier result of `stored_lsn`, so the newest commit at that time.
     """
     for _attempt in range(_ATTEMPTS):  # a checkpoint may run during the read
         found = stored_lsn(home)
@@ -96,8 +99,8 @@ def is_overwritten(home: Path, known_lsn: int) -> bool:
 
 
 def stored_lsn(home: Path) -> int | None:
-    """Return the LSN of the newest commit in catalog.db without its -wal; None if it cannot be read
-    now.
+    """Return the LSN of the newest commit in catalog.db without its -wal; None if the file cannot
+    be read now.
     """
     try:
         url = f"{(home / CATALOG).as_uri()}?immutable=1"
@@ -109,7 +112,7 @@ def stored_lsn(home: Path) -> int | None:
 
 
 def replaced(home: Path) -> CannotConnectNow:
-    """Return the error of a process whose open catalog is no longer the one in its home."""
+    """Return the error for a process whose open catalog was replaced."""
     return CannotConnectNow(
         f'the catalog in "{home}" was replaced while this program had it open',
         detail=f'"{home / CATALOG}" is another file now, or was overwritten. What this program does'
@@ -119,8 +122,8 @@ def replaced(home: Path) -> CannotConnectNow:
 
 
 def abandon(engine: Engine) -> None:
-    """Give up a replaced catalog without changing it.  Closing it as usual would write its -wal
-    into the new file, if that has the same inode.
+    """Close a replaced catalog without writing to it. The usual close would write its -wal into the
+    new file, if the new file has the same inode.
     """
     pool: Any = engine.pool
     idle = [engine.connect() for _idle in range(pool.checkedin())]
@@ -128,7 +131,7 @@ def abandon(engine: Engine) -> None:
         driver: Any = connection.connection.driver_connection
         if sys.version_info >= (3, 12):
             driver.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
-        else:  # it stays open until the process ends, which closes nothing
+        else:  # keep the connection open: the end of the process does not run SQLite's close
             import ctypes
 
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(driver))
@@ -138,14 +141,14 @@ def abandon(engine: Engine) -> None:
 
 
 def check_wal(home: Path, users: Collection[Path]) -> None:
-    """Check that a -wal belongs to the catalog.db next to it, before the catalog is opened.  This
-    changes nothing.
+    """Check, before the catalog is opened, that a -wal belongs to the catalog.db next to it.  The
+    check does not change the files.
 
     Args:
-        users: the locks of the processes that have the catalog open.
+        users: the lock files of the processes that have the catalog open.
 
     Raises:
-        ObjectNotInPrerequisiteState: catalog.db was restored next to a -wal of another state
+        ObjectNotInPrerequisiteState: catalog.db was restored, but the -wal belongs to another state
             (55000).
     """
     if not _has_frames(home / _WAL) or not (home / CATALOG).exists():
@@ -183,7 +186,9 @@ def _copied(home: Path) -> Iterator[Path]:
 
 
 def _mismatch(copy: Path) -> str | None:
-    """Return a sentence that says why a catalog and its -wal do not fit; None if they do."""
+    """Return a sentence that says why a catalog and its -wal do not belong together; None if they
+    do.
+    """
     alone = _commits(copy, "immutable=1")
     try:
         is_apart = bool(alone) and _is_apart(copy, alone)
@@ -192,7 +197,7 @@ def _mismatch(copy: Path) -> str | None:
         if found != "ok":
             return f"Read together they are damaged: {found}."
         with _reading(copy) as both:
-            if not _has_digests(both):  # another revision, which is refused anyway
+            if not _has_digests(both):  # another revision; check_upgradable decides
                 return None
             if alone and not is_in_log(both, LogPosition(alone[-1].lsn, alone[-1].digest)):
                 return f"{_WAL} does not have the last commit of {CATALOG}."
@@ -206,8 +211,9 @@ def _mismatch(copy: Path) -> str | None:
 def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
     """Return whether commits are missing between a catalog and the first commits in its -wal.
 
-    The search finds the first transaction of the -wal that adds commits.  All new commits after it
-    must belong to that transaction; otherwise catalog.db is older than the beginning of the -wal.
+    The function searches for the first transaction of the -wal that adds commits.  All commits that
+    are new after this transaction must belong to it.  Otherwise catalog.db is older than the
+    beginning of the -wal.
 
     Args:
         alone: the commits of the catalog without the -wal.
@@ -222,7 +228,8 @@ def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
     shutil.copyfile(copy, part / CATALOG)  # only for reading
 
     def after(number: int) -> list[LogPosition]:
-        """Return the commits after `number` of the transactions in the -wal, and one more."""
+        """Return the commits in the catalog after the first `number` + 1 transactions of the -wal.
+        """
         (part / _WAL).write_bytes(log[: ends[number]])
         (part / _SHM).unlink(missing_ok=True)
         return _commits(part / CATALOG, "mode=ro")
@@ -252,8 +259,8 @@ def _transaction_ends(log: bytes) -> list[int]:
 
 
 def _commits(path: Path, mode: str) -> list[LogPosition]:
-    """Return the commits of a catalog, oldest first; none if it cannot be read.  A crash during a
-    checkpoint may damage catalog.db, and then the -wal has all its pages.
+    """Return the commits of a catalog, oldest first; an empty list if it cannot be read.  A crash
+    during a checkpoint may damage catalog.db, but then the -wal has all pages of the checkpoint.
     """
     query = "SELECT commit_lsn, digest FROM pg_xact NOT INDEXED WHERE status = 'c' ORDER BY 1"
     try:
@@ -274,7 +281,7 @@ def _reading(path: Path) -> Iterator[Connection]:
 
 
 def _has_digests(connection: Connection) -> bool:
-    """Return whether a catalog is complete and of a revision with digests."""
+    """Return whether a catalog is complete and its revision has digests."""
     found = inspect(connection)
     for table in (state_schema.pg_xact, state_schema.pg_control):
         if not found.has_table(table.name):

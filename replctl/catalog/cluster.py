@@ -1,4 +1,4 @@
-"""A cluster: a directory with a catalog, tables, locks and a log."""
+"""Open, create and lock a cluster: a directory with a catalog, tables, locks and a log."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ class Cluster:
         path: the directory.
         engine: SQLAlchemy's engine over catalog.db.
         system_identifier: the cluster's unique number.
-        signing_key: the key for marks of commits to Delta tables; standbys share it.
+        signing_key: the key that signs the marks of commits to Delta tables; standbys share it.
         backend: this process's name in the cluster; the process holds a lock of that name.
         log: the cluster's log.
-        is_new: opening the cluster has created its directory.
-        refusal: the reason why it cannot be written; None if it can.
+        is_new: whether opening the cluster has created its directory.
+        refusal: the error that says why the cluster cannot be written; None if it can.
         upgraded_from: the former revision if opening the cluster has upgraded it; else None.
-        abandoned: transactions that this process could neither undo nor give up so far.
+        abandoned: failed transactions that this process could not yet undo or mark as abandoned.
     """
 
     refusal: PostgresError | None = None
@@ -178,7 +178,7 @@ class Cluster:
         """Yield a short SQLite transaction; commit it at the end, or roll back after an exception.
 
         Args:
-            in_recovery: the change is one that standbys make, too.
+            in_recovery: standbys may make the change, too.
 
         Raises:
             LockNotAvailable: another process did not end its transaction in time (55P03).
@@ -210,7 +210,8 @@ class Cluster:
     @contextmanager
     def begin_beside(self, other: Path) -> Iterator[Connection]:
         """Yield a transaction that writes a standby's catalog and reads the catalog of the cluster
-        in `other`, whose tables are in schema `source`, in its state at the beginning.
+        in `other`.  The other catalog's tables are in schema `source`, in their state when the
+        transaction begins.
 
         Raises:
             IoError: the other catalog cannot be read.
@@ -241,10 +242,11 @@ class Cluster:
         return self._is_overwritten or is_replaced(self.path, self._files)
 
     def check_file(self) -> None:
-        """Check that no other program has restored an earlier catalog.db since the last call.
+        """Check that no other program has replaced catalog.db, or has restored an earlier state of
+        it since the last call.
 
         Raises:
-            CannotConnectNow: a program has, or has replaced the file (57P03).
+            CannotConnectNow: another program has replaced or restored the file (57P03).
         """
         known = self._stored_lsn
         self._is_overwritten |= known is not None and is_overwritten(self.path, known)
@@ -264,16 +266,16 @@ class Cluster:
 
     @contextmanager
     def read(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
-        """Yield the catalogs of a database for reading, as seen by a transaction block if one is
-        given.
+        """Yield the catalogs of a database for reading, as the transaction block `block` sees them,
+        if it is given.
         """
         with self.begin(write=False) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
     @contextmanager
     def write(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
-        """Yield the catalogs of a database for writing.  A caller that uses a transaction number
-        must commit it, unless it belongs to a block.
+        """Yield the catalogs of a database for writing. A caller that uses the transaction's number
+        must commit the number, unless it belongs to a transaction block.
         """
         with self.begin(write=True) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)
@@ -315,10 +317,11 @@ class Cluster:
         """Hold a lock of this cluster; the system releases it when the process dies.
 
         Args:
-            timeout: seconds to wait; negative: without limit, unless the holder is stopped.
+            timeout: seconds to wait; if negative, wait without limit, unless the holder is a
+                stopped process.
 
         Raises:
-            LockNotAvailable: another process holds it for longer (55P03).
+            LockNotAvailable: another process does not release the lock in time (55P03).
         """
         path = self._lock_file(name)
         file_lock = FileLock(path, mode=_LOCK_MODE, thread_local=False)
@@ -339,7 +342,7 @@ class Cluster:
             file_lock.release()
 
     def check_holder(self, name: str, waited: float) -> None:
-        """Check that the process that holds a lock can release it, because it is not stopped.
+        """Check that the process that holds a lock is not stopped, so that it can release the lock.
 
         Args:
             waited: seconds that this process has waited; short waits skip the check.
@@ -369,7 +372,7 @@ class Cluster:
         return False
 
     def _users(self) -> list[Path]:
-        """Return the locks of other live processes that have the cluster open."""
+        """Return the lock files of other live processes that have the cluster open."""
         found = (self.path / "lock").glob("backend-*.lock")
         return [path for path in found if is_locked(path)]
 
@@ -385,7 +388,9 @@ class Cluster:
                 check_identity(connection, path)
 
     def _notice_promotion(self) -> None:
-        """Mark this cluster as replaced if a standby was promoted while it could not be told."""
+        """Mark this cluster as replaced if one of its standbys was promoted while it could not be
+        reached.
+        """
         slots = state_schema.pg_replication_slots
         with self.engine.begin() as connection:
             control = read_control(connection)
@@ -442,7 +447,7 @@ class Cluster:
                 self.upgraded_from = revision
 
     def _bootstrap(self, connection: Connection) -> None:
-        """Create the objects that initdb creates: the superuser, and database postgres with
+        """Create the objects that initdb creates: the roles, and database postgres with its
         schemas.
         """
         identifier = new_system_identifier()
@@ -489,7 +494,7 @@ def new_system_identifier() -> int:
 
 
 def new_signing_key() -> str:
-    """Return a key for the marks of a cluster's commits."""
+    """Return a new key for the marks of a cluster's commits."""
     return secrets.token_hex(_KEY_BYTES)
 
 
@@ -525,8 +530,8 @@ def initial_comments(database_oid: int) -> list[dict[str, Any]]:
 
 
 def _timeline_of(home: Path, system_identifier: int) -> int:
-    """Return the timeline of a standby that was promoted; 0 while it follows, or if its catalog
-    cannot be read, which proves nothing.
+    """Return the timeline of a promoted standby; 0 for one that still follows its primary, or if
+    its catalog cannot be read.
     """
     try:
         connection = sqlite3.connect(f"{(home / CATALOG).as_uri()}?mode=ro", uri=True)

@@ -1,5 +1,5 @@
-"""Check that a directory is the recorded home of its cluster.  A copy of a home would write the
-tables, and use the slots, of the original.
+"""Check that a directory is the recorded home of its cluster.  A copy of a home
+would write the original's tables and use its slots.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ _CATALOG = "catalog.db"
 
 
 def check_identity(connection: Connection, path: Path) -> None:
-    """Check that a cluster is opened in its own home; a moved cluster gets its new home.
+    """Check that a cluster is opened in its own home.  If the cluster was moved, record its new
+    home.
 
     Args:
         connection: a transaction that writes the cluster's catalog.
 
     Raises:
-        ObjectNotInPrerequisiteState: the recorded home still holds a cluster with this identifier,
-            so that this one is a copy; or the recorded home cannot be read (55000).
+        ObjectNotInPrerequisiteState: the recorded home still has a cluster with this identifier, so
+            the opened one is a copy; or the recorded home cannot be read (55000).
     """
     control = state_schema.pg_control
     row = connection.execute(select(control.c.home, control.c.system_identifier)).one()
@@ -47,7 +48,7 @@ def check_identity(connection: Connection, path: Path) -> None:
 
 
 def is_at_home(home: str, path: Path) -> bool:
-    """Return whether a recorded home is this directory, under any name."""
+    """Return whether a recorded home is this directory, perhaps under another name."""
     if home == str(path):
         return True
     try:
@@ -87,7 +88,8 @@ def identifier_at(home: Path) -> int | None:
 
 
 def _identify_hint(copy: Path) -> str:
-    """Return the hint that tells how to settle what a directory is."""
+    """Return the hint with the commands that say whether a directory is a moved cluster or a copy.
+    """
     copied, moved = (
         own_command("cluster", "identify", option, home=copy) for option in ("--copied", "--moved")
     )

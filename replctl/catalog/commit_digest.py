@@ -1,12 +1,12 @@
 """The chain of a cluster's commits: each commit has a digest that covers its predecessor.
 
 A reader of the log remembers the digest of the newest commit that it has read.  A catalog that was
-restored from a backup continues with other commits, even if they reuse LSNs.  The remembered digest
-is then not in its log, and readers do not mistake the new commits for progress.
+restored from a backup continues with other commits, which may reuse the LSNs of lost ones.  Its log
+does not have the remembered digest, so readers do not mistake the new commits for progress.
 
-A digest ends with a random number, so that two catalogs restored from one backup differ from their
-first commit on, even if they do the same at the same time.  Commits of one SQLite transaction share
-the number: either all of them are in the file, or none.
+A digest ends with a random number. So two catalogs restored from one backup differ from their first
+commit on, even if they make the same changes.  Commits of one SQLite transaction share the number:
+either all of them are in the file, or none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LogPosition:
     """A position in a log: an LSN with the digest of the newest commit there.
 
     Attributes:
-        digest: None if it is unknown, as for a position that a user has set.
+        digest: None if it is unknown, for example for a position that a user has set.
     """
 
     lsn: int
@@ -98,14 +98,15 @@ def is_in_log(connection: Connection, position: LogPosition) -> bool:
 
 
 def note_trimmed(connection: Connection, lsn: int) -> None:
-    """Record that commits up to an LSN may be gone, except for the newest of them (`is_kept`)."""
+    """Record that commits up to an LSN may be removed. Only the newest of them is kept for certain.
+    """
     control = state_schema.pg_control
     connection.execute(update(control).where(control.c.trimmed_lsn < lsn).values(trimmed_lsn=lsn))
 
 
 def newest_commit_lsn(connection: Connection, lsn: int) -> int:
-    """Return the LSN of the newest commit at or before an LSN, whose digest must survive trimming;
-    0 if there is none.
+    """Return the LSN of the newest commit at or before an LSN; 0 if there is none.  Trimming must
+    keep the digest of this commit.
     """
     xact = state_schema.pg_xact
     query = select(func.max(xact.c.commit_lsn)).where(xact.c.commit_lsn <= lsn)
@@ -113,15 +114,15 @@ def newest_commit_lsn(connection: Connection, lsn: int) -> int:
 
 
 def broken_link(connection: Connection) -> int | None:
-    """Return the LSN of the first commit whose digest does not continue its predecessor's; None if
-    all do, as in every complete catalog.
+    """Return the LSN of the first commit whose digest does not follow from its predecessor's; None
+    if the chain is unbroken, as in every complete catalog.
 
     The trimmed part is not checked.
     """
     xact = state_schema.pg_xact
     trimmed = _trimmed_lsn(connection)
     first = newest_commit_lsn(connection, trimmed)
-    # The transactions of a block's savepoints share its commit
+    # Transactions of savepoints share the commit of their transaction block
     query = (
         select(xact.c.commit_lsn, xact.c.digest, xact.c.xid)
         .where(

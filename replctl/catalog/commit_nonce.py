@@ -1,6 +1,7 @@
-"""Nonces of replctl's commits to Delta tables: each is recorded before its write.
+"""Record the nonces of replctl's commits to Delta tables, each before its write.
 
-They are kept after the transaction, so that a commit which Spark finishes late is recognised.
+Nonces stay recorded after the end of the transaction, so that replctl also recognises a commit that
+Spark finishes late.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def make_nonces(connection: Connection, xid: int, relids: Collection[int]) -> di
 
 
 def insert_nonces(connection: Connection, nonces: Iterable[tuple[str, int, int]]) -> None:
-    """Record nonces, each with its relation and transaction."""
+    """Record nonces, given as (nonce, OID of the relation, transaction)."""
     now = time.time_ns() // 1000
     rows = [
         {"nonce": nonce, "relid": relid, "xid": xid, "made": now} for nonce, relid, xid in nonces
@@ -34,7 +35,7 @@ def insert_nonces(connection: Connection, nonces: Iterable[tuple[str, int, int]]
 
 
 def hand_over_nonces(connection: Connection, xid: int, to: int, relids: Collection[int]) -> None:
-    """Assign a transaction's finished and pending writes into some relations to another
+    """Assign a transaction's finished and pending writes into these relations to another
     transaction.
     """
     table = state_schema.commit_nonce
@@ -43,7 +44,7 @@ def hand_over_nonces(connection: Connection, xid: int, to: int, relids: Collecti
 
 
 def find_nonces(connection: Connection, nonces: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Return relation and transaction of each known nonce."""
+    """Return the relation and the transaction of each recorded nonce."""
     table = state_schema.commit_nonce
     query = select(table).where(table.c.nonce.in_(list(nonces)))
     return {str(row.nonce): (int(row.relid), int(row.xid)) for row in connection.execute(query)}
@@ -53,7 +54,7 @@ def trim_nonces(connection: Connection, before: int) -> None:
     """Remove the nonces of finished transactions.
 
     Args:
-        before: only nonces made before this time, in microseconds since 1970.
+        before: remove only nonces made before this time, in microseconds since 1970.
     """
     table, xact = state_schema.commit_nonce, state_schema.pg_xact
     in_progress = select(xact.c.xid).where(xact.c.status == "i")

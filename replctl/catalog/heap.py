@@ -97,8 +97,8 @@ def update_column(catalog: Catalog, relid: int, column: Column) -> None:
 
 
 def remove_column(catalog: Catalog, relid: int, column: Column) -> None:
-    """Mark a column as dropped, and remove its default and its comment.  It keeps its number and
-    its place in storage (RemoveAttributeById).
+    """Mark a column as dropped, and remove its default and its comment. The column keeps its number
+    and its column in storage (RemoveAttributeById).
     """
     dropped = Column(
         column.attnum,
@@ -214,7 +214,7 @@ def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constrai
 
 
 def update_constraint(catalog: Catalog, constraint: Constraint) -> None:
-    """Replace the stored state of a constraint, as far as it may change."""
+    """Replace the properties of a stored constraint that may change."""
     pg_constraint = schema.pg_constraint
     catalog.update(
         pg_constraint,
@@ -234,7 +234,7 @@ def delete_constraint(catalog: Catalog, oid: int) -> None:
 
 
 def update_index(catalog: Catalog, index: Index) -> None:
-    """Replace the stored state of an index, including its parent, as far as it may change."""
+    """Replace the properties of a stored index that may change, including its parent."""
     pg_class, pg_index, pg_inherits = schema.pg_class, schema.pg_index, schema.pg_inherits
     catalog.update(
         pg_index,
@@ -258,7 +258,7 @@ def update_index(catalog: Catalog, index: Index) -> None:
 
 
 def update_relation(catalog: Catalog, relation: Relation) -> None:
-    """Replace the stored state of a relation's own row, as far as it may change."""
+    """Replace the properties in a relation's row of pg_class that may change."""
     pg_class = schema.pg_class
     bound = relation.partition_bound
     catalog.update(
@@ -280,11 +280,11 @@ def update_relation(catalog: Catalog, relation: Relation) -> None:
 def replace_storage_column(
     catalog: Catalog, relation: Relation, former: Column, column: StorageColumn
 ) -> None:
-    """Assign a relation's column to another column in storage: a new one, or an existing one with a
-    separate number.
+    """Assign a relation's column to another column in storage: to a new one, or to an existing one
+    that had a number of its own.
 
     Args:
-        relation, former: the relation and its column before.
+        relation, former: the relation and its column before the change.
     """
     assert relation.storage is not None
     relid, attribute, stored = relation.oid, schema.pg_attribute, state_schema.storage_column
@@ -309,7 +309,8 @@ def replace_storage_column(
 def delete_relation(catalog: Catalog, relation: Relation) -> None:
     """Remove a relation with its columns, indexes and constraints from the catalogs.
 
-    Its storage rows stay, because decoding may still read earlier versions.
+    Its rows in storage_table and storage_column stay, because decoding may still read earlier
+    versions.
     """
     for index in relation.indexes:
         delete_index(catalog, index.oid)
@@ -332,7 +333,7 @@ def delete_relation(catalog: Catalog, relation: Relation) -> None:
 
 
 def delete_index(catalog: Catalog, oid: int) -> None:
-    """Remove an index; remove the indexes of partitions that belong to it first."""
+    """Remove an index. The caller must have removed the indexes of partitions that belong to it."""
     catalog.delete(schema.pg_index, schema.pg_index.c.indexrelid == oid)
     catalog.delete(schema.pg_inherits, schema.pg_inherits.c.inhrelid == oid)
     catalog.delete(schema.pg_class, schema.pg_class.c.oid == oid)

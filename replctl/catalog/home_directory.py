@@ -1,5 +1,5 @@
-"""The directory of a cluster: create it, restrict it to its owner, check its place, and explain why
-it cannot be written.
+"""Create the directory of a cluster, restrict it to its owner, check its place, and explain why it
+cannot be written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEEDED = 32768
 
 
 def make_home(path: Path) -> bool:
-    """Create the directory of a cluster if it does not exist; return whether it was created."""
+    """Create the directory of a cluster if it does not exist, and return whether it was created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=0o700)
@@ -58,8 +58,8 @@ def check_is_outside_tables(path: Path) -> None:
     """Check that a home directory is not inside the directory of a Delta table.
 
     Raises:
-        ObjectNotInPrerequisiteState: the directory is inside that of a Delta table, whose owner may
-            remove files that the Delta log does not name.
+        ObjectNotInPrerequisiteState: the directory is inside the directory of a Delta table.  The
+            table's owner may remove files that the Delta log does not name.
     """
     place = path.absolute()
     for parent in (place, *place.parents):
@@ -73,8 +73,8 @@ def check_holds_nothing_else(path: Path) -> None:
     """Check that a directory only holds files of a cluster.
 
     Raises:
-        ObjectNotInPrerequisiteState: the directory has files of other origin (initdb), or tables of
-            a cluster whose catalog is lost.
+        ObjectNotInPrerequisiteState: the directory has other files, or tables of a cluster whose
+            catalog is lost (as initdb).
     """
     for entry in path.iterdir():
         is_own = entry.name in _OWN_NAMES or entry.name.startswith(CATALOG)
@@ -87,10 +87,10 @@ def check_holds_nothing_else(path: Path) -> None:
 
 
 def refusal_of(path: Path, error: Exception) -> PostgresError:
-    """Return the error that says why a cluster cannot be opened for writing, with its directory.
+    """Return the error that says why the cluster in a directory cannot be opened for writing.
 
     Args:
-        error: an error of the system, or SQLite's translated error.
+        error: an error of the operating system, or SQLite's error after `translated`.
     """
     reason = error if isinstance(error, OSError) else _why_not_writable(path)
     if reason is None:
@@ -108,7 +108,9 @@ def refusal_of(path: Path, error: Exception) -> PostgresError:
 
 
 def _why_not_writable(path: Path) -> OSError | None:
-    """Return the system's error for a new file in a directory; None if it can be written."""
+    """Return the operating system's error when a file is created in a directory; None if that
+    works.
+    """
     import tempfile  # most commands do not need it
 
     try:

@@ -1,5 +1,5 @@
-"""Run `replctl cluster identify` in the catalog: settle what a directory with a known identifier
-is.
+"""Change the catalog for `replctl cluster identify`: make a directory the home of a moved cluster,
+or make a copy a separate cluster.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _STANDBYS_TO_WAIT_FOR = "synchronized_standby_slots"
 
 
 def identify_moved(cluster: Cluster) -> None:
-    """Make the directory of a cluster its home.  If the recorded home still holds the cluster, that
-    directory is treated as the copy, and is refused from now on.
+    """Make the directory of a cluster its home. If the recorded home still has the cluster, replctl
+    regards that directory as the copy, and refuses it from now on.
 
     Raises:
         ObjectInUse: programs use the cluster in the recorded home.
@@ -52,7 +52,7 @@ def identify_moved(cluster: Cluster) -> None:
 
 
 def _holds(home: str, system_identifier: int) -> bool:
-    """Return whether a directory holds the cluster; an unreadable catalog counts as given up."""
+    """Return whether a directory has the cluster; False if its catalog cannot be read."""
     try:
         return identifier_at(Path(home)) == system_identifier
     except ObjectNotInPrerequisiteState:
@@ -70,11 +70,11 @@ class CopiedCluster:
 
     Attributes:
         system_identifier: its new identifier.
-        ended: the number of transactions in progress that were ended.
-        slots: the dropped slots; the original's subscribers and standbys use them there.
-        subscriptions: the disabled subscriptions; their publishers are other clusters.
-        tables: (name, location) of the tables outside of the home, which the copy only reads.
-        settings: the removed settings; they name slots of the original's standbys.
+        ended: the number of transactions in progress that were aborted.
+        slots: the dropped slots.  Subscribers and standbys use them at the original.
+        subscriptions: the disabled subscriptions, whose publishers are other clusters.
+        tables: name and location of the tables outside of the home, which the copy may only read.
+        settings: the removed settings, which name slots of the original's standbys.
     """
 
     system_identifier: int
@@ -90,7 +90,8 @@ class HomeTable:
     """A table in the cluster's own home.
 
     Attributes:
-        committed: the newest version that a committed transaction has entered.
+        committed: the newest version that a committed transaction has in the log; None if there is
+            none.
     """
 
     relid: int
@@ -102,9 +103,9 @@ def check_is_copy(cluster: Cluster) -> None:
     """Check that a directory can become a separate cluster.
 
     Raises:
-        FeatureNotSupported: it is a standby, whose tables belong to its primary.
-        ObjectInUse: other programs use it.
-        ObjectNotInPrerequisiteState: it shares files with the original.
+        FeatureNotSupported: the cluster is a standby, whose tables belong to its primary.
+        ObjectInUse: other programs use the cluster.
+        ObjectNotInPrerequisiteState: the directory shares files with the original.
     """
     path = cluster.path
     if cluster.is_in_recovery:
@@ -166,10 +167,9 @@ def home_tables(connection: Connection) -> list[HomeTable]:
 
 
 def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
-    """Turn a copy into a separate cluster in its catalog.
+    """Change the catalog of a copy so that it is a separate cluster.
 
-    Its commits get marks with a new key, so that neither cluster takes the other's commits for its
-    own.
+    A new key signs the marks of its commits, so that neither cluster mistakes the other's commits for its own.
 
     Args:
         versions: the newest version of each table in the home; -1 if no version is left.
@@ -202,7 +202,7 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
 
 def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> int:
     """Abort all transactions in progress, including batches and copies of subscriptions, and return
-    their number.  Their changes are no longer in the tables.
+    their number.  The caller has removed their changes from the tables.
     """
     xact = state_schema.pg_xact
     in_progress = list(connection.execute(select(xact.c.xid).where(xact.c.status == "i")).scalars())
@@ -216,7 +216,7 @@ def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> in
         state_schema.apply_batch,
         state_schema.commit_nonce,
         state_schema.logical_worker,
-        state_schema.spark_registration,  # those of the original's tables
+        state_schema.spark_registration,  # registrations of the original's tables
         state_schema.walsender,
     ):
         connection.execute(delete(state))
@@ -224,8 +224,9 @@ def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> in
 
 
 def _only_read(connection: Connection) -> list[tuple[str, str]]:
-    """Make the tables outside of the home read-only, and return their names and locations.  They
-    belong to the original: tables with a LOCATION, and tables that a promoted standby has kept.
+    """Make the tables outside of the home read-only, and return their names and locations.  These
+    tables belong to the original: tables with a LOCATION, and tables that a promoted standby kept
+    in its primary's home.
     """
     table, relation = state_schema.storage_table, schema.pg_class
     connection.execute(update(table).where(~lies_at_home()).values(is_read_only=True))
@@ -239,7 +240,9 @@ def _only_read(connection: Connection) -> list[tuple[str, str]]:
 
 
 def _subscriptions(connection: Connection) -> tuple[list[Subscription], list[Subscription]]:
-    """Return the subscriptions to publishers in the cluster itself, and those to others."""
+    """Return two lists: the subscriptions to publishers in the cluster itself, and to other
+    publishers.
+    """
     inside: list[Subscription] = []
     outside: list[Subscription] = []
     for subscription in list_subscriptions(Catalog(connection, 0), all_databases=True):
@@ -253,7 +256,7 @@ def _sync_prefix(subscription: Subscription) -> str:
 
 
 def _drop_slots(connection: Connection, inside: Collection[Subscription]) -> list[str]:
-    """Drop the slots that no subscription of the cluster itself uses."""
+    """Drop the slots that no subscription in `inside` uses, and return their names."""
     kept = {subscription.slot_name for subscription in inside}
     prefixes = tuple(_sync_prefix(subscription) for subscription in inside)
     dropped = []
@@ -267,7 +270,9 @@ def _drop_slots(connection: Connection, inside: Collection[Subscription]) -> lis
 def _rename_sync_slots(
     connection: Connection, inside: Collection[Subscription], old: int, new: int
 ) -> None:
-    """Rename the slots of table synchronization, whose names contain the identifier."""
+    """Rename the slots of table synchronization, because their names contain the cluster's
+    identifier.
+    """
     prefixes = tuple(_sync_prefix(subscription) for subscription in inside)
     for slot in list_slots(connection):
         if slot.name.startswith(prefixes) and slot.name.endswith(f"_{old}"):
@@ -281,7 +286,9 @@ def _rename_sync_slots(
 
 
 def _disable(connection: Connection, backend: str, outside: Collection[Subscription]) -> None:
-    """Disable subscriptions to publishers outside the cluster."""
+    """Disable these subscriptions to publishers outside the cluster, and remove the names of their
+    slots.
+    """
     for oid in {subscription.database_oid for subscription in outside}:
         catalog = Catalog(connection, oid, backend=backend)
         for subscription in outside:
@@ -292,7 +299,9 @@ def _disable(connection: Connection, backend: str, outside: Collection[Subscript
 
 
 def _forget_standbys(cluster: Cluster) -> list[str]:
-    """Remove the setting that makes subscribers wait for standbys, which follow the original."""
+    """Remove the setting that makes subscribers wait for standbys, because these follow the
+    original.  Return the names of the removed settings.
+    """
     settings = read_auto_conf(cluster.path)
     if _STANDBYS_TO_WAIT_FOR not in settings:
         return []

@@ -19,8 +19,8 @@ class Intent:
     """A table that a transaction writes.
 
     Attributes:
-        version: the table's Delta version before; None if there was no table.
-        is_whole: a single commit of rows is all that the transaction does.
+        version: the table's Delta version before the transaction; None if there was no table.
+        is_whole: the transaction consists of a single commit of rows to this table.
     """
 
     relid: int
@@ -42,8 +42,8 @@ def insert_intent(connection: Connection, xid: int, intent: Intent) -> None:
 
 
 def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> None:
-    """Record a transaction that is known only by its commits to tables, like a block of a dead
-    process.  The next user of its tables undoes it.
+    """Record a transaction that is known only by its commits to tables, in the form of a
+    transaction block of a dead process.  The next user of its tables undoes it.
     """
     catalog.connection.execute(
         insert(state_schema.pg_xact).values(
@@ -69,13 +69,13 @@ def intents_of(connection: Connection, xid: int) -> list[Intent]:
 
 
 def writes_others(connection: Connection, xid: int, relids: Collection[int]) -> bool:
-    """Return whether a transaction writes tables other than some."""
+    """Return whether a transaction writes other tables than those in `relids`."""
     return not {item.relid for item in intents_of(connection, xid)}.issubset(relids)
 
 
 def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
-    """Return the tables that blocks of others write, each with its Delta version before all
-    blocks.
+    """Return the tables that other transaction blocks write, each with its Delta version before all
+    these blocks.
     """
     xact, intent = state_schema.pg_xact, state_schema.intent
     others = sorted(catalog.snapshot.in_progress)
@@ -83,7 +83,8 @@ def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
         select(intent.c.relid, intent.c.version)
         .join(xact, xact.c.xid == intent.c.xid)
         .where(xact.c.xid.in_(others), xact.c.block_xid.is_not(None))
-        # Several blocks of dead processes may have written a table: the earliest comes last
+        # Blocks of several dead processes may have written a table.  The earliest comes last and
+        # wins
         .order_by(intent.c.version.desc().nulls_last())
     )
     if not others:
@@ -115,7 +116,7 @@ def delete_intents(connection: Connection, xid: int, relids: Collection[int] | N
 def writers_of(connection: Connection, backend: str, relids: Collection[int]) -> dict[int, str]:
     """Return the transactions of other processes with intents, each with its process.
 
-    Transactions of apply workers have none: their batches or copies tell how to finish them.
+    Transactions of apply workers have no intents.  Their batches or copies say how to finish them.
 
     Args:
         backend: this process.
@@ -130,7 +131,7 @@ def writers_of(connection: Connection, backend: str, relids: Collection[int]) ->
 
 
 def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int, str]:
-    """Return the open blocks that write any of some tables, each with its process."""
+    """Return the open transaction blocks that write any of these tables, each with its process."""
     xact, intent = state_schema.pg_xact, state_schema.intent
     query = (
         select(xact.c.xid, xact.c.backend)
@@ -143,8 +144,8 @@ def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int,
 
 
 def mark_abandoned(connection: Connection, xid: int) -> None:
-    """Mark a failed transaction of this process as abandoned.  The next user of its tables undoes
-    it, because all its changes may be present.
+    """Mark a failed transaction of this process as abandoned.  Its changes may be in the tables, so
+    the next user of the tables undoes it.
     """
     xact, intent = state_schema.pg_xact, state_schema.intent
     connection.execute(update(xact).where(xact.c.xid == xid).values(backend="ended"))

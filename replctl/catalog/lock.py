@@ -1,8 +1,8 @@
-"""Locks on objects of the catalogs: other transactions wait for an object that an open block has
-changed or relies on (lmgr).
+"""Lock objects of the catalogs: other transactions wait for an object that an open transaction
+block has changed or depends on (lmgr).
 
-A writer of a row of a versioned table locks several objects: the row's own object, those that
-contain it, those that it uses, and its name.  There are three of PostgreSQL's modes.
+A writer of a row of a versioned table locks several objects: the row's own object, the objects that
+contain it, the objects that it uses, and its name.  Of PostgreSQL's lock modes, three exist.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ObjectLock:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """The locks for a row of a table: the columns with OIDs of objects, by mode, and the columns of
-    its name.
+    """The locks for a row of a table: for each mode the columns with the OIDs of the locked
+    objects, and the columns that form the row's name.
     """
 
     changes: tuple[str, ...] = ("oid",)
@@ -98,14 +98,15 @@ def locks_of(table: Table, row: Mapping[str, Any]) -> set[ObjectLock]:
 
 
 def object_lock(database_oid: int, oid: int, mode: LockMode) -> ObjectLock:
-    """Return the lock on an object of a database; objects of the cluster have database 0."""
+    """Return the lock on an object of a database; `database_oid` is 0 for objects of the cluster.
+    """
     return ObjectLock(f"{database_oid}/{oid}", mode)
 
 
 def locks_held(
     connection: Connection, xids: Iterable[int]
 ) -> dict[str, list[tuple[int, LockMode]]]:
-    """Return the locks of transactions, by name."""
+    """Return the locks of these transactions, by the lock's name: pairs of transaction and mode."""
     table = state_schema.object_lock
     result: dict[str, list[tuple[int, LockMode]]] = {}
     query = select(table).where(table.c.xid.in_(sorted(xids)))
@@ -115,7 +116,7 @@ def locks_held(
 
 
 def hold_locks(connection: Connection, xid: int, locks: Iterable[ObjectLock]) -> None:
-    """Record locks of a block, until it ends."""
+    """Record locks that a transaction block holds until its end."""
     rows = [{"xid": xid, "name": lock.name, "mode": int(lock.mode)} for lock in locks]
     if rows:
         connection.execute(insert(state_schema.object_lock), rows)
@@ -132,20 +133,20 @@ def release_locks(connection: Connection, xids: Iterable[int]) -> None:
 
 
 def note_wait(connection: Connection, xid: int, holders: Iterable[int]) -> None:
-    """Record that a block waits for others."""
+    """Record that a transaction block waits for the blocks in `holders`."""
     rows = [{"xid": xid, "holder": holder} for holder in holders]
     if rows:
         connection.execute(insert(state_schema.lock_wait), rows)
 
 
 def end_wait(connection: Connection, xid: int) -> None:
-    """Remove the wait entry of the transaction."""
+    """Remove the wait entries of the transaction."""
     connection.execute(delete(state_schema.lock_wait).where(state_schema.lock_wait.c.xid == xid))
 
 
 def waiting_cycle(connection: Connection, xid: int) -> list[int]:
-    """Return the blocks, starting with `xid`, that wait for each other in a cycle; [] without
-    one.
+    """Return the transaction blocks of a cycle in which each waits for the next, starting with
+    `xid`; [] if there is no cycle.
     """
     waits: dict[int, list[int]] = {}
     for row in connection.execute(select(state_schema.lock_wait)):
@@ -164,7 +165,8 @@ def waiting_cycle(connection: Connection, xid: int) -> list[int]:
 
 
 class OpenBlock(NamedTuple):
-    """A block in progress, or a transaction without a block: its number, database and process."""
+    """A transaction block in progress, or a single transaction: its number, database and process.
+    """
 
     xid: int
     database_oid: int
@@ -172,7 +174,7 @@ class OpenBlock(NamedTuple):
 
 
 def open_blocks(connection: Connection, xids: Iterable[int]) -> dict[int, OpenBlock]:
-    """Return the transactions that are in progress, each with its block."""
+    """Return those of the transactions that are in progress, each with its transaction block."""
     xact = state_schema.pg_xact
     query = select(xact).where(xact.c.xid.in_(sorted(xids)), xact.c.status == "i")
     return {

@@ -29,7 +29,8 @@ class Login:
     """A role in a database.
 
     Attributes:
-        mark: a file that counts the connection while its process lives; None if it is not counted.
+        mark: a file that represents the connection, which counts while its process lives; None if
+            the connection does not count.
     """
 
     role: Role
@@ -54,7 +55,7 @@ def log_in(
 
     Args:
         password: the client's password; None for a trusted client.
-        is_worker: the session belongs to a background process, which no limit counts.
+        is_worker: the session belongs to a background process, to which no limit applies.
 
     Raises:
         CannotConnectNow: a standby has replaced the cluster (FATAL).
@@ -97,7 +98,9 @@ def _database_to_connect(cluster: Cluster, name: str, role: Role) -> int:
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a name consists of valid characters; invalid bytes are surrogates in it."""
+    """Return whether a name consists of valid characters.  Python represents invalid bytes as
+    surrogates.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -106,8 +109,8 @@ def _is_text(name: str) -> bool:
 
 
 def _authenticate(cluster: Cluster, role_name: str, role: Role | None, password: str) -> None:
-    """Check a password.  The client only learns of the failure; the cluster's log has the
-    reason.
+    """Check a password. The client's error does not tell the reason of a failure; the cluster's log
+    does.
     """
     reason = None
     if role is None:
@@ -135,7 +138,7 @@ def _is_past(valid_until: str | None) -> bool:
 
 
 def _marked(cluster: Cluster, role: Role) -> Path:
-    """Return the mark of a new connection.
+    """Create and return the mark of a new connection.
 
     Raises:
         TooManyConnections: the new connection exceeds the role's limit.

@@ -65,7 +65,7 @@ class SearchPath:
 
     @cached_property
     def entries(self) -> tuple[tuple[str, int], ...]:
-        """Names and OIDs of the existing schemas, without pg_catalog."""
+        """Return names and OIDs of the existing schemas, without pg_catalog."""
         found = ((name, find_schema(self._catalog, name)) for name in self._names)
         privileges = privileges_of(self._catalog, self._role_oid)
         return tuple(
@@ -88,7 +88,7 @@ class SearchPath:
         return self._catalog.cached((find_schema, name), lambda: find_schema(self._catalog, name))
 
     def rows(self, table: str, schema_name: str | None, name: str) -> list[tuple[int, Any]]:
-        """Return rows of objects with a name, each with the position of its schema in the search
+        """Return the rows of all objects of a name, each with its schema's position in the search
         path.
         """
         name_column, schema_column = _NAME_COLUMNS[table]
@@ -102,8 +102,8 @@ class SearchPath:
         return [(places[oid], row) for oid, row in found if oid in places]
 
     def _by_name(self, table: str, name_column: str) -> dict[str, list[Any]]:
-        """Return all rows of a catalog of users' objects by name.  There are few rows, and most
-        names are not found.
+        """Return all rows of a catalog of users' objects, by name.  Reading all is fast: there are
+        few rows, and most names are not among them.
         """
         result: dict[str, list[Any]] = defaultdict(list)
         for row in self._catalog.select(schema_table.metadata.tables[table]):
@@ -120,7 +120,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         search_path: names of the schemas to search after pg_catalog; missing ones are ignored.
         role_oid: the role that looks up; schemas that it may not use are ignored.
         temporary_schema: the name of the schema behind pg_temp.
-        form: the format for reading literals and showing constants.
+        form: the format for parsing literals and showing constants.
         routine: the function whose body is analysed.
     """
 
@@ -150,7 +150,7 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     @property
     def privileges(self) -> Privileges:
-        """Return the privileges of the role that looks up, as the catalog is now."""
+        """Return the privileges of the current role in the catalog's current state."""
         return privileges_of(self.catalog, self._role_oid)
 
     # -- schemas and relations
@@ -162,8 +162,8 @@ class CatalogEnvironment(BuiltinEnvironment):
         return schema_names(self.catalog).get(oid)
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
-        """Return the OID of a relation or catalog; without a schema, the first in the search
-        path.
+        """Return the OID of a relation or catalog; if `schema` is None, of the first one in the
+        search path.
         """
         if schema is None:
             if name in builtin.system_relations():
@@ -181,7 +181,9 @@ class CatalogEnvironment(BuiltinEnvironment):
         return _relation_in(self.catalog, schema_oid, name)
 
     def relation_name(self, oid: int) -> str | None:
-        """Return regclass's text of a relation: with its schema unless the search path finds it."""
+        """Return a relation's name as regclass shows it: with its schema, unless the search path
+        finds it.
+        """
         found = _schema_and_name(self, oid)
         if found is None:
             return None
@@ -236,8 +238,8 @@ class CatalogEnvironment(BuiltinEnvironment):
         )
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
-        """Return a type's name; user-defined types have their schema unless the search path finds
-        them.
+        """Return a type's name in SQL. A user-defined type has its schema, unless the search path
+        finds it.
         """
         if not name.startswith("@"):
             return super().format_type(name, typmod)
@@ -337,7 +339,7 @@ class CatalogEnvironment(BuiltinEnvironment):
 def _domain_check(
     environment: CatalogEnvironment, domain: Type
 ) -> tuple[str, Callable[[Sequence[Any]], Any]]:
-    """Return the base type of a domain, and a Python function that checks its values."""
+    """Return the base type of a domain, and a Python function that checks the domain's values."""
     from replctl.adt.interpret import compiled  # the evaluator, which few commands need
 
     base, typmod = base_type(environment, domain.name)
@@ -346,14 +348,16 @@ def _domain_check(
 
 
 def relation_named(catalog: Catalog, schema_name: str, name: str) -> Relation | None:
-    """Return the relation of a name; None if there is none, or no such schema."""
+    """Return the relation of a name; None if the relation or its schema does not exist."""
     schema_oid = find_schema(catalog, schema_name)
     oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
     return None if oid is None else get_relation(catalog, oid)
 
 
 def is_relation_visible(environment: CatalogEnvironment, oid: int) -> bool | None:
-    """Return whether the search path finds a relation by its name; None if there is none."""
+    """Return whether the search path finds a relation by its name; None if the relation does not
+    exist.
+    """
     found = _schema_and_name(environment, oid)
     return None if found is None else environment.relation_oid(None, found[1]) == oid
 

@@ -19,19 +19,19 @@ def open_cluster(
     path: str | Path | None = None, *, is_made: bool = True, is_checked: bool = True
 ) -> Cluster:
     """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory.  If it
-    cannot be written, open it for reading its catalogs.
+    cannot be written, open it read-only.
 
     Args:
-        is_made: create it if it does not exist.
-        is_checked: check that it is in its own home.
+        is_made: create the cluster if it does not exist.
+        is_checked: check that the cluster is in its own home.
 
     Raises:
-        ObjectNotInPrerequisiteState: it is a copy of another cluster, or the directory has other
-            files.
+        ObjectNotInPrerequisiteState: the cluster is a copy of another one, or the directory has
+            other files.
         IoError: the directory cannot be created or used.
-        UndefinedFile: it does not exist, and `is_made` is False (58P01).
-        ObjectNotInPrerequisiteState, ObjectInUse: its revision cannot be upgraded, or not now
-            (check_upgradable).
+        UndefinedFile: the cluster does not exist, and `is_made` is False (58P01).
+        ObjectNotInPrerequisiteState, ObjectInUse: the catalog cannot be upgraded to this program's
+            revision, or not while other programs use it (check_upgradable).
         DataCorrupted: catalog.db is not a catalog.
     """
     chosen = Cluster.home(path)
@@ -64,9 +64,9 @@ def other_cluster(cluster: Cluster, path: Path) -> Cluster:
     resolved = path.resolve()
     if resolved == cluster.path.resolve():
         return cluster
-    with cluster.opening_other:  # the lock of that cluster does not separate threads of one process
+    with cluster.opening_other:  # the other cluster's lock does not exclude threads of one process
         known = cluster.others.get(resolved)
-        if known is not None and known.is_replaced:  # it was created again, or restored
+        if known is not None and known.is_replaced:  # somebody has created or restored it again
             known.close()
             del cluster.others[resolved]
         if resolved not in cluster.others:

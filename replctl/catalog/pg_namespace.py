@@ -1,4 +1,4 @@
-"""Schemas."""
+"""Read and write schemas (pg_namespace)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _FIRST_TEMPORARY = 3  # as in a PostgreSQL server without other sessions
 
 
 def find_schema(catalog: Catalog, name: str) -> int | None:
-    """Return the OID of the schema of that name."""
+    """Return the OID of the schema of that name; None if it does not exist."""
     row = catalog.first(schema.pg_namespace, schema.pg_namespace.c.nspname == name)
     return None if row is None else int(row.oid)
 
 
 def schema_names(catalog: Catalog) -> dict[int, str]:
-    """Return names of all schemas by OID."""
+    """Return the names of all schemas by OID."""
     return {int(row.oid): str(row.nspname) for row in catalog.select(schema.pg_namespace)}
 
 
@@ -32,7 +32,9 @@ def insert_schema(catalog: Catalog, name: str, owner: int) -> int:
 
 
 def insert_temporary_schema(catalog: Catalog, session_key: str, owner: int) -> str:
-    """Add the schema of a session's temporary relations, open to every role; return its name."""
+    """Add the schema for a session's temporary relations, which every role may use, and return its
+    name.
+    """
     names = set(schema_names(catalog).values())
     number = _FIRST_TEMPORARY
     while f"pg_temp_{number}" in names:
