@@ -1,5 +1,5 @@
-"""Native columns (types/delta_type.py) in the catalog: where their Delta type is kept, and what
-statements cannot do with them.
+"""Store the Delta types of native columns (types/delta_type.py), and refuse statements that cannot
+use such columns.
 """
 
 from __future__ import annotations
@@ -14,51 +14,51 @@ from replctl.types.delta_type import is_native, native_text, native_type_name
 if TYPE_CHECKING:
     from replctl.catalog.pg_class import Column, Relation
 
-#: The attribute option that holds the Delta type in Spark's words.
+#: The attribute option with the Delta type, in Spark's syntax.
 DELTA_TYPE = "delta_type"
-#: The subject of the error of an expression.
+#: The subject of the error for expressions.
 EXPRESSIONS = "expressions over columns of"
-#: The subject of the error of a statement that writes a native column.
+#: The subject of the error for statements that write a native column.
 VALUES = "new values of"
 
 
 def options_and_type(attoptions: str | None, declared: str) -> tuple[dict[str, str], str]:
-    """Return the other options of a column, and its type.
+    """Return a column's options without that of the Delta type, and the column's type.
 
     Args:
         attoptions: pg_attribute.attoptions as JSON.
-        declared: the type of pg_attribute.
+        declared: the type in pg_attribute, which is the result for a column that is not native.
     """
     options: dict[str, str] = json.loads(attoptions) if attoptions else {}
     return options, native_type_name(options.pop(DELTA_TYPE, "")) or declared
 
 
 def stored_options(column: Column) -> str | None:
-    """Return pg_attribute.attoptions of a column."""
+    """Return a column's options in the form of pg_attribute.attoptions; None if it has none."""
     options = all_options(column)
     return json.dumps(options) if options else None
 
 
 def all_options(column: Column) -> dict[str, str]:
-    """Return the options of a column, with that of its Delta type."""
+    """Return the options of a column, including that of its Delta type."""
     native = native_text(column.type)
     return column.options | ({DELTA_TYPE: native} if native else {})
 
 
 def have_one_type(one: Column, other: Column) -> bool:
-    """Return whether two columns have one type, and one Delta type if they are native."""
+    """Return whether two columns have the same type, and the same Delta type if they are native."""
     types = [(c.declared_type, c.type, c.typmod) for c in (one, other)]
     return types[0] == types[1]
 
 
 def check_not_native(relation: Relation, what: str, attnums: Iterable[int]) -> None:
-    """Check that none of some columns is native; 0 is the whole row.
+    """Check that none of these columns is native; 0 stands for the whole row.
 
     Args:
-        what: the subject of the error, like EXPRESSIONS.
+        what: the subject of the error, for example EXPRESSIONS.
 
     Raises:
-        FeatureNotSupported: one is.
+        FeatureNotSupported: a column is native (0A000).
     """
     used = set(attnums)
     for column in relation.columns:
@@ -67,7 +67,7 @@ def check_not_native(relation: Relation, what: str, attnums: Iterable[int]) -> N
 
 
 def native_refused(column: Column, table: str, what: str) -> FeatureNotSupported:
-    """Return the error of a statement that cannot use a native column."""
+    """Return the error for a statement that cannot use a native column."""
     return FeatureNotSupported(
         f"{what} Delta type {native_text(column.type)} are not supported",
         detail=f'Column "{column.name}" of table "{table}" has this type.',

@@ -1,4 +1,4 @@
-"""Roles and their memberships."""
+"""Read and write roles and their memberships (pg_authid, pg_auth_members)."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ PREDEFINED_ROLES = {
     CREATE_SUBSCRIPTION: "pg_create_subscription",
     MAINTAIN: "pg_maintain",
 }
-#: Memberships of predefined roles (system_functions.sql): role, member.
+#: Memberships of predefined roles (system_functions.sql): pairs of role and member.
 _PREDEFINED_MEMBERSHIPS = (
     (READ_ALL_SETTINGS, MONITOR),
     (READ_ALL_STATS, MONITOR),
     (STAT_SCAN_TABLES, MONITOR),
 )
-#: OIDs by name.
+#: OIDs of the predefined roles by name.
 PREDEFINED_OIDS = {name: oid for oid, name in PREDEFINED_ROLES.items()}
 _FIRST_MEMBERSHIP = 13000  # the first OID of initdb's memberships (FirstUnpinnedObjectId is 12000)
 
@@ -99,19 +99,19 @@ def initial_memberships(superuser: int) -> list[dict[str, Any]]:
 
 
 def find_role(catalog: Catalog, name: str) -> Role | None:
-    """Return the role of that name."""
+    """Return the role of that name; None if there is none."""
     row = catalog.first(schema.pg_authid, schema.pg_authid.c.rolname == name)
     return None if row is None else _role(row)
 
 
 def get_role(catalog: Catalog, oid: int) -> Role | None:
-    """Return the role with that OID."""
+    """Return the role with that OID; None if there is none."""
     row = catalog.first(schema.pg_authid, schema.pg_authid.c.oid == oid)
     return None if row is None else _role(row)
 
 
 def role_names(catalog: Catalog) -> dict[int, str]:
-    """Return names of all roles by OID."""
+    """Return the names of all roles by OID."""
     return {int(row.oid): str(row.rolname) for row in catalog.select(schema.pg_authid)}
 
 

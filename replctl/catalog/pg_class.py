@@ -1,4 +1,4 @@
-"""Relations in the catalog with their columns, indexes, constraints and partitions."""
+"""Read relations from the catalog, with their columns, indexes, constraints and partitions."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class Column:
 
     @property
     def declared_type(self) -> str:
-        """Return the column's type in statements."""
+        """Return the type that statements show: the domain, or the column's own type."""
         return self.domain or shown_type(self.type)
 
     @property
     def declared_typmod(self) -> int:
-        """The declared modifier."""
+        """Return the modifier that belongs to `declared_type`."""
         return -1 if self.domain else self.typmod
 
     @property
@@ -89,8 +89,8 @@ class Column:
 
     @property
     def filled(self) -> nodes.Expr | None:
-        """Return the value for a new row without a given value; None: NULL.  A domain may have its
-        own default, or forbid NULL (build_column_default).
+        """Return the value that a new row gets if a statement gives none; None for NULL. A domain
+        may have its own default, or forbid NULL (build_column_default).
 
         Raises:
             FeatureNotSupported: the Delta table has a default that replctl cannot evaluate.
@@ -133,8 +133,8 @@ class KeyDetail:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A row of pg_index with its name; `key` has the attnums of the key columns, and 0 for
-    expressions.
+    """A row of pg_index with the index's name.  `key` has the attnums of the key columns, and 0 for
+    each expression.
     """
 
     oid: int
@@ -147,7 +147,7 @@ class Index:
     nulls_not_distinct: bool = False
     predicate: nodes.Expr | None = None
     parent_oid: int = 0  # the partitioned index that it belongs to
-    is_deferrable: bool = False  # its constraint is deferrable; then it identifies no rows
+    is_deferrable: bool = False  # its constraint is deferrable, so it cannot identify rows
     is_clustered: bool = False
     access_method: str = "btree"
     exprs: tuple[nodes.Expr, ...] = ()  # one for each 0 of the key
@@ -156,12 +156,16 @@ class Index:
 
     @property
     def is_unique_over_columns(self) -> bool:
-        """Return whether it is unique over columns, for all rows or for those of its predicate."""
+        """Return whether the index is unique, and its key has no expressions.  It may have a
+        predicate.
+        """
         return self.is_unique and 0 not in self.key
 
     @property
     def is_plain_unique(self) -> bool:
-        """Return whether it is unique over columns for all rows, so that it can identify rows."""
+        """Return whether the index is unique over columns for all rows, so that it can identify
+        rows.
+        """
         return self.is_unique_over_columns and self.predicate is None
 
 
@@ -170,7 +174,8 @@ class Constraint:
     """A row of pg_constraint: p primary key, u unique, c check, f foreign key.
 
     Attributes:
-        is_enforced: False for a key of an adopted table, which replctl trusts without a check.
+        is_enforced: False for a key of an adopted table that replctl assumes to be valid without a
+            check.
     """
 
     oid: int
@@ -195,10 +200,10 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
-    """The partition key of a table: strategy r(ange), l(ist), h(ash)."""
+    """The partition key of a table. The strategy is r(ange), l(ist) or h(ash)."""
 
     strategy: Literal["r", "l", "h"]
-    attnums: tuple[int, ...]  # 0 where the key is an expression
+    attnums: tuple[int, ...]  # 0 for an expression
     exprs: tuple[nodes.Expr, ...] = ()  # one for each 0
 
 
@@ -208,7 +213,7 @@ RangeDatum: TypeAlias = tuple[Literal["value", "minvalue", "maxvalue"], str | No
 
 @dataclass(frozen=True, slots=True)
 class PartitionBound:
-    """The rows of a partition; values are canonical texts of the partition key's types."""
+    """The bound of a partition; values are canonical texts of the partition key's types."""
 
     kind: Literal["default", "list", "range", "hash"]
     values: tuple[str | None, ...] = ()
@@ -220,7 +225,9 @@ class PartitionBound:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A row of pg_class with all its parts.  `columns` omits dropped columns."""
+    """A relation: its row of pg_class, its columns, indexes, constraints and so on.  `columns`
+    omits dropped columns.
+    """
 
     oid: int
     name: str
@@ -241,9 +248,9 @@ class Relation:
     options: dict[str, str] = field(default_factory=dict, hash=False)
     storage: Storage | None = None
     dropped_attnums: tuple[int, ...] = ()
-    has_row_security: bool = False  # policies apply
-    forces_row_security: bool = False  # also to its owner
-    is_populated: bool = True  # False: a materialized view without rows yet
+    has_row_security: bool = False  # policies apply to other roles than the owner
+    forces_row_security: bool = False  # policies also apply to the owner
+    is_populated: bool = True  # False: a materialized view that was not filled yet
 
     @property
     def relation_name(self) -> RelationName:
@@ -264,7 +271,7 @@ class Relation:
         return self.kind == "p"
 
     def column(self, name: str) -> Column | None:
-        """Return the column of that name, if there is one."""
+        """Return the column of that name; None if there is none."""
         return next((column for column in self.columns if column.name == name), None)
 
     def column_at(self, attnum: int) -> Column:
@@ -279,7 +286,7 @@ class Relation:
         raise KeyError(attnum)
 
     def index_columns(self, index: Index) -> tuple[Column, ...]:
-        """Return the columns of an index's key, in its order, without its expressions."""
+        """Return the columns of an index's key, in the key's order, without expressions."""
         return tuple(self.column_at(attnum) for attnum in index.key if attnum)
 
     def foreign_keys(self) -> tuple[Constraint, ...]:
@@ -294,20 +301,20 @@ class Relation:
 
 
 def find_relation_oid(catalog: Catalog, name: str, schema_oid: int) -> int | None:
-    """Return the OID of the relation of that name in a schema."""
+    """Return the OID of the relation of that name in a schema; None if there is none."""
     pg_class = schema.pg_class
     row = catalog.first(pg_class, pg_class.c.relname == name, pg_class.c.relnamespace == schema_oid)
     return None if row is None else int(row.oid)
 
 
 def get_relation(catalog: Catalog, oid: int) -> Relation | None:
-    """Return the relation with that OID; None if this catalog has none."""
+    """Return the relation with that OID; None if the database has none."""
     return load_relations(catalog, [oid]).get(oid)
 
 
 def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relation]:
-    """Return the existing relations among these OIDs; each 500 of them take a fixed number of
-    queries.
+    """Return the existing relations among these OIDs, by OID. The number of queries is fixed for
+    each 500 OIDs.
     """
     result: dict[int, Relation] = {}
     ordered = sorted(set(oids))
@@ -317,7 +324,7 @@ def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relatio
 
 
 def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, RelationName]:
-    """Return the (schema, name) of the existing relations among these OIDs."""
+    """Return schema and name of the existing relations among these OIDs, by OID."""
     pg_class, pg_namespace = schema.pg_class, schema.pg_namespace
     wanted = set(oids)
     query = (
@@ -342,9 +349,7 @@ def index_table_oid(catalog: Catalog, index_oid: int) -> int:
 def relation_oids(
     catalog: Catalog, kinds: Iterable[str], schema_oid: int | None = None
 ) -> list[int]:
-    """Return OIDs of the relations of these kinds, in one schema or in all, in their order of
-    creation.
-    """
+    """Return the OIDs of the relations of these kinds, in one schema or in all (None), sorted."""
     pg_class = schema.pg_class
     rows = catalog.select(
         pg_class,
@@ -356,7 +361,7 @@ def relation_oids(
 
 
 def leaf_partitions(catalog: Catalog, relation: Relation) -> list[Relation]:
-    """Return the tables that hold a relation's rows: its leaves if it is partitioned, else
+    """Return the tables with a relation's rows: its leaf partitions if it is partitioned, else
     itself.
     """
     if not relation.is_partitioned:
@@ -581,7 +586,7 @@ def encode_bound(bound: PartitionBound) -> str:
 
 
 def decode_bound(text: str) -> PartitionBound:
-    """Return the bound that `encode_bound` wrote."""
+    """Parse the result of `encode_bound`."""
     fields = json.loads(text)
     for name in ("values",):
         fields[name] = tuple(fields.get(name, ()))

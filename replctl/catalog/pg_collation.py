@@ -1,4 +1,4 @@
-"""User-defined collations; namespace.py looks them up."""
+"""Read and write user-defined collations. namespace.py looks them up by name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The state of a cluster: a primary, a standby, or a primary that a standby has replaced
-(pg_control, standby.signal).
+"""Read and check the state of a cluster: a primary, a standby, or a primary that a standby has
+replaced (pg_control, standby.signal).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class ControlData:
     """The row of pg_control.
 
     Attributes:
-        timeline: the number of promotions in the cluster's history, plus 1.
-        is_in_recovery: it is a standby.
-        promoted_to: the directory of the standby that replaced it.
+        timeline: one more than the number of promotions in the cluster's history.
+        is_in_recovery: the cluster is a standby.
+        promoted_to: the directory of the standby that has replaced the cluster; None if none has.
         revision: the catalog's revision; None if it is unknown.
     """
 
@@ -60,10 +60,10 @@ def check_connectable(control: ControlData) -> None:
 
 
 def check_writable(connection: Connection, *, in_recovery: bool) -> None:
-    """Check that the catalog may be changed; each transaction that writes does this.
+    """Check that the catalog may be changed.  Each transaction that writes begins with this check.
 
     Args:
-        in_recovery: the change is one that standbys make, too.
+        in_recovery: standbys may make the change, too.
 
     Raises:
         ReadOnlySqlTransaction: the cluster is a standby (25006).
@@ -84,7 +84,7 @@ def check_writable(connection: Connection, *, in_recovery: bool) -> None:
 
 
 def check_not_in_recovery(connection: Connection, what: str) -> None:
-    """Check that a function that changes something may be called.
+    """Check that the cluster is not a standby, before a function changes something.
 
     Raises:
         ReadOnlySqlTransaction: the cluster is a standby (25006).
@@ -94,10 +94,10 @@ def check_not_in_recovery(connection: Connection, what: str) -> None:
 
 
 def check_writes_log(connection: Connection) -> None:
-    """Check that this cluster writes a log, which then has an end.
+    """Check that this cluster writes a log of its own.
 
     Raises:
-        ObjectNotInPrerequisiteState: it is a standby, which does not (55000).
+        ObjectNotInPrerequisiteState: the cluster is a standby (55000).
     """
     if read_control(connection).is_in_recovery:
         raise ObjectNotInPrerequisiteState(
@@ -107,7 +107,7 @@ def check_writes_log(connection: Connection) -> None:
 
 
 def check_recovers(connection: Connection) -> ControlData:
-    """Return the state of a standby.
+    """Check that the cluster is a standby, and return its state.
 
     Raises:
         ObjectNotInPrerequisiteState: the cluster is not a standby (55000).
@@ -122,7 +122,7 @@ def check_recovers(connection: Connection) -> ControlData:
 
 
 def check_timeline(connection: Connection, timeline: int) -> None:
-    """Check that writes on a timeline can belong to this cluster.
+    """Check that the timeline of a commit in a table is not newer than this cluster's.
 
     Raises:
         CannotConnectNow: a standby has replaced the cluster (57P03).
@@ -136,5 +136,7 @@ def check_timeline(connection: Connection, timeline: int) -> None:
 
 
 def replace_by(connection: Connection, home: str) -> None:
-    """Record that a promoted standby has replaced this cluster, which accepts no more writes."""
+    """Record that a promoted standby has replaced this cluster.  From now on the cluster refuses
+    writes.
+    """
     connection.execute(update(state_schema.pg_control).values(promoted_to=home))

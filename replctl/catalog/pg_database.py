@@ -1,4 +1,4 @@
-"""Databases of the cluster."""
+"""Read the databases of the cluster (pg_database)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from replctl.catalog.transaction import Catalog
 
 
 def current_database(catalog: Catalog) -> str:
-    """Return the name of the catalog's own database."""
+    """Return the name of the database that `catalog` belongs to."""
     table = schema.pg_database
     row = catalog.first(table, table.c.oid == catalog.database_oid)
     assert row is not None

@@ -1,4 +1,4 @@
-"""Initial settings of sessions, by role and database."""
+"""Read and write the initial settings of sessions, by role and database."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
 
-EVERY = 0  # database, or role
+EVERY = 0  # stands for every database or every role
 
 
 def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[str, str]:
-    """Return the settings of a role in a database, in their order; either OID may be EVERY."""
+    """Return the settings of a role in a database, in their stored order.  Either OID may be EVERY."""
     table = schema.pg_db_role_setting
     row = catalog.first(table, table.c.setdatabase == database_oid, table.c.setrole == role_oid)
     if row is None:
@@ -23,7 +23,7 @@ def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[
 def put_settings(
     catalog: Catalog, database_oid: int, role_oid: int, settings: dict[str, str]
 ) -> None:
-    """Replace the settings of a role in a database; an empty dict removes them."""
+    """Replace the settings of a role in a database. An empty dict removes them."""
     table = schema.pg_db_role_setting
     where = (table.c.setdatabase == database_oid, table.c.setrole == role_oid)
     catalog.delete(table, *where)
@@ -34,8 +34,8 @@ def put_settings(
 
 def settings_at_start(catalog: Catalog, database_oid: int, role_oid: int) -> dict[str, str]:
     """Return the initial settings of a session.  Settings of the role in this database take
-    precedence over those of the role, then of the database, then of all sessions
-    (process_settings).
+    precedence over settings of the role, those over settings of the database, and those over
+    settings of all sessions (process_settings).
     """
     found: dict[str, str] = {}
     for place in (

@@ -1,4 +1,4 @@
-"""Default privileges: the access lists that new objects get."""
+"""Read and write default privileges: the access lists that new objects get."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ EVERYWHERE = 0
 def stored_default_acl(
     catalog: Catalog, role_oid: int, schema_oid: int, kind: AclKind
 ) -> Acl | None:
-    """Return the default privileges for objects that a role creates in a schema, which add to those
-    for EVERYWHERE; None if there are none.
+    """Return the default privileges for objects that a role creates in a schema; None if there are
+    none.  New objects get them in addition to the default privileges for EVERYWHERE.
     """
     table = schema.pg_default_acl
     row = catalog.first(
@@ -44,7 +44,7 @@ def stored_default_acl(
 def put_default_acl(
     catalog: Catalog, role_oid: int, schema_oid: int, kind: AclKind, acl: Acl | None
 ) -> None:
-    """Replace default privileges; None restores the built-in ones."""
+    """Replace default privileges. None restores the built-in defaults."""
     table = schema.pg_default_acl
     where = (
         table.c.defaclrole == role_oid,

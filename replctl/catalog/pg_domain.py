@@ -1,4 +1,4 @@
-"""Domains and their rows in pg_type and pg_constraint."""
+"""Read and write domains: their rows in pg_type and pg_constraint."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DomainConstraint:
-    """A row of pg_constraint: c CHECK, n NOT NULL."""
+    """A domain's row of pg_constraint; its kind is c (CHECK) or n (NOT NULL)."""
 
     oid: int
     name: str
-    check: nodes.Expr | None  # None: NOT NULL
+    check: nodes.Expr | None  # None for NOT NULL
     is_validated: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain, without properties of its base type.
+    """A domain's own properties, without those of its base type.
 
     Attributes:
         name: its name in typed expressions.
-        base: its base type, which may be a domain; `typmod` is its modifier.
+        base: its base type, which may be a domain, too; `typmod` is the modifier of `base`.
         constraints: sorted by name.
     """
 
@@ -57,7 +57,7 @@ class DomainBase:
 
 
 def domain_bases(catalog: Catalog) -> dict[str, DomainBase]:
-    """Return all domains, by their names in typed expressions."""
+    """Return the base of each domain, by the domain's name in typed expressions."""
     return catalog.cached("domain bases", lambda: _bases(catalog))
 
 
@@ -67,7 +67,7 @@ def _bases(catalog: Catalog) -> dict[str, DomainBase]:
     for row in catalog.select(pg_type, pg_type.c.typtype == "d", order_by=[pg_type.c.oid]):
         base, typmod = type_name(int(row.typbasetype)), int(row.typtypmod)
         default = None if row.typdefaultbin is None else pg_node_tree.loads(row.typdefaultbin)
-        below = found.get(base)  # a domain is newer than its base type
+        below = found.get(base)  # the base type is older, so the loop has seen it
         if below is not None:
             base, typmod = below.base, below.typmod
         found[type_name(int(row.oid))] = DomainBase(base, typmod, default)
@@ -75,7 +75,7 @@ def _bases(catalog: Catalog) -> dict[str, DomainBase]:
 
 
 def get_domain(catalog: Catalog, name: str) -> Domain:
-    """Return the domain of that name in typed expressions."""
+    """Return the domain that has this name in typed expressions."""
     return catalog.cached(("domain", name), lambda: _load(catalog, name))
 
 
@@ -109,13 +109,13 @@ def _load(catalog: Catalog, name: str) -> Domain:
 
 
 def set_default(catalog: Catalog, name: str, default: nodes.Expr | None, text: str | None) -> None:
-    """Set or remove the default of a domain; `text` is its SQL."""
+    """Set or remove the default of a domain; `text` is the default in SQL."""
     stored = None if default is None else pg_node_tree.dumps(default)
     _update(catalog, name, typdefaultbin=stored, typdefault=text)
 
 
 def set_not_null(catalog: Catalog, name: str, not_null: bool) -> None:
-    """Set whether a domain forbids NULL; the caller changes its constraint."""
+    """Set whether a domain forbids NULL. The caller changes the domain's constraints."""
     _update(catalog, name, typnotnull=not_null)
 
 
@@ -126,7 +126,7 @@ def _update(catalog: Catalog, name: str, **values: object) -> None:
 def insert_domain_constraint(
     catalog: Catalog, domain: str, schema_oid: int, constraint: DomainConstraint
 ) -> None:
-    """Add a constraint of a domain."""
+    """Add a constraint to a domain."""
     check = constraint.check
     catalog.insert(
         schema.pg_constraint,

@@ -1,5 +1,5 @@
-"""Labels of enums in a transaction: find labels that it has added, and rename labels, which are
-stored as text in each value (pg_enum.c).
+"""Find the enum labels that a transaction has added, and rename labels, which are stored as text in
+each value (pg_enum.c).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _STORED = (
 
 
 def unsafe_labels(catalog: Catalog, enum: str) -> frozenset[str]:
-    """Return the labels that the open transaction has added to an older enum.  They may not be used
-    before COMMIT (check_safe_enum_use).
+    """Return the labels that the open transaction has added to an older enum.  Such labels may not
+    be used before COMMIT (check_safe_enum_use).
     """
     own = catalog.xids.all
     if not own:
@@ -46,7 +46,9 @@ def unsafe_labels(catalog: Catalog, enum: str) -> frozenset[str]:
 
 
 def _was_there(catalog: Catalog, oid: int, own: list[int]) -> bool:
-    """Return whether a label is older than the transaction, which has only renamed it."""
+    """Return whether a label is older than the transaction.  Then the transaction has only renamed
+    it.
+    """
     return _first_xmin(catalog, schema.pg_enum, oid) not in own
 
 
@@ -58,8 +60,8 @@ def _first_xmin(catalog: Catalog, table: Table, oid: int) -> int:
 
 
 def rename_label(catalog: Catalog, enum: str, old: str, new: str) -> None:
-    """Rename a label, also in stored expressions, bounds and defaults.  The caller changes the rows
-    of tables.
+    """Rename a label, also in stored expressions, partition bounds and defaults.  The caller
+    changes the rows of tables.
     """
     pg_enum, oid = schema.pg_enum, type_oid(enum)
     catalog.update(pg_enum, pg_enum.c.enumtypid == oid, pg_enum.c.enumlabel == old, enumlabel=new)
@@ -77,7 +79,7 @@ def rename_label(catalog: Catalog, enum: str, old: str, new: str) -> None:
 
 
 def _rename_in_columns(catalog: Catalog, renaming: _Renaming) -> None:
-    """Rename a label in the bounds of partitions, and in values for rows older than a column."""
+    """Rename a label in partition bounds, and in the values that a new column has in older rows."""
     pg_attribute, pg_class = schema.pg_attribute, schema.pg_class
     for row in catalog.select(pg_attribute, pg_attribute.c.attmissingval.is_not(None)):
         before = row.attmissingval

@@ -1,4 +1,4 @@
-"""The state of indexes (pg_index)."""
+"""Check the state of indexes (pg_index)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from replctl.catalog.pg_class import Index, Relation
 
 
 def is_valid_index(relations: Mapping[int, Relation], table: Relation, index: Index) -> bool:
-    """Return whether each partition of a table has an index that belongs to this one.
+    """Return whether an index of a partitioned table is complete: each partition has an index that
+    belongs to it.
 
     Args:
-        relations: at least the table's partitions, at any depth.
+        relations: includes at least the table's partitions of all levels.
     """
     if not table.is_partitioned:
         return True

@@ -1,4 +1,4 @@
-"""Inheritance between relations: partitions and children (pg_inherits)."""
+"""Read and write inheritance between relations: partitions and children (pg_inherits)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from replctl.catalog.transaction import Catalog
 
 
 def children_of(catalog: Catalog, oid: int) -> list[int]:
-    """Return OIDs of the relations directly under a partitioned table or a parent."""
+    """Return the OIDs of the partitions of a table, or of its direct children."""
     pg_inherits = schema.pg_inherits
     rows = catalog.select(
         pg_inherits, pg_inherits.c.inhparent == oid, order_by=[pg_inherits.c.inhrelid]
@@ -16,7 +16,7 @@ def children_of(catalog: Catalog, oid: int) -> list[int]:
 
 
 def descendants_of(catalog: Catalog, oid: int) -> list[int]:
-    """Return OIDs of `oid` and all its descendants, nearest first, each once."""
+    """Return `oid` and the OIDs of all its descendants, nearest first, each once."""
     found = [oid]
     for parent in found:
         found.extend(child for child in children_of(catalog, parent) if child not in found)
@@ -24,7 +24,7 @@ def descendants_of(catalog: Catalog, oid: int) -> list[int]:
 
 
 def ancestors_of(catalog: Catalog, oid: int) -> list[int]:
-    """Return OIDs of the partitioned tables above a partition, nearest first
+    """Return the OIDs of the partitioned tables above a partition, nearest first
     (get_partition_ancestors).
     """
     pg_class, pg_inherits = schema.pg_class, schema.pg_inherits
@@ -50,5 +50,5 @@ def delete_parent(catalog: Catalog, child_oid: int, parent_oid: int) -> None:
 
 
 def insert_parent(catalog: Catalog, child_oid: int, parent_oid: int, sequence: int) -> None:
-    """Record that a relation inherits from, or is a partition of, another."""
+    """Record that a relation is a partition of another, or inherits from it."""
     catalog.insert(schema.pg_inherits, inhrelid=child_oid, inhparent=parent_oid, inhseqno=sequence)

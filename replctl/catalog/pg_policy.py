@@ -1,4 +1,4 @@
-"""Policies: the rows of a table that a role may see and write."""
+"""Read and write policies: rules about the rows of a table that a role may see and write."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ class Policy:
 
     @property
     def reads_other_tables(self) -> bool:
-        """Return whether its USING contains a subquery, which only `replctl.query` can read."""
+        """Return whether the USING condition contains a subquery, which only `replctl.query` can
+        read.
+        """
         return self.using is not None and '{"node":"SubLink"' in self.using
 
     def concerns(self, command: str, privileges: Privileges) -> bool:
-        """Return whether it applies to a command (r, a, w, d) of a role."""
+        """Return whether the policy applies to a command (r, a, w, d) of a role."""
         is_for = PUBLIC in self.roles or any(role in privileges.roles for role in self.roles)
         return self.command in (command, "*") and is_for
 
@@ -62,7 +64,7 @@ def list_policies(catalog: Catalog) -> list[Policy]:
 
 
 def find_policy(catalog: Catalog, relid: int, name: str) -> Policy | None:
-    """Return the policy of that name on a table."""
+    """Return the policy of that name on a table; None if there is none."""
     return next((p for p in policies_of(catalog, relid) if p.name == name), None)
 
 
@@ -96,7 +98,7 @@ def is_row_security_active(
         row_security: the setting row_security.
 
     Raises:
-        InsufficientPrivilege: they do, and row_security is off (42501).
+        InsufficientPrivilege: policies restrict the rows, and row_security is off (42501).
     """
     if not relation.has_row_security or relation.kind not in ("r", "p"):
         return False

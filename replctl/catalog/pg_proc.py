@@ -1,4 +1,4 @@
-"""User-defined functions and operators; namespace.py looks them up."""
+"""Read and write user-defined functions and operators. namespace.py looks them up by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A row of pg_proc; types are named as in typed expressions."""
+    """A row of pg_proc. Types have their names in typed expressions."""
 
     oid: int
     name: str

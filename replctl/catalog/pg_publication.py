@@ -1,4 +1,4 @@
-"""Publications, and their tables and schemas."""
+"""Read and write publications, and their tables and schemas."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ class Publication:
     publish_via_partition_root: bool = False
 
     def publishes(self, action: str) -> bool:
-        """Return whether changes of a kind (insert, update, delete, truncate) are published."""
+        """Return whether the publication publishes changes of a kind: insert, update, delete or
+        truncate.
+        """
         return bool(getattr(self, f"publish_{action}"))
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """A row of pg_publication_rel: `columns` are attnums in ascending order; None for all
+    """A row of pg_publication_rel.  `columns` has the attnums in ascending order; None for all
     columns.
     """
 
@@ -74,16 +76,16 @@ class Memberships:
         return listed or relation.schema_oid in self._schemas[publication.oid]
 
     def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
-        """Return a table's entry in a publication, with filter and columns; None if it is not
-        listed by name.
+        """Return a table's entry in a publication, with filter and columns.  Return None if the
+        publication does not list the table, or also publishes its schema or all tables.
         """
         if publication.all_tables or relation.schema_oid in self._schemas[publication.oid]:
             return None
         return self._tables.get((publication.oid, relation.oid))
 
     def members(self, publication: Publication) -> set[int]:
-        """Return OIDs of the relations of a publication: leaves, or roots if it publishes via roots
-        (pg_get_publication_tables).
+        """Return the OIDs of the relations of a publication (pg_get_publication_tables).  For a
+        partitioned table these are its leaf partitions, or with publish_via_partition_root itself.
         """
         via_root = publication.publish_via_partition_root
         if publication.all_tables:
@@ -111,12 +113,14 @@ class Memberships:
 
 
 def is_publishable(relation: Relation) -> bool:
-    """Return whether it is a permanent user table (is_publishable_class in pg_publication.c)."""
+    """Return whether a relation is a permanent user table (is_publishable_class in
+    pg_publication.c).
+    """
     return relation.kind in ("r", "p") and relation.persistence == "p"
 
 
 def find_publication(catalog: Catalog, name: str) -> Publication | None:
-    """Return the publication of that name."""
+    """Return the publication of that name; None if there is none."""
     row = catalog.first(schema.pg_publication, schema.pg_publication.c.pubname == name)
     return None if row is None else _publication(row)
 
@@ -136,7 +140,9 @@ def publications_by_oid(catalog: Catalog, oids: Collection[int]) -> dict[int, Pu
 def published_tables(
     catalog: Catalog, *, publication_oid: int | None = None, relids: Collection[int] | None = None
 ) -> list[PublishedTable]:
-    """Return the tables listed in publications: in one of them, or those among `relids`, or all."""
+    """Return the entries of tables in publications: all, or those of one publication, or those of
+    tables in `relids`.
+    """
     table = schema.pg_publication_rel
     where = []
     if publication_oid is not None:
@@ -147,14 +153,14 @@ def published_tables(
 
 
 def published_schemas(catalog: Catalog, publication_oid: int) -> list[int]:
-    """Return OIDs of a publication's schemas."""
+    """Return the OIDs of a publication's schemas."""
     table = schema.pg_publication_namespace
     rows = catalog.select(table, table.c.pnpubid == publication_oid, order_by=[table.c.oid])
     return [int(row.pnnspid) for row in rows]
 
 
 def publications_of_schemas(catalog: Catalog) -> dict[int, list[int]]:
-    """Return OIDs of publications by the OIDs of their schemas."""
+    """Return the OIDs of the publications of each schema, by the schema's OID."""
     result: dict[int, list[int]] = defaultdict(list)
     for row in catalog.select(schema.pg_publication_namespace):
         result[int(row.pnnspid)].append(int(row.pnpubid))
@@ -176,7 +182,7 @@ def update_publication(catalog: Catalog, publication: Publication) -> None:
 
 
 def delete_publication(catalog: Catalog, publication_oid: int) -> None:
-    """Remove a publication with its tables and schemas."""
+    """Remove a publication, and its entries for tables and schemas."""
     catalog.delete(
         schema.pg_publication_rel, schema.pg_publication_rel.c.prpubid == publication_oid
     )

@@ -1,5 +1,5 @@
-"""Replication slots, which retain a publisher's log, and origins, which hold a subscriber's
-progress.
+"""Read and write replication slots, which retain a publisher's log, and replication origins, which
+record a subscriber's progress.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ _SLOT_NAME = re.compile(r"[a-z0-9_]+")
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSlot:
-    """A row of pg_replication_slots: changes after `confirmed_flush_lsn` are not sent yet.
+    """A row of pg_replication_slots.  Changes after `confirmed_flush_lsn` are not sent yet.
 
     A physical slot has no database and no plugin; its `restart_lsn` is the position that its
     standby has received.
 
     Attributes:
-        synced: slot synchronization created it (slotsync.py); a standby may not use it.
+        synced: slot synchronization has created the slot (slotsync.py); nobody may use it on a
+            standby.
         standby_home: the directory of the standby that uses a physical slot.
         owner: the session (Session.key) of a temporary slot.
-        publications: its reader's publications, if known.
-        retention: the effect of owners of adopted tables on its data: lost (they removed some of
-            it), unreserved (they may do so); None: no effect.
-        applied_lsn: the position that its subscription has reported as applied.
+        publications: the publications that the slot's reader uses, if known.
+        retention: the state of the slot's data in adopted tables, whose owners may remove it: lost
+            (they have removed some of it), unreserved (they may remove it), or None (neither).
+        applied_lsn: the position that the slot's subscription has reported as applied.
     """
 
     name: str
@@ -71,22 +72,23 @@ class ReplicationSlot:
 
     @property
     def temporary(self) -> bool:
-        """Return whether it ends with the session that created it."""
+        """Return whether the slot ends with the session that created it."""
         return self.owner is not None
 
     @property
     def owner_pid(self) -> int | None:
-        """The process of a temporary slot's session."""
+        """Return the process of a temporary slot's session; None for other slots."""
         return None if self.owner is None else owner_pid(self.owner)
 
 
 @dataclass
 class SessionOrigin:
-    """The replication origin that a session's commits carry.
+    """The replication origin with which a session marks its commits.
 
     Attributes:
-        lsn: the position of a transaction in the remote log.
-        timestamp: its commit time there, in microseconds since 1970; None: the local commit time.
+        lsn: the transaction's position in the remote log.
+        timestamp: the transaction's commit time there, in microseconds since 1970; None for the
+            local commit time.
     """
 
     name: str
@@ -95,12 +97,12 @@ class SessionOrigin:
 
 
 def owner_pid(owner: str) -> int:
-    """Return the process of a session (Session.key)."""
+    """Return the process ID of the session `owner` (Session.key)."""
     return int(owner.partition("-")[0])
 
 
 def is_owner_alive(cluster: Cluster, owner: str) -> bool:
-    """Return whether the process of a session (Session.key) runs."""
+    """Return whether the process of the session `owner` (Session.key) runs."""
     return cluster.is_alive(owner.partition("/")[0])
 
 
@@ -108,7 +110,7 @@ def validate_slot_name(name: str) -> None:
     """Check that a slot name is valid (ReplicationSlotValidateName).
 
     Raises:
-        InvalidName, NameTooLong: it is not.
+        InvalidName, NameTooLong: the name is not valid.
     """
     if not name:
         raise InvalidName(f'replication slot name "{name}" is too short')
@@ -135,7 +137,7 @@ def get_slot(connection: Connection, name: str) -> ReplicationSlot:
 
 
 def check_database(slot: ReplicationSlot, database_oid: int) -> None:
-    """Check that changes of a slot can be read in a database.
+    """Check that a session in a database can read the changes of a slot.
 
     Raises:
         ObjectNotInPrerequisiteState: the slot belongs to another database (55000).
@@ -147,7 +149,7 @@ def check_database(slot: ReplicationSlot, database_oid: int) -> None:
 
 
 def find_slot(connection: Connection, name: str) -> ReplicationSlot | None:
-    """Return the slot of that name, which is unique in the cluster."""
+    """Return the slot of that name, which is unique in the cluster; None if there is none."""
     table = state_schema.pg_replication_slots
     row = connection.execute(select(table).where(table.c.slot_name == name)).first()
     return None if row is None else _slot(row)
@@ -192,10 +194,11 @@ def create_slot(connection: Connection, slot: ReplicationSlot) -> None:
 
 
 def advance_slot(connection: Connection, name: str, lsn: int, *, is_applied: bool = False) -> None:
-    """Record that the subscriber has all changes up to `lsn`; a slot never moves back.
+    """Record that the subscriber has all changes up to `lsn`.  A slot never moves back.
 
     Args:
-        is_applied: the subscription itself reports this; else another user or program decided it.
+        is_applied: the subscription itself reports the position.  False if a user or another
+            program has chosen it.
     """
     table = state_schema.pg_replication_slots
     applied = {"applied_lsn": lsn} if is_applied else {}
@@ -217,7 +220,7 @@ def alter_slot(
     failover: bool | None = None,
     two_phase: bool | None = None,
 ) -> None:
-    """Change properties of a slot; None keeps a property.
+    """Change properties of a slot.  None keeps a property.
 
     Raises:
         UndefinedObject: there is no slot of that name (42704).
@@ -231,7 +234,7 @@ def alter_slot(
 
 
 def note_publications(connection: Connection, name: str, publications: Sequence[str]) -> None:
-    """Record the publications of a slot's reader."""
+    """Record the publications that a slot's reader uses."""
     table = state_schema.pg_replication_slots
     text = json.dumps(list(publications), ensure_ascii=False)
     is_other = or_(table.c.publications.is_(None), table.c.publications != text)
@@ -240,16 +243,16 @@ def note_publications(connection: Connection, name: str, publications: Sequence[
 
 
 def note_retention(connection: Connection, name: str, status: str | None) -> None:
-    """Record the effect of owners of adopted tables on a slot's data."""
+    """Record the state of a slot's data in adopted tables (ReplicationSlot.retention)."""
     table = state_schema.pg_replication_slots
     connection.execute(update(table).where(table.c.slot_name == name).values(retention=status))
 
 
 def note_inactive(connection: Connection, name: str, since: int | None = None) -> None:
-    """Record that a slot is released (ReplicationSlotRelease).
+    """Record since when no process reads a slot (ReplicationSlotRelease).
 
     Args:
-        since: the time in microseconds since 1970; None: now.
+        since: the time in microseconds since 1970; None for now.
     """
     table = state_schema.pg_replication_slots
     time_ = time.time_ns() // 1000 if since is None else since
@@ -286,17 +289,18 @@ def drop_abandoned_slots(cluster: Cluster) -> None:
 
 
 def check_not_owned(slot: ReplicationSlot, session_key: str) -> None:
-    """Check that a session may use a slot; only its own session may use a temporary one.
+    """Check that a session may use a slot.  Only the session that created a temporary slot may use
+    it.
 
     Raises:
-        ObjectInUse: it belongs to another session (55006).
+        ObjectInUse: the slot belongs to another session (55006).
     """
     if slot.owner is not None and slot.owner != session_key:
         raise ObjectInUse(f'replication slot "{slot.name}" is active for PID {slot.owner_pid}')
 
 
 def count_decoded(connection: Connection, name: str, transactions: int, size: int) -> None:
-    """Count the transactions and bytes of output read from a slot."""
+    """Add transactions and bytes of output to the statistics of a slot."""
     table = state_schema.pg_stat_replication_slots
     connection.execute(
         update(table)
@@ -308,14 +312,14 @@ def count_decoded(connection: Connection, name: str, transactions: int, size: in
 
 
 def reset_statistics(connection: Connection, name: str | None) -> None:
-    """Reset the statistics of a slot, or of all (None)."""
+    """Reset the statistics of a slot, or of all slots (None)."""
     table = state_schema.pg_stat_replication_slots
     change = update(table).values(total_txns=0, total_bytes=0, stats_reset=time.time_ns() // 1000)
     connection.execute(change if name is None else change.where(table.c.slot_name == name))
 
 
 def find_origin(connection: Connection, name: str) -> int | None:
-    """Return the OID of an origin."""
+    """Return the OID of an origin; None if there is none."""
     table = state_schema.pg_replication_origin
     query = select(table.c.roident).where(table.c.roname == name)
     return connection.execute(query).scalar_one_or_none()
@@ -362,8 +366,8 @@ def create_origin(connection: Connection, name: str, position: LogPosition) -> N
 def advance_origin(
     connection: Connection, name: str, position: LogPosition, local_lsn: int | None
 ) -> None:
-    """Record that remote changes up to a position are applied, by the local commit at `local_lsn`
-    (None keeps the recorded one).
+    """Record that remote changes up to a position are applied.  The local commit at `local_lsn` has
+    applied them; None keeps the recorded LSN.
     """
     table = state_schema.pg_replication_origin
     values: dict[str, Any] = {"remote_lsn": position.lsn, "remote_digest": position.digest}
@@ -393,7 +397,8 @@ def commit_with_origin(
     changes_catalog: bool,
     savepoints: Sequence[int] = (),
 ) -> int:
-    """Commit a transaction with its origin and the origin's progress; return the commit's LSN.
+    """Commit a transaction, mark it with its origin, record the origin's progress, and return the
+    commit's LSN.
 
     Args:
         changes_catalog, savepoints: see `commit_transaction`.
@@ -416,21 +421,21 @@ def commit_with_origin(
 
 
 def origin_owner(cluster: Cluster, connection: Connection, name: str) -> str | None:
-    """Return the live session that has set up an origin; else None."""
+    """Return the session that has set up an origin, if its process lives; else None."""
     table = state_schema.pg_replication_origin
     owner = connection.execute(select(table.c.owner).where(table.c.roname == name)).scalar_one()
     return owner if owner is not None and is_owner_alive(cluster, owner) else None
 
 
 def own_origin(connection: Connection, name: str, owner: str | None) -> None:
-    """Record the session that has set up an origin; None for no session."""
+    """Record which session has set up an origin; None for no session."""
     table = state_schema.pg_replication_origin
     connection.execute(update(table).where(table.c.roname == name).values(owner=owner))
 
 
 def origin_status(connection: Connection) -> list[tuple[int, str, int, int]]:
-    """Return OID, name and progress (remote and local LSN) of the origins that have progress, or
-    that a session has set up.
+    """Return OID, name, remote LSN and local LSN of each origin that has progress or that a session
+    has set up.
     """
     table = state_schema.pg_replication_origin
     query = (

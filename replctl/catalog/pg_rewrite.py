@@ -1,4 +1,4 @@
-"""The definitions of views: their query trees as text."""
+"""Read and write the definitions of views: their query trees as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SELECT_RULE = "_RETURN"
 
 
 def view_rules(catalog: Catalog) -> dict[int, str]:
-    """Return the query trees of all views, including materialized ones, by OID."""
+    """Return the query trees of all views and materialized views, by the view's OID."""
     table = schema.pg_rewrite
     rows = catalog.select(table, order_by=[table.c.oid])
     return {int(row.ev_class): str(row.ev_action) for row in rows}

@@ -1,4 +1,4 @@
-"""Sequences: their definitions, owners and current values."""
+"""Read and write sequences: their definitions, owners and current values."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from replctl.expr import nodes
 from replctl.record import dataclass
 from replctl.types import builtin
 
-#: The last value of a sequence and True; or its next value and False.
+#: The state of a sequence: its last value and True, or its next value and False.
 State: TypeAlias = tuple[int, bool]
 
 _NEXTVAL = 1574  # nextval(regclass) in pg_proc
-#: Maximum number of values that a query takes in one transaction of the catalog.
+#: Maximum number of values that a query takes from a sequence in one transaction of the catalog.
 _PORTION = 1024
 
 
@@ -41,10 +41,11 @@ class Sequence:
     """A row of pg_sequence, with its rows of pg_depend.
 
     Attributes:
-        owner_relid, owner_attnum: the column with which it is dropped; 0 for none.
-        ownership: a(uto), for serial columns and OWNED BY, or i(nternal), for identity columns.
-        node: the number of its state, like a relation's filenode.  ALTER SEQUENCE assigns another
-            one, which ROLLBACK reverts.
+        owner_relid, owner_attnum: the column that owns the sequence, so that both are dropped
+            together; 0 for none.
+        ownership: a(uto) for serial columns and OWNED BY, i(nternal) for identity columns.
+        node: the number of the sequence's state, like a relation's filenode.  ALTER SEQUENCE
+            assigns another number, which ROLLBACK reverts.
     """
 
     relid: int
@@ -62,7 +63,7 @@ class Sequence:
 
 
 def insert_sequence(catalog: Catalog, sequence: Sequence, state: State) -> None:
-    """Add a sequence with its state; its relation exists already."""
+    """Add a sequence with its state. The caller has added its relation."""
     sequence = replace(sequence, node=sequence.relid)
     catalog.insert(schema.pg_sequence, seqrelid=sequence.relid, **_values_of(sequence))
     _insert_state(catalog.connection, sequence.node, state)
@@ -75,7 +76,9 @@ def update_sequence(catalog: Catalog, sequence: Sequence) -> None:
 
 
 def rewrite_sequence(catalog: Catalog, sequence: Sequence, state: State) -> Sequence:
-    """Return a sequence with another state, which ROLLBACK reverts (AlterSequence)."""
+    """Give a sequence another state, which ROLLBACK reverts, and return the changed sequence
+    (AlterSequence).
+    """
     sequence = replace(sequence, node=catalog.new_oid())
     _insert_state(catalog.connection, sequence.node, state)
     update_sequence(catalog, sequence)
@@ -105,13 +108,13 @@ def _values_of(sequence: Sequence) -> dict[str, object]:
 
 
 def get_sequence(catalog: Catalog, relid: int) -> Sequence | None:
-    """Return the sequence with that OID."""
+    """Return the sequence with that OID; None if there is none."""
     table = schema.pg_sequence
     return next(iter(_select(catalog, table.c.seqrelid == relid)), None)
 
 
 def owned_sequences(catalog: Catalog, relid: int, attnum: int | None = None) -> list[Sequence]:
-    """Return the sequences that a table, or one of its columns, owns."""
+    """Return the sequences that a table owns, or only those that one of its columns owns."""
     table = schema.pg_sequence
     found = _select(catalog, table.c.ownerrelid == relid)
     return [sequence for sequence in found if attnum in (None, sequence.owner_attnum)]
@@ -126,13 +129,13 @@ def sequence_of_call(node: nodes.Node) -> int | None:
 
 
 def sequences_of(expr: nodes.Expr) -> list[int]:
-    """Return the OIDs of the sequences from which an expression takes values."""
+    """Return the OIDs of the sequences from which an expression takes values with nextval()."""
     found = map(sequence_of_call, nodes.walk(expr))
     return [oid for oid in found if oid is not None]
 
 
 class NumberedCalls:
-    """The calls of nextval() in the new values of rows; each call gets its own column.
+    """Replaces the calls of nextval() in the new values of rows by columns, one for each call.
 
     Args:
         first: the number of the first column.
@@ -149,11 +152,11 @@ class NumberedCalls:
 
     @property
     def numbers(self) -> range:
-        """The numbers of the columns."""
+        """Return the numbers of the columns."""
         return range(self._first, self._first + len(self.sequences))
 
     def with_columns(self, expr: nodes.Expr) -> nodes.Expr:
-        """Return an expression in which columns replace the calls of nextval()."""
+        """Return the expression with columns in place of the calls of nextval()."""
 
         def replaced(node: nodes.Node) -> nodes.Node | None:
             oid = sequence_of_call(node)
@@ -176,12 +179,12 @@ _Called = TypeVar("_Called", bound=Hashable)
 def taken_by_calls(
     calls: Iterable[_Called], take: Callable[[_Called, int], range], count: int
 ) -> list[range]:
-    """Return the values of each call of nextval() for `count` rows.  In each row the calls of one
-    sequence take consecutive values.
+    """Return the values of each call of nextval() for `count` rows.  Within a row, several calls of
+    one sequence take consecutive values.
 
     Args:
         calls: the sequence of each call.
-        take: takes values of a sequence, given the sequence and the number of values.
+        take: a function that takes values of a sequence, given the sequence and the number of values.
     """
     of_row = Counter(calls)
     values = {called: take(called, count * number) for called, number in of_row.items()}
@@ -194,14 +197,14 @@ def taken_by_calls(
 
 
 def delete_sequence(catalog: Catalog, relid: int) -> None:
-    """Remove a sequence's definition.  Its state stays for ROLLBACK, until VACUUM
+    """Remove a sequence's definition.  Its state stays for ROLLBACK until VACUUM removes it
     (`trim_states`).
     """
     catalog.delete(schema.pg_sequence, schema.pg_sequence.c.seqrelid == relid)
 
 
 def trim_states(connection: Connection) -> None:
-    """Remove the states of sequences that no transaction can see any more."""
+    """Remove the states of sequences whose definitions no longer exist in any version."""
     state, table = state_schema.sequence_state, schema.pg_sequence
     is_there = exists().where(table.c.node == state.c.node)
     connection.execute(delete(state).where(~is_there))
@@ -211,7 +214,7 @@ def restart_sequence(catalog: Catalog, sequence: Sequence, *, in_block: bool) ->
     """Restart a sequence (TRUNCATE ... RESTART IDENTITY).
 
     Args:
-        in_block: ROLLBACK must be able to revert it.
+        in_block: ROLLBACK must be able to revert the restart.
     """
     if in_block:
         rewrite_sequence(catalog, sequence, (sequence.start, False))
@@ -226,7 +229,7 @@ def last_value(catalog: Catalog, relid: int) -> int | None:
 
 
 def sequence_state(catalog: Catalog, relid: int) -> State:
-    """Return the row of a sequence's relation: its value, and whether nextval() has returned it."""
+    """Return the state of a sequence: its value, and whether nextval() has already returned it."""
     return _state(catalog.connection, _sequence(catalog, relid)[1].node)
 
 
@@ -257,7 +260,8 @@ class _Portion:
 
     Attributes:
         node: the sequence's `node`.
-        values: all of them; the last one is the sequence's last value.
+        values: all values of the portion.  The last one is the sequence's last value in the
+            catalog.
         given: the number of values used so far.
     """
 
@@ -273,11 +277,11 @@ class _Portion:
 def _taken(
     catalog: Catalog, connection: Connection, relid: int, count: int, *, or_fewer: bool = False
 ) -> range:
-    """Take the next values of a sequence.
+    """Take the next values of a sequence, and return them.
 
     Args:
-        connection: a transaction that writes.
-        or_fewer: near the end of the sequence take fewer, at least one.
+        connection: a transaction that writes the catalog.
+        or_fewer: take fewer values, but at least one, if the sequence has not enough left.
     """
     relation, sequence = _sequence(catalog, relid)
     _check_unchanged(catalog, connection, sequence)
@@ -291,7 +295,8 @@ def _taken(
 
 
 def _check_unchanged(catalog: Catalog, connection: Connection, sequence: Sequence) -> None:
-    """Check that no transaction invisible to `catalog` has given a sequence another state.
+    """Check that no other transaction has given a sequence another state that `catalog` does not
+    see.
 
     Raises:
         TransactionInProgress: there is such a transaction.
@@ -311,15 +316,15 @@ def _check_unchanged(catalog: Catalog, connection: Connection, sequence: Sequenc
 def values_after(
     sequence: Sequence, name: str, last_value: int, is_called: bool, count: int
 ) -> range:
-    """Return the next values of a sequence.
+    """Return the next values of a sequence with a given state.
 
     Args:
-        name: its name, for an error.
-        last_value, is_called: its state.
+        name: the sequence's name, for errors.
+        last_value, is_called: the sequence's state.
 
     Raises:
-        SequenceGeneratorLimitExceeded: it does not have enough values left (2200H).
-        FeatureNotSupported: it would cycle before it has produced them.
+        SequenceGeneratorLimitExceeded: the sequence does not have enough values left (2200H).
+        FeatureNotSupported: the sequence would cycle before it has produced all values (0A000).
     """
     values = _values_after(sequence, last_value, is_called, count)
     if values is None and sequence.cycles:
@@ -339,7 +344,7 @@ def values_after(
 
 @dataclass
 class SequenceValues:
-    """Values that a session takes from sequences.  Taken values are used up even if the statement
+    """Takes values from sequences for a session.  Taken values are used up even if the statement
     fails.
 
     Args:
@@ -349,15 +354,15 @@ class SequenceValues:
     cluster: Cluster
     _current: dict[int, int] = field(default_factory=dict, init=False)
     _last: int = field(default=0, init=False)  # the sequence of lastval()
-    _portions: dict[int, _Portion] | None = field(default=None, init=False)  # None: not in a query
+    _portions: dict[int, _Portion] | None = field(default=None, init=False)  # None: no query
 
     @contextmanager
     def in_portions(self) -> Iterator[None]:
-        """Take single values of a query in portions, each twice as large as the one before, because
-        a catalog transaction for each value takes some milliseconds.
+        """Let `take` fetch single values of a query in portions, each up to twice as large as the
+        one before, because a catalog transaction for each value takes some milliseconds.
 
-        Unused values go back at the end, except if another session has taken values since.  Then
-        the sequence has a gap, as after a crash.
+        At the end the sequence gets unused values back, unless another session has taken values
+        since.  Then the sequence has a gap, as after a crash.
         """
         if self._portions is not None:
             yield
@@ -378,7 +383,7 @@ class SequenceValues:
 
         Raises:
             SequenceGeneratorLimitExceeded: it does not have enough values left (2200H).
-            TransactionInProgress: another transaction alters it.
+            TransactionInProgress: another transaction alters the sequence.
             WrongObjectType: the relation is not a sequence (42809).
         """
         if self._portions is not None and count == 1:
@@ -393,7 +398,7 @@ class SequenceValues:
         return values
 
     def _of_portion(self, catalog: Catalog, relid: int, portions: dict[int, _Portion]) -> range:
-        """Return one value, as a range."""
+        """Return one value, in a range of length 1."""
         portion = portions.get(relid)
         if portion is None or portion.is_used_up:
             wanted = 1 if portion is None else min(2 * len(portion.values), _PORTION)
@@ -441,7 +446,7 @@ class SequenceValues:
         """Return the value that this session last took from a sequence (currval).
 
         Raises:
-            ObjectNotInPrerequisiteState: it has taken none (55000).
+            ObjectNotInPrerequisiteState: the session has taken none (55000).
             WrongObjectType: the relation is not a sequence (42809).
         """
         relation, _sequence_row = _sequence(catalog, relid)
@@ -455,7 +460,8 @@ class SequenceValues:
         """Return the sequence from which this session last took a value, and the value (lastval).
 
         Raises:
-            ObjectNotInPrerequisiteState: it has taken none, or the sequence is gone (55000).
+            ObjectNotInPrerequisiteState: the session has taken none, or the sequence was dropped
+                (55000).
         """
         if self._last not in self._current or get_sequence(catalog, self._last) is None:
             raise ObjectNotInPrerequisiteState("lastval is not yet defined in this session")
@@ -497,8 +503,8 @@ def _sequence(catalog: Catalog, relid: int) -> tuple[Relation, Sequence]:
 
 
 def _values_after(sequence: Sequence, last_value: int, is_called: bool, count: int) -> range | None:
-    """Return the next values, from the other end if a cycling sequence is at its end; None if there
-    are not enough.
+    """Return the next values; None if there are not enough.  A cycling sequence at its end
+    continues from its other end.
     """
     step = sequence.increment
     starts = [last_value + step if is_called else last_value]
@@ -518,7 +524,9 @@ def _state(connection: Connection, node: int) -> State:
 
 
 def _put_state(connection: Connection, node: int, value: int, *, is_called: bool) -> None:
-    """Set the value of a sequence, at once and for all sessions."""
+    """Set the value of a sequence.  All sessions see it after the SQLite transaction, and ROLLBACK
+    does not revert it.
+    """
     state = state_schema.sequence_state
     connection.execute(
         update(state).where(state.c.node == node).values(last_value=value, is_called=is_called)

@@ -14,19 +14,19 @@ from replctl.catalog.transaction import Catalog
 
 
 def count_error(catalog: Catalog, subscription_oid: int, kind: str) -> None:
-    """Count an error of a subscription; `kind` is apply or sync."""
+    """Count an error of a subscription; `kind` is `apply` or `sync`."""
     _add_to_statistics(catalog, subscription_oid, {f"{kind}_error_count": 1})
 
 
 def count_conflicts(catalog: Catalog, subscription_oid: int, counts: Mapping[str, int]) -> None:
-    """Count conflicts of a subscription, by their kind: insert_exists and so on."""
+    """Count conflicts of a subscription, by kind: insert_exists and so on."""
     added = {f"confl_{kind}": count for kind, count in counts.items() if count}
     if added:
         _add_to_statistics(catalog, subscription_oid, added)
 
 
 def reset_statistics(catalog: Catalog, subscription_oid: int | None) -> None:
-    """Reset the counters of one subscription, or of all (None)."""
+    """Reset the counters of one subscription, or of all subscriptions (None)."""
     table = state_schema.pg_stat_subscription_stats
     everything = list_subscriptions(catalog, all_databases=True)
     oids = [s.oid for s in everything] if subscription_oid is None else [subscription_oid]

@@ -1,4 +1,6 @@
-"""Subscriptions and the state of their tables (pg_subscription and pg_subscription_rel)."""
+"""Read and write subscriptions and the states of their tables (pg_subscription and
+pg_subscription_rel).
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ RESYNC_MAX_DELETE = 10
 
 
 class Resync(Enum):
-    """pg_subscription.subresync: who reconciles a table after a fault: a user by a statement, or
-    the subscription itself, if it owns all rows of the table.
+    """Who reconciles a table after a fault (pg_subscription.subresync): MANUAL for a user with a
+    statement, AUTO for the subscription itself, if all rows of the table belong to it.
     """
 
     MANUAL = "manual"
@@ -43,7 +45,7 @@ class Resync(Enum):
 
 
 class RelState(Enum):
-    """pg_subscription_rel.srsubstate: the progress of a table's synchronization."""
+    """The progress of a table's synchronization (pg_subscription_rel.srsubstate)."""
 
     INIT = "i"
     DATASYNC = "d"
@@ -53,8 +55,8 @@ class RelState(Enum):
 
     @property
     def is_copied(self) -> bool:
-        """Return whether the table's rows are copied.  After a crash, tables in states i and d are
-        copied again, others are not.
+        """Return whether the table's rows are copied.  After a crash, only tables in states i and d
+        are copied again.
         """
         return self in (RelState.FINISHEDCOPY, RelState.SYNCDONE, RelState.READY)
 
@@ -64,10 +66,12 @@ class Subscription:
     """A row of pg_subscription.
 
     Attributes:
-        resync, resync_max_delete: replctl's own; how faults are resolved, and the maximum
+        resync, resync_max_delete: options of replctl: who resolves faults, and the maximum
             percentage of a table's rows that an automatic reconcile deletes.
-        table_map: replctl's own; the targets of published tables with other names.
-        follow_schema: replctl's own; its tables follow changes of the published tables' columns.
+        table_map: an option of replctl: the targets of published tables whose targets have other
+            names.
+        follow_schema: an option of replctl: the targets follow changes of the published tables'
+            columns.
     """
 
     oid: int
@@ -95,7 +99,7 @@ class Subscription:
 
     @property
     def origin_name(self) -> str:
-        """The name of the replication origin with its progress."""
+        """Return the name of the replication origin with the subscription's progress."""
         return f"pg_{self.oid}"
 
     def table_origin_name(self, relid: int) -> str:
@@ -113,13 +117,13 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class CopySnapshot:
-    """The decisions of a copy before it writes.
+    """The facts that a copy fixes before it writes, so that it can be repeated.
 
     Attributes:
         lsn: the position in the publisher's log that the copy reads.
-        publisher_state: the data with which the publisher finds that state again.
+        publisher_state: the data with which the publisher finds the state at `lsn` again.
         xid: the transaction that writes the copy.
-        targets: the written tables by OID: the version before, and the step.
+        targets: the written tables by OID: the version before the write, and the step.
         digest: the digest of the publisher's commit at `lsn`.
     """
 
@@ -134,18 +138,18 @@ class CopySnapshot:
 class SubscriptionRelation:
     """A row of pg_subscription_rel.
 
-    Changes of the table apply from after `lsn`, a position in the publisher's log (None: from the
-    subscription's own position).  `snapshot` holds the decisions of state d for its copy.
+    The subscription applies the table's changes after `lsn`, a position in the publisher's log;
+    None for the subscription's own position.  In state d, `snapshot` has the facts of the copy.
 
     Attributes:
-        method: the effect of its copy on existing rows.
-        deletion: the rows that a reconcile deletes; None: the subscription's own rows.
-        definition: the published part of the table at its last copy; None before that.
-        applied: the row filters of the rows that were written since the last copy or reconcile.
-        owned_since: the position in the database's own log since which all its rows belong to the
-            subscription, except for later changes of others; None: since its creation.
-        fault: the damage by another program to applied rows, if that stops the subscription
-            (note_fault).
+        method: the effect of the table's copy on existing rows.
+        deletion: the rows that a reconcile deletes; None for the subscription's own rows.
+        definition: the published part of the table at its last copy; None before the first copy.
+        applied: the row filters that applied to rows written since the last copy or reconcile.
+        owned_since: a position in the database's own log.  At this position all rows of the table
+            belonged to the subscription.  None for the position of the table's creation.
+        fault: a description of damage that another program did to applied rows, which stops the
+            subscription (note_fault); None without damage.
         digest: the digest of the publisher's commit at `lsn`; None if it is unknown.
     """
 
@@ -164,20 +168,20 @@ class SubscriptionRelation:
 
 
 def find_subscription(catalog: Catalog, name: str) -> Subscription | None:
-    """Return the subscription of that name in the catalog's database."""
+    """Return the subscription of that name in the catalog's database; None if there is none."""
     table = schema.pg_subscription
     row = catalog.first(table, table.c.subname == name, table.c.subdbid == catalog.database_oid)
     return None if row is None else _subscription(row)
 
 
 def get_subscription(catalog: Catalog, oid: int) -> Subscription | None:
-    """Return the subscription with that OID."""
+    """Return the subscription with that OID; None if there is none."""
     row = catalog.first(schema.pg_subscription, schema.pg_subscription.c.oid == oid)
     return None if row is None else _subscription(row)
 
 
 def list_subscriptions(catalog: Catalog, *, all_databases: bool = False) -> list[Subscription]:
-    """Return the subscriptions of the catalog's database, or of the cluster, by OID."""
+    """Return the subscriptions of the catalog's database, or of the whole cluster, sorted by OID."""
     table = schema.pg_subscription
     where = [] if all_databases else [table.c.subdbid == catalog.database_oid]
     return [_subscription(row) for row in catalog.select(table, *where, order_by=[table.c.oid])]
@@ -195,7 +199,7 @@ def update_subscription(catalog: Catalog, subscription: Subscription) -> None:
 
 
 def delete_subscription(catalog: Catalog, oid: int) -> None:
-    """Remove a subscription and all records about its tables."""
+    """Remove a subscription, and all records about its tables."""
     catalog.delete(schema.pg_subscription, schema.pg_subscription.c.oid == oid)
     for table, column in (
         (state_schema.pg_subscription_rel, state_schema.pg_subscription_rel.c.srsubid),
@@ -210,7 +214,7 @@ def delete_subscription(catalog: Catalog, oid: int) -> None:
 
 
 def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[SubscriptionRelation]:
-    """Return the tables of a subscription, by OID."""
+    """Return the tables of a subscription, sorted by OID."""
     table = state_schema.pg_subscription_rel
     query = select(table).where(table.c.srsubid == subscription_oid).order_by(table.c.srrelid)
     return [
@@ -242,8 +246,8 @@ def insert_subscription_relation(catalog: Catalog, relation: SubscriptionRelatio
 
 
 def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
-    """Replace the stored state of a table, except for its fault, if the table still belongs to the
-    subscription.
+    """Replace the stored state of a subscription's table, except its fault.  Do nothing if the
+    table no longer belongs to the subscription.
     """
     table = state_schema.pg_subscription_rel
     catalog.connection.execute(
@@ -256,7 +260,7 @@ def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelatio
 def note_applied_filters(
     catalog: Catalog, subscription_oid: int, relid: int, filters: Sequence[AppliedFilter]
 ) -> None:
-    """Record the row filters of rows of a table before the rows are written."""
+    """Record the row filters of rows that a subscription is about to write into a table."""
     for relation in subscription_relations(catalog, subscription_oid):
         if relation.relid != relid:
             continue
@@ -266,9 +270,7 @@ def note_applied_filters(
 
 
 def is_copied_anywhere(connection: Connection, relids: Collection[int]) -> bool:
-    """Return whether a subscription has copied rows into any of some tables, and still writes
-    it.
-    """
+    """Return whether any of these tables has copied rows of a subscription that still writes it."""
     table = state_schema.pg_subscription_rel
     query = select(table.c.srrelid).where(table.c.srrelid.in_(list(relids)), _is_copied())
     return connection.execute(query.limit(1)).first() is not None
@@ -280,8 +282,9 @@ def note_fault(
     fault: str,
     subscription_oids: Collection[int] | None = None,
 ) -> None:
-    """Record damage by another program to rows that all or some subscriptions have written.  The
-    subscriptions stop until the tables are copied again.  An earlier fault stays.
+    """Record damage that another program did to rows that subscriptions have written.  The
+    subscriptions (`subscription_oids`; None for all) stop until the tables are copied again.  An
+    earlier fault stays recorded.
     """
     table = state_schema.pg_subscription_rel
     where = [table.c.srrelid.in_(list(relids)), _is_copied(), table.c.fault.is_(None)]
@@ -291,7 +294,7 @@ def note_fault(
 
 
 def clear_fault(connection: Connection, subscription_oid: int, relid: int) -> None:
-    """Record that a table's rows are correct again."""
+    """Remove the fault of a table, because its rows are correct again."""
     table = state_schema.pg_subscription_rel
     connection.execute(
         update(table)
@@ -330,7 +333,7 @@ def delete_subscription_relation(catalog: Catalog, subscription_oid: int, relid:
 
 
 def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
-    """Return OIDs of the subscriptions that write into a table."""
+    """Return the OIDs of the subscriptions that write into a table."""
     table = state_schema.pg_subscription_rel
     return list(
         catalog.connection.execute(
@@ -340,7 +343,7 @@ def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
 
 
 def unfinished_copies(catalog: Catalog) -> list[CopySnapshot]:
-    """Return the unfinished copies."""
+    """Return the unfinished copies of all subscriptions."""
     stored = state_schema.pg_subscription_rel.c.snapshot
     query = select(stored).where(stored.is_not(None))
     return [_snapshot(text) for text in catalog.connection.execute(query).scalars()]
@@ -379,7 +382,7 @@ def _values(subscription: Subscription) -> dict[str, Any]:
 
 
 def _signed(lsn: int) -> int:
-    """Return an LSN of a user as a signed number of 64 bits, for SQLite."""
+    """Return a user's LSN as a signed number of 64 bits, as SQLite stores integers."""
     return lsn - 2**64 if lsn >= 2**63 else lsn
 
 
