@@ -144,7 +144,9 @@ def with_owner(acl: Acl, old: int, new: int) -> Acl:
 
 
 def letters_for(acl: Acl, roles: Iterable[int]) -> str:
-    """Return the letters of all privileges that the list gives to any of these roles, or to PUBLIC."""
+    """Return the letters of all privileges that the list gives to any of these roles, or to
+    PUBLIC.
+    """
     known = {PUBLIC, *roles}
     return "".join({p for item in acl if item.grantee in known for p in item.privileges})
 

@@ -88,7 +88,9 @@ def identifier_at(home: Path) -> int | None:
 
 
 def _identify_hint(copy: Path) -> str:
-    """Return the hint with the commands that say whether a directory is a moved cluster or a copy."""
+    """Return the hint with the commands that say whether a directory is a moved cluster or a
+    copy.
+    """
     copied, moved = (
         own_command("cluster", "identify", option, home=copy) for option in ("--copied", "--moved")
     )

@@ -169,7 +169,8 @@ def home_tables(connection: Connection) -> list[HomeTable]:
 def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
     """Change the catalog of a copy so that it is a separate cluster.
 
-    A new key signs the marks of its commits, so that neither cluster mistakes the other's commits for its own.
+    A new key signs the marks of its commits, so that neither cluster mistakes the other's commits
+    for its own.
 
     Args:
         versions: the newest version of each table in the home; -1 if no version is left.

@@ -98,7 +98,9 @@ def locks_of(table: Table, row: Mapping[str, Any]) -> set[ObjectLock]:
 
 
 def object_lock(database_oid: int, oid: int, mode: LockMode) -> ObjectLock:
-    """Return the lock on an object of a database; `database_oid` is 0 for objects of the cluster."""
+    """Return the lock on an object of a database; `database_oid` is 0 for objects of the
+    cluster.
+    """
     return ObjectLock(f"{database_oid}/{oid}", mode)
 
 
@@ -164,7 +166,9 @@ def waiting_cycle(connection: Connection, xid: int) -> list[int]:
 
 
 class OpenBlock(NamedTuple):
-    """A transaction block in progress, or a single transaction: its number, database and process."""
+    """A transaction block in progress, or a single transaction: its number, database and
+    process.
+    """
 
     xid: int
     database_oid: int

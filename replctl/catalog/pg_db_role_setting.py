@@ -11,7 +11,9 @@ EVERY = 0  # stands for every database or every role
 
 
 def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[str, str]:
-    """Return the settings of a role in a database, in their stored order.  Either OID may be EVERY."""
+    """Return the settings of a role in a database, in their stored order.  Either OID may be
+    EVERY.
+    """
     table = schema.pg_db_role_setting
     row = catalog.first(table, table.c.setdatabase == database_oid, table.c.setrole == role_oid)
     if row is None:

@@ -184,7 +184,8 @@ def taken_by_calls(
 
     Args:
         calls: the sequence of each call.
-        take: a function that takes values of a sequence, given the sequence and the number of values.
+        take: a function that takes values of a sequence, given the sequence and the number of
+            values.
     """
     of_row = Counter(calls)
     values = {called: take(called, count * number) for called, number in of_row.items()}

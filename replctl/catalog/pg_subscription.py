@@ -181,7 +181,9 @@ def get_subscription(catalog: Catalog, oid: int) -> Subscription | None:
 
 
 def list_subscriptions(catalog: Catalog, *, all_databases: bool = False) -> list[Subscription]:
-    """Return the subscriptions of the catalog's database, or of the whole cluster, sorted by OID."""
+    """Return the subscriptions of the catalog's database, or of the whole cluster, sorted by
+    OID.
+    """
     table = schema.pg_subscription
     where = [] if all_databases else [table.c.subdbid == catalog.database_oid]
     return [_subscription(row) for row in catalog.select(table, *where, order_by=[table.c.oid])]
