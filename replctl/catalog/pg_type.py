@@ -1,4 +1,6 @@
-"""User-defined types: enums, domains and the row types of tables; and the names of all types."""
+"""Read and write user-defined types (enums, domains and the row types of tables), and convert the
+names of all types.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from replctl.types.delta_type import shown_type
 
 
 def type_name(oid: int) -> str:
-    """Return the name of a type in typed expressions: its catalog name, or '@' and its OID if it is
-    user-defined.
+    """Return the name of a type in typed expressions: its catalog name, or `@` and its OID if it is
+    user-defined.  OID 0 gives ''.
     """
     if oid == 0:
         return ""
@@ -23,14 +25,14 @@ def type_name(oid: int) -> str:
 
 
 def type_oid(name: str) -> int:
-    """Return the OID of a type by that name; 0 for ''."""
+    """Return the OID of a type, given its name in typed expressions; 0 for ''."""
     if not name:
         return 0
     return int(name[1:]) if name.startswith("@") else builtin.types()[shown_type(name)].oid
 
 
 def get_type(catalog: Catalog, name: str) -> builtin.Type:
-    """Return a type by its name in typed expressions.
+    """Return the type that has this name in typed expressions.
 
     Raises:
         KeyError: there is no such type.
@@ -44,21 +46,21 @@ def get_type(catalog: Catalog, name: str) -> builtin.Type:
 
 
 def find_type(catalog: Catalog, schema_oid: int, name: str) -> builtin.Type | None:
-    """Return the user-defined type of that name in a schema."""
+    """Return the user-defined type of that name in a schema; None if there is none."""
     pg_type = schema.pg_type
     row = catalog.first(pg_type, pg_type.c.typname == name, pg_type.c.typnamespace == schema_oid)
     return None if row is None else _type(catalog, row)
 
 
 def type_schema_oid(catalog: Catalog, name: str) -> int:
-    """Return the schema of a user-defined type."""
+    """Return the OID of a user-defined type's schema."""
     row = catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
     assert row is not None
     return int(row.typnamespace)
 
 
 def enum_labels(catalog: Catalog, name: str) -> tuple[str, ...]:
-    """Return the labels of an enum, in their order."""
+    """Return the labels of an enum, in the enum's order."""
     pg_enum = schema.pg_enum
     rows = catalog.select(
         pg_enum, pg_enum.c.enumtypid == type_oid(name), order_by=[pg_enum.c.enumsortorder]
@@ -116,7 +118,7 @@ def insert_enum_labels(catalog: Catalog, name: str, labels: tuple[str, ...]) -> 
 def insert_enum_label(
     catalog: Catalog, name: str, label: str, neighbor: str | None = None, *, is_after: bool = False
 ) -> None:
-    """Add one label to an enum, at the end, or before or after a neighbor (AddEnumLabel)."""
+    """Add one label to an enum: at the end, or before or after `neighbor` (AddEnumLabel)."""
     pg_enum = schema.pg_enum
     rows = catalog.select(
         pg_enum, pg_enum.c.enumtypid == type_oid(name), order_by=[pg_enum.c.enumsortorder]
@@ -186,7 +188,7 @@ def _type(catalog: Catalog, row: object) -> builtin.Type:
 
 
 def _domain(catalog: Catalog, fields: Any) -> builtin.Type:
-    """Return a domain, with most properties of its base type."""
+    """Return a domain as a type, which has most properties of its base type."""
     base = get_type(catalog, type_name(int(fields["typbasetype"])))
     collations = {oid: name for name, oid in builtin.collations().items()}
     return replace(

@@ -1,4 +1,6 @@
-"""The stored commit log: the effect of each transaction on the Delta versions of relations."""
+"""Read and write the commit log: the effect of each transaction on the Delta versions of
+relations.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,20 @@ from replctl.catalog.transaction import (
 )
 from replctl.record import dataclass
 
-#: The effect of a log entry on rows: `change` (read its change feed), `truncate`, or `none`.
-#: `break`: the table has lost its earlier versions, and the difference is unknown.  `message` comes
-#: from pg_logical_emit_message(), and has no relation.
+#: The effect of a log entry on rows.  `change`: the version's change feed has the changes.
+#: `truncate`: a TRUNCATE has removed all rows.  `none`: no row has changed.  `break`: the table has
+#: lost its earlier versions, so the changes are unknown.  `message`: the entry comes from
+#: pg_logical_emit_message(), and has no relation.
 CHANGE, TRUNCATE, NONE, BREAK, MESSAGE = "change", "truncate", "none", "break", "message"
 #: The entries that subscribers must handle.
 _ROW_ACTIONS = (CHANGE, TRUNCATE, BREAK)
-#: The transaction number of entries without a transaction.
+#: The transaction number of messages outside of transactions.
 NO_XID = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A row of the log with its transaction's commit."""
+    """A row of the log, with the commit of its transaction."""
 
     lsn: int
     xid: int
@@ -65,9 +68,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTable:
-    """The location of a table, and its newest Delta version in the log.  `digest` is the digest of
-    that version's file; `file_state` are the file's number, size and time when it was read
-    (DeltaCommit.file_state).
+    """The location of a table, and its newest Delta version in the log.
+
+    `digest` is the digest of the version's file in Delta's log.  `file_state` has the file's
+    number, size and time when replctl read it (DeltaCommit.file_state).
     """
 
     relid: int
@@ -79,8 +83,8 @@ class LoggedTable:
 
 @dataclass(frozen=True, slots=True)
 class EnteredVersion:
-    """A version of a relation in the log: the digest of its file, and the mark of a commit by
-    replctl.
+    """A version of a relation in the log: the digest of its file, and the mark of replctl's commit;
+    None for a commit of another program.
     """
 
     digest: str | None
@@ -88,7 +92,7 @@ class EnteredVersion:
 
 
 def last_logged_version(connection: Connection, relid: int) -> int | None:
-    """Return the newest Delta version of a relation in the log."""
+    """Return the newest Delta version of a relation in the log; None if there is none."""
     return last_entered_version(connection, relid, "").version
 
 
@@ -129,7 +133,7 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
 
 
 def last_committed_version(catalog: Catalog, relid: int) -> int | None:
-    """Return the newest committed Delta version of a relation."""
+    """Return the newest committed Delta version of a relation; None if there is none."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     return catalog.connection.execute(
         select(func.max(wal.c.version))
@@ -141,8 +145,8 @@ def last_committed_version(catalog: Catalog, relid: int) -> int | None:
 def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
     """Return the Delta version of a relation at an LSN; None if it had no table then.
 
-    It is the version before the first later one, because unneeded entries are removed, except for
-    the newest.
+    This is the version before the first one that was committed after the LSN. The entry of the
+    version itself may be gone, because VACUUM removes entries that are no longer needed.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     later = (
@@ -157,8 +161,9 @@ def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
 
 
 def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]) -> bool:
-    """Return whether a relation's newest changes from some origins were found in the table, while
-    the catalog has lost their transaction and the position that it applied.
+    """Return whether the catalog has lost the transaction of a relation's newest changes from these
+    origins.  The changes were found in the table, but the applied position in the origin is
+    unknown.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     newest = (
@@ -175,8 +180,8 @@ def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]
 def acknowledge_changes(
     catalog: Catalog, relids: Collection[int], origins: Collection[str], origin_lsn: int
 ) -> None:
-    """Accept changes of relations from some origins, which the catalog had lost, as applied up to
-    an LSN.  The tables were reconciled with the origin's state there.
+    """Record `origin_lsn` as the applied position of changes from these origins whose transactions
+    the catalog has lost.  The caller has reconciled the tables with the origin's state at this LSN.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     xids = select(wal.c.xid).where(wal.c.relid.in_(relids), wal.c.action == CHANGE)
@@ -187,8 +192,8 @@ def acknowledge_changes(
 
 
 def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
-    """Return the origin's position after a committed transaction; None if it is unknown or there is
-    none.
+    """Return the origin's position after a committed transaction; None if the position is unknown,
+    or the transaction has no origin.
     """
     xact = state_schema.pg_xact
     query = select(xact.c.origin_lsn).where(xact.c.xid == xid, xact.c.status == "c")
@@ -196,9 +201,7 @@ def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
 
 
 def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool:
-    """Return whether a transaction in progress, other than `but`, has entered versions of a
-    relation.
-    """
+    """Return whether another open transaction than `but` has logged versions of a relation."""
     others = catalog.snapshot.in_progress.difference([but])
     wal = state_schema.pg_wal
     query = select(wal.c.lsn).where(wal.c.relid == relid, wal.c.xid.in_(sorted(others))).limit(1)
@@ -206,11 +209,11 @@ def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool
 
 
 def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | None = None) -> None:
-    """Record that the changes which a transaction has entered since an LSN are undone: its versions
-    change nothing.
+    """Record that the changes are undone that a transaction has logged since an LSN: its versions
+    now have no effect on rows.
 
-    Versions of other writers among them stay.  A TRUNCATE of another writer becomes a change,
-    because it did not remove the rows that return.
+    Versions of other programs that it has logged keep their effect.  But a TRUNCATE of another
+    program becomes a change, because it did not remove the rows that the undo restores.
 
     Args:
         relid: affect only this relation.
@@ -226,8 +229,8 @@ def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | No
 
 
 def move_to_new_transaction(catalog: Catalog, xid: int, *, relid: int | None = None) -> None:
-    """Move the entries of an undone transaction to a new transaction that does nothing else.  The
-    old one can then be forgotten, while its versions stay known.
+    """Move the log entries of an undone transaction to a new transaction that does nothing else.
+    Then the undone transaction can be removed, while its versions stay in the log.
 
     Args:
         relid: move only entries of this relation.
@@ -252,12 +255,12 @@ def enter(
     file_state: str | None = None,
     mark: str | None = None,
 ) -> int:
-    """Add an entry to the log, and return its LSN.
+    """Add an entry to the log, and return the entry's LSN.
 
     Args:
         digest: the digest of the version's file in Delta's log.
-        file_state: number, size and time of that file.
-        mark: nonce and number of a commit by replctl.
+        file_state: the number, size and time of that file.
+        mark: the nonce and number of replctl's commit; None for a commit of another program.
     """
     lsn = next_lsn(catalog.connection)
     catalog.connection.execute(
@@ -278,7 +281,7 @@ def enter(
 
 
 def entered_versions(connection: Connection, relid: int, after: int) -> dict[int, EnteredVersion]:
-    """Return the versions of a relation after `after` that are in the log."""
+    """Return the log's versions of a relation that are newer than `after`, by number."""
     wal = state_schema.pg_wal
     query = select(wal.c.version, wal.c.digest, wal.c.mark).where(
         wal.c.relid == relid, wal.c.version > after
@@ -289,7 +292,7 @@ def entered_versions(connection: Connection, relid: int, after: int) -> dict[int
 
 
 def last_entered_version(connection: Connection, relid: int, location: str) -> LoggedTable:
-    """Return the newest version of a relation in the log.
+    """Return a relation with its newest version in the log.
 
     Args:
         location: the location of the relation's table.
@@ -307,33 +310,37 @@ def last_entered_version(connection: Connection, relid: int, location: str) -> L
 
 
 def last_action(connection: Connection, relid: int) -> str | None:
-    """Return the effect on rows of a relation's newest entry."""
+    """Return the effect on rows of a relation's newest log entry; None if it has no entry."""
     wal = state_schema.pg_wal
     query = select(wal.c.action).where(wal.c.relid == relid).order_by(wal.c.lsn.desc()).limit(1)
     return connection.execute(query).scalar_one_or_none()
 
 
 def forget_versions(connection: Connection, relid: int, after: int) -> None:
-    """Remove the entries of a relation's versions after `after`, which the table no longer has."""
+    """Remove the log entries of a relation's versions that are newer than `after`, because the
+    table no longer has these versions.
+    """
     wal = state_schema.pg_wal
     connection.execute(delete(wal).where(wal.c.relid == relid, wal.c.version > after))
 
 
 def has_entered(connection: Connection, relid: int, xid: int) -> bool:
-    """Return whether a transaction has entered versions of a relation."""
+    """Return whether a transaction has logged versions of a relation."""
     wal = state_schema.pg_wal
     query = select(wal.c.lsn).where(wal.c.relid == relid, wal.c.xid == xid).limit(1)
     return connection.execute(query).first() is not None
 
 
 def broken_since(catalog: Catalog, relids: Collection[int], lsn: int) -> list[int]:
-    """Return the relations among `relids` with a `break` that was committed after an LSN."""
+    """Return those of the relations in `relids` that have a `break` entry committed after an
+    LSN.
+    """
     entries = entries_between(catalog, lsn, insert_lsn(catalog.connection), (BREAK,))
     return sorted({entry.relid for entry in entries}.intersection(relids))
 
 
 def entered_marks(connection: Connection, relid: int, marks: Collection[str]) -> set[str]:
-    """Return the marks among `marks` that belong to versions of a relation in the log."""
+    """Return those of the marks that belong to versions of a relation in the log."""
     wal = state_schema.pg_wal
     query = select(wal.c.mark).where(wal.c.relid == relid, wal.c.mark.in_(list(marks)))
     return set(map(str, connection.execute(query).scalars()))
@@ -342,8 +349,9 @@ def entered_marks(connection: Connection, relid: int, marks: Collection[str]) ->
 def entries_between(
     catalog: Catalog, from_lsn: int, to_lsn: int, actions: Collection[str] = _ROW_ACTIONS
 ) -> list[LogEntry]:
-    """Return the entries of transactions committed in (from_lsn, to_lsn], by commit and then by
-    LSN."""
+    """Return the entries of transactions committed in (from_lsn, to_lsn], sorted by commit and then
+    by LSN.
+    """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     query = (
         select(wal, xact.c.commit_lsn, xact.c.commit_time, xact.c.origin)
@@ -374,7 +382,9 @@ def entries_between(
 
 
 def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit]:
-    """Return the transactions committed in (from_lsn, to_lsn], in order, with their entries."""
+    """Return the transactions committed in (from_lsn, to_lsn] with their entries, in the order of
+    commits.
+    """
     entries: dict[int, list[LogEntry]] = defaultdict(list)
     for entry in entries_between(catalog, from_lsn, to_lsn, (*_ROW_ACTIONS, MESSAGE)):
         entries[entry.xid].append(entry)
@@ -406,13 +416,17 @@ def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit
 
 
 def enter_message(catalog: Catalog, prefix: str, content: bytes, *, xid: int = NO_XID) -> int:
-    """Add a message to the log, within a transaction or without (NO_XID); return its LSN."""
+    """Add a message to the log, in a transaction or outside of transactions (NO_XID), and return
+    its LSN.
+    """
     detail: dict[str, object] = {"prefix": prefix, "content": content.hex()}
     return enter(catalog, xid, 0, None, MESSAGE, detail)
 
 
 def messages_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[tuple[int, str, bytes]]:
-    """Return the messages in (from_lsn, to_lsn] without a transaction: LSN, prefix, content."""
+    """Return LSN, prefix and content of the messages in (from_lsn, to_lsn] outside of
+    transactions.
+    """
     wal = state_schema.pg_wal
     query = (
         select(wal.c.lsn, wal.c.detail)

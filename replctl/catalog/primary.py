@@ -15,16 +15,16 @@ from replctl.types.quote import quote_literal
 
 
 def primary_home(standby: Cluster) -> str:
-    """Return the directory of the standby's primary, or any other host in primary_conninfo."""
+    """Return the host in primary_conninfo: normally the directory of the standby's primary."""
     conninfo = read_auto_conf(standby.path).get("primary_conninfo", "")
     return parse_conninfo(conninfo).get("host", "")
 
 
 def follow_hint(standby: Path, primary: str) -> str:
-    """Return the hint that tells how a standby can follow another primary.
+    """Return the hint with the statements that let a standby follow another primary.
 
     Args:
-        standby, primary: directories.
+        standby, primary: the directories of the two clusters.
     """
     slot = quote_literal(read_auto_conf(standby).get("primary_slot_name", ""))
     conninfo = quote_literal(f"host={quote_value(primary)}")
@@ -39,8 +39,8 @@ def open_primary(standby: Cluster) -> Iterator[Cluster]:
     """Yield the cluster that a standby follows.
 
     Raises:
-        ConnectionFailure: it cannot be used, or is not the cluster from which the standby was
-            created (08006).
+        ConnectionFailure: the primary cannot be used, or is not the cluster from which the standby
+            was created (08006).
     """
     home = primary_home(standby)
     if not home.startswith("/"):
@@ -60,10 +60,10 @@ def open_primary(standby: Cluster) -> Iterator[Cluster]:
 
 @contextmanager
 def open_existing(home: Path) -> Iterator[Cluster]:
-    """Yield an existing cluster, without creating it.
+    """Open an existing cluster, and yield it.  Never create one.
 
     Raises:
-        ConnectionFailure: it does not exist, or cannot be used (08006).
+        ConnectionFailure: the cluster does not exist, or cannot be used (08006).
     """
     message = (
         "could not connect to the primary server: connection to server on directory"

@@ -1,7 +1,7 @@
-"""Promotion: a standby takes its primary's place (xlog.c, signalled by pg_promote).
+"""Promote a standby, so that it takes its primary's place (xlog.c, signalled by pg_promote).
 
-The standby takes over the primary's complete catalog, if it can be read.  First the primary is
-marked as replaced, so that it accepts no more changes.  Then the standby follows it once more.
+A promotion first marks the primary as replaced, so that the primary accepts no more changes.  Then
+the standby follows the primary a last time, and has its complete catalog.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import CannotConnectNow, LockNotAvailable
 from replctl.injection_point import injection_point
 
-#: Default of the seconds that a promotion waits for writers (pg_promote).
+#: Seconds that a promotion waits for writers by default (pg_promote).
 WAIT_SECONDS = 60
-#: Upper limit of the numbers that a lost log may have assigned.
+#: The assumed maximum of transaction numbers, OIDs and steps that a lost primary has assigned.
 _GAP = 1_000_000
 _SEGMENT = 16 * 2**20
 
 
 def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
-    """Make a standby the primary.  A promotion that fails can be repeated.
+    """Make a standby the primary.  A failed promotion can be repeated.
 
     Raises:
         ObjectNotInPrerequisiteState: the cluster is not a standby.
         ConnectionFailure: the primary's catalog cannot be read.
-        CannotConnectNow: another standby was promoted before.
+        CannotConnectNow: another standby was already promoted.
         LockNotAvailable: processes that use the primary did not stop writing in time.
     """
     with standby.begin(write=False) as connection:
@@ -51,7 +51,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
 
 
 def become_primary(connection: Connection) -> None:
-    """Make this cluster the primary, which assigns LSNs from now on."""
+    """Make this cluster the primary. From now on it assigns LSNs."""
     control = state_schema.pg_control
     keep_tables(connection)
     connection.execute(
@@ -60,7 +60,9 @@ def become_primary(connection: Connection) -> None:
 
 
 def skip_lost_numbers(connection: Connection) -> None:
-    """Skip the numbers that the lost primary may have assigned, so that no number is used twice."""
+    """Skip the LSNs and other numbers that a lost primary may have assigned, so that none is used
+    twice.
+    """
     control, step = state_schema.pg_control, state_schema.apply_step
     connection.execute(
         update(control).values(
@@ -73,14 +75,14 @@ def skip_lost_numbers(connection: Connection) -> None:
 
 
 def database_oids(connection: Connection) -> list[int]:
-    """Return the databases of the cluster."""
+    """Return the OIDs of the cluster's databases."""
     return [int(row.oid) for row in Catalog(connection, 0).select(schema.pg_database)]
 
 
 def _replace(primary: Cluster, home: Path) -> None:
-    """Mark the old primary as replaced, so that nothing is committed there any more."""
+    """Mark the old primary as replaced, so that it accepts no more commits."""
     promoted_to = primary.control().promoted_to
-    if promoted_to == str(home):  # an unfinished promotion
+    if promoted_to == str(home):  # an earlier promotion has failed after this step
         return
     if promoted_to is not None:
         raise CannotConnectNow(
@@ -92,7 +94,9 @@ def _replace(primary: Cluster, home: Path) -> None:
 
 
 def _wait_for_writers(primary: Cluster, deadline: float) -> None:
-    """Wait for processes that are writing tables; their commits will fail."""
+    """Wait until processes that write the old primary's tables have ended.  Their commits will
+    fail.
+    """
     for path in sorted((primary.path / "lock").glob("relation-*.lock")):
         try:
             with primary.lock(path.stem, timeout=max(0.0, deadline - time.monotonic())):

@@ -1,6 +1,7 @@
-"""A cluster in a directory that cannot be written: read-only, full, or another user's.
+"""Open a cluster in a directory that cannot be written: it is read-only, full, or belongs to
+another user.
 
-Its catalogs can be read; writes fail with an error that names the directory and the reason.
+The catalogs can be read.  Writes fail with an error that names the directory and the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class ReadOnlyCluster(Cluster):
     """An open cluster directory whose catalogs can only be read.
 
     Attributes:
-        refusal: the reason why it cannot be written.
+        refusal: the error that says why the cluster cannot be written.
     """
 
     refusal: PostgresError
@@ -46,7 +47,7 @@ class ReadOnlyCluster(Cluster):
         self.log = ServerLog(self.log_file, lambda timeout: self.lock("log", timeout))
         self.is_new = False
         self.upgraded_from = None
-        # A writer on another machine may remove -wal and -shm
+        # A writer on another machine may remove -wal and -shm at any time
         self._files = CatalogFiles(CatalogFiles.at(path).catalog, None, None)
         self._stored_lsn = None
         self._is_overwritten = False
@@ -66,10 +67,10 @@ class ReadOnlyCluster(Cluster):
 
     @contextmanager
     def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
-        """Yield a read transaction like Cluster.begin.
+        """Yield a transaction that reads, as Cluster.begin does.
 
         Raises:
-            DiskFull, FileAccessDenied, IoError: `write` is true.
+            DiskFull, FileAccessDenied, IoError: the refusal, if `write` is true.
         """
         if write:
             raise copy(self.refusal)
@@ -78,12 +79,12 @@ class ReadOnlyCluster(Cluster):
 
     @contextmanager
     def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
-        """Raise the refusal: only writers need locks."""
+        """Raise the refusal, because only writers need locks."""
         raise copy(self.refusal)
         yield
 
     def is_alive(self, backend: str) -> bool:
-        """Return the result of Cluster.is_alive, but keep locks of dead processes."""
+        """Return the result of Cluster.is_alive, but do not remove locks of dead processes."""
         try:
             return backend == self.backend or is_locked(
                 self.path / "lock" / f"backend-{backend}.lock"
@@ -104,7 +105,7 @@ def _check_revision(connection: Connection, path: Path, refusal: PostgresError) 
 
     Raises:
         PostgresError: `refusal`, if the catalog was never complete.
-        ObjectNotInPrerequisiteState: it belongs to another version.
+        ObjectNotInPrerequisiteState: the catalog belongs to another version.
     """
     if not inspect(connection).has_table("alembic_version"):
         raise copy(refusal)
@@ -122,10 +123,10 @@ def _read_only_engine(catalog: Path, stack: ExitStack, refusal: PostgresError) -
     """Return SQLAlchemy's engine over a read-only catalog.
 
     Args:
-        stack: keeps a copy of the catalog, if one is needed.
+        stack: removes the copy of the catalog at its end, if a copy is needed.
 
     Raises:
-        PostgresError: `refusal`, if the catalog cannot be read either.
+        PostgresError: `refusal`, if not even reading the catalog is possible.
     """
     try:
         uri = _readable(catalog, stack)
@@ -151,8 +152,8 @@ def _read_only_engine(catalog: Path, stack: ExitStack, refusal: PostgresError) -
 def _readable(catalog: Path, stack: ExitStack) -> str:
     """Return the URI with which SQLite can read a catalog.
 
-    SQLite needs files next to the catalog to read its write-ahead log.  If it cannot create them,
-    it reads a copy.  Without a log, it reads the catalog as an immutable file.
+    SQLite needs files next to the catalog to read its write-ahead log.  If they cannot be created,
+    the URI leads to a copy.  If there is no log, it leads to the catalog as an immutable file.
     """
     plain = f"{catalog.as_uri()}?mode=ro"
     if _is_readable(plain):

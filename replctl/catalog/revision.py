@@ -1,7 +1,7 @@
-"""The revision of a catalog, and its upgrade to this program's revision by migrations.
+"""Read the revision of a catalog, and upgrade it to this program's revision with migrations.
 
-An upgrade is one SQLite transaction, under the lock of the process that opens the cluster.  It is
-complete or undone, and other processes that open the cluster wait for it.
+An upgrade is one SQLite transaction, so a failed upgrade is undone.  The process that opens the
+cluster upgrades it under a lock.  Other processes that open the cluster wait for the lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MIGRATIONS = "replctl.catalog:migrations"
 
 
 def stored_revision(connection: Connection) -> str | None:
-    """Return the revision of a catalog; None if it is not created yet."""
+    """Return the revision of a catalog; None if the catalog is not created yet."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     query = text("SELECT version_num FROM alembic_version")
@@ -39,12 +39,12 @@ def check_upgradable(home: Path, revision: str, users: Collection[int]) -> None:
     """Check that a catalog of another revision can be upgraded now.
 
     Args:
-        users: the processes that have it open.
+        users: the process IDs of the programs that have the catalog open.
 
     Raises:
-        ObjectNotInPrerequisiteState: no migration leads from its revision to this program's
-            (55000).
-        ObjectInUse: programs use it that only know its present revision (55006).
+        ObjectNotInPrerequisiteState: no migration leads from the catalog's revision to this
+            program's (55000).
+        ObjectInUse: other programs use the catalog, and know only its present revision (55006).
     """
     if revision not in _known_revisions():
         is_newer = revision > schema.REVISION
@@ -95,7 +95,9 @@ def keep_copy(engine: Engine, home: Path, revision: str) -> Path:
 
 
 def migrate(connection: Connection) -> None:
-    """Create a catalog, or upgrade it to this program's revision, within a write transaction."""
+    """Create a catalog, or upgrade it to this program's revision.  The caller has begun a write
+    transaction.
+    """
     from alembic import command
 
     config = _config()
@@ -106,7 +108,7 @@ def migrate(connection: Connection) -> None:
 
 
 def _known_revisions() -> set[str]:
-    """Return the revisions from which migrations lead to the newest."""
+    """Return the revisions from which migrations lead to the newest revision."""
     from alembic.script import ScriptDirectory
 
     return {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}

@@ -13,7 +13,7 @@ def reachable_roles(
     catalog: Catalog, role_oid: int, counts: Callable[[Membership], bool]
 ) -> frozenset[int]:
     """Return a role, and the roles that it reaches by memberships for which `counts` returns True.
-    The owner of the database is also a member of pg_database_owner.
+    A database's owner is also a member of pg_database_owner.
     """
     by_member: dict[int, list[Membership]] = {}
     for membership in memberships(catalog):

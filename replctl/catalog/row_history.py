@@ -14,13 +14,14 @@ from replctl.catalog.transaction import Catalog
 def has_changes_of_others(
     catalog: Catalog, relids: Collection[int], origins: Collection[str], since_lsn: int | None
 ) -> bool:
-    """Return whether others have changed rows of tables since the tables were last empty.
+    """Return whether others have changed rows of these tables since the tables were last empty.
 
-    Commits of others during our transaction count as theirs, because they have no mark.
+    Commits of other programs that our transaction has logged count as changes of others, because
+    they have no mark.
 
     Args:
-        origins: the origins of own changes.
-        since_lsn: consider only later changes; None: all.
+        origins: changes from these origins do not count as changes of others.
+        since_lsn: consider only changes after this LSN; None for all.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     truncation = wal.alias()
@@ -46,7 +47,9 @@ def has_changes_of_others(
 
 
 def feeding_members(catalog: Catalog, relids: Collection[int]) -> set[tuple[int, int]]:
-    """Return the tables of subscriptions among some relations: OIDs of subscription and table."""
+    """Return the subscriptions that write these relations: pairs of the OIDs of subscription and
+    table.
+    """
     member, subscription = state_schema.pg_subscription_rel, schema.pg_subscription
     query = select(member.c.srsubid, member.c.srrelid).where(
         member.c.srrelid.in_(relids),

@@ -46,7 +46,9 @@ def constraint_definition(
     *,
     is_pretty: bool = False,
 ) -> str:
-    """Return `PRIMARY KEY (a, c)`, `CHECK ((a > 5))`, ... like pg_get_constraintdef()."""
+    """Return a constraint as pg_get_constraintdef() does: `PRIMARY KEY (a, c)`, `CHECK ((a >
+    5))`.
+    """
     match constraint.kind:
         case "p" | "u":
             index = next(i for i in relation.indexes if i.oid == constraint.index_oid)
@@ -67,7 +69,7 @@ def constraint_definition(
 def domain_constraint_definition(
     environment: CatalogEnvironment, constraint: DomainConstraint, *, is_pretty: bool = False
 ) -> str:
-    """Return `CHECK ((VALUE > 0))`, ... like pg_get_constraintdef() for a domain's constraint."""
+    """Return a domain's constraint as pg_get_constraintdef() does: `CHECK ((VALUE > 0))`."""
     if constraint.check is None:
         return "NOT NULL"
     context = DeparseContext(environment, "", {}, is_pretty=is_pretty)
@@ -76,7 +78,7 @@ def domain_constraint_definition(
 
 
 def domain_default(environment: CatalogEnvironment, default: nodes.Expr) -> str:
-    """Return `'a'::text`, ...: the default of a domain as in pg_type.typdefault."""
+    """Return the default of a domain in the form of pg_type.typdefault: `'a'::text`."""
     return deparse(default, DeparseContext(environment, "", {}))
 
 
@@ -104,7 +106,9 @@ def _foreign_key(
 def index_definition(
     environment: CatalogEnvironment, relation: Relation, index: Index, *, is_pretty: bool = False
 ) -> str:
-    """Return `CREATE UNIQUE INDEX i ON public.t USING btree (a)`, ... like pg_get_indexdef()."""
+    """Return an index as pg_get_indexdef() does: `CREATE UNIQUE INDEX i ON public.t USING btree
+    (a)`.
+    """
     unique = "UNIQUE " if index.is_unique else ""
     only = "ONLY " if relation.is_partitioned else ""
     name = quote_qualified_identifier(relation.schema, relation.name)
@@ -117,7 +121,7 @@ def index_definition(
 def index_columns(
     environment: CatalogEnvironment, relation: Relation, index: Index, *, is_pretty: bool = False
 ) -> str:
-    """Return `btree (a, c) INCLUDE (d) WHERE (a > 5)`, ...: an index without its name and table."""
+    """Return an index without its name and table: `btree (a, c) INCLUDE (d) WHERE (a > 5)`."""
     keys = [
         index_key_column(environment, relation, index, number, is_pretty=is_pretty)
         + _detail(relation, index, number)
@@ -143,7 +147,9 @@ def index_key_column(
     *,
     is_pretty: bool = False,
 ) -> str:
-    """Return `a`, `lower(a)` or `((a + 1))`: a key column or expression of an index, from 0."""
+    """Return a key column or expression of an index, counted from 0: `a`, `lower(a)` or `((a +
+    1))`.
+    """
     attnum = index.key[number]
     if attnum:
         return quote_identifier(relation.column_at(attnum).name)
@@ -163,7 +169,7 @@ def _option_value(value: str) -> str:
 
 
 def key_collation(relation: Relation, index: Index, number: int) -> str | None:
-    """Return the collation of a key column without COLLATE."""
+    """Return the collation that a key column has without COLLATE."""
     attnum = index.key[number]
     if attnum:
         return relation.column_at(attnum).collation
@@ -180,7 +186,7 @@ def _looks_like_function(expr: nodes.Expr) -> bool:
 
 
 def _detail(relation: Relation, index: Index, number: int) -> str:
-    """Return ` COLLATE "C" text_pattern_ops DESC NULLS LAST`, ...: the options of a key column."""
+    """Return the options of a key column: ` COLLATE "C" text_pattern_ops DESC NULLS LAST`."""
     if not index.details:
         return ""
     detail, text = index.details[number], ""
@@ -193,7 +199,7 @@ def _detail(relation: Relation, index: Index, number: int) -> str:
 
 
 def partition_key(environment: CatalogEnvironment, relation: Relation) -> str:
-    """Return `RANGE (a, lower(b))`, ... like pg_get_partkeydef()."""
+    """Return a partition key as pg_get_partkeydef() does: `RANGE (a, lower(b))`."""
     key = relation.partition_key
     assert key is not None
     exprs = iter(key.exprs)
@@ -210,7 +216,7 @@ def partition_key(environment: CatalogEnvironment, relation: Relation) -> str:
 
 
 def partition_key_types(relation: Relation) -> list[tuple[str, int]]:
-    """Return (type, typmod) of each column of a table's partition key."""
+    """Return type and typmod of each column of a table's partition key."""
     key = relation.partition_key
     assert key is not None
     exprs = iter(key.exprs)
@@ -228,10 +234,10 @@ def partition_key_types(relation: Relation) -> list[tuple[str, int]]:
 def partition_bound(
     environment: CatalogEnvironment, bound: PartitionBound, types: Sequence[tuple[str, int]]
 ) -> str:
-    """Return `FOR VALUES FROM (1) TO (10)`, ... like pg_get_expr(relpartbound).
+    """Return a partition bound as pg_get_expr(relpartbound) does: `FOR VALUES FROM (1) TO (10)`.
 
     Args:
-        types: (type, typmod) of each column of the partition key.
+        types: type and typmod of each column of the partition key.
     """
     match bound.kind:
         case "default":
@@ -253,13 +259,13 @@ def partition_bound(
 
 
 def own_collation(environment: CatalogEnvironment, column: Column) -> str | None:
-    """Return the collation that a column is declared with; None for that of its type."""
+    """Return the collation with which a column is declared; None for the collation of its type."""
     usual = environment.type(column.declared_type).collation or "default"
     return None if column.collation == usual else column.collation
 
 
 def column_names(relation: Relation, attnums: Sequence[int]) -> str:
-    """Return `a, "B"`: the quoted names of columns."""
+    """Return the names of columns, quoted if necessary: `a, "B"`."""
     return ", ".join(quote_identifier(relation.column_at(attnum).name) for attnum in attnums)
 
 

@@ -1,10 +1,10 @@
-"""The catalog's versioned tables, with PostgreSQL's names where they exist.
+"""Define the catalog's versioned tables, with PostgreSQL's names where they exist.
 
-They hold the definitions that DDL makes.  A row is never overwritten: it has the numbers of the
-transactions that created and removed it (`xmin`, `xmax`; 0 for none), like rows of PostgreSQL's
-heap.  So a block's changes are invisible to others until it commits, and decoding sees the
-definitions at each commit.  *Shared* tables belong to the cluster, the others to one database
-(`dbid`).
+The tables store the definitions that DDL makes.  A row is never overwritten.  Like a row of
+PostgreSQL's heap it has the numbers of the transactions that created and removed it (`xmin`,
+`xmax`; 0 for none).  So others do not see the changes of a transaction block before its commit, and
+decoding sees the definitions at each commit. *Shared* tables belong to the cluster, the others to
+one database (`dbid`).
 
 State without versions is in state_schema.py: the log, slots, origins and facts about storage.
 """
@@ -49,7 +49,7 @@ pg_auth_members = versioned(
     shared=True,
 )
 
-#: Access lists have a stored form of their own (acl.py).
+#: The stored form of access lists is that of `encode_acl` (acl.py).
 pg_database = versioned(
     "pg_database",
     oid(),
@@ -59,7 +59,7 @@ pg_database = versioned(
     shared=True,
 )
 
-#: Settings of ALTER ROLE and ALTER DATABASE as `name=value` in JSON; 0 is every database or every
+#: Settings of ALTER ROLE and ALTER DATABASE: `name=value` in JSON. OID 0 is every database or every
 #: role.
 pg_db_role_setting = versioned(
     "pg_db_role_setting",
@@ -395,8 +395,8 @@ pg_subscription = versioned(
     text("subsynccommit", default="off"),
     text("subpublications"),
     text("suborigin", default="any"),
-    text("subresync", default="manual"),  # replctl's own, like the next columns
-    integer("subresyncmaxdelete", default=10),  # percentage of a table's rows
+    text("subresync", default="manual"),  # this and the next columns are options of replctl
+    integer("subresyncmaxdelete", default=10),  # maximum percentage of a table's rows
     text("subtablemap", default=""),
     boolean("subfollowschema"),
     shared=True,

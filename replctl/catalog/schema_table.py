@@ -1,4 +1,4 @@
-"""Building blocks of the catalog's tables: metadata, columns, and rows with versions."""
+"""Build the catalog's tables: metadata, columns, and tables whose rows have versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ metadata = MetaData()
 def versioned(
     name: str, *columns: Column[Any], shared: bool = False, key: tuple[str, ...] = ("oid",)
 ) -> Table:
-    """Return a table whose rows have versions; `key` identifies an object among visible rows."""
+    """Return a table whose rows have versions.  The columns `key` identify an object among visible
+    rows.
+    """
     scope = [] if shared else [Column("dbid", Integer, nullable=False)]
     life = [
         Column("xmin", Integer, nullable=False),

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 verifiers of passwords (RFC 5802, scram-common.c)."""
+"""Compute and check SCRAM-SHA-256 verifiers of passwords (RFC 5802, scram-common.c)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _VERIFIER = re.compile(rf"SCRAM-SHA-256\$([1-9][0-9]{{0,8}}):{_BASE64}\${_BASE64
 
 
 def scram_verifier(password: str, iterations: int) -> str:
-    """Return a verifier: `SCRAM-SHA-256$4096:salt$StoredKey:ServerKey`.  A `password` that is
-    already a verifier is unchanged (scram_build_secret).
+    """Return a password's verifier, `SCRAM-SHA-256$4096:salt$StoredKey:ServerKey`.  If `password`
+    already is a verifier, return it unchanged (scram_build_secret).
     """
     if _VERIFIER.fullmatch(password):
         return password

@@ -1,7 +1,8 @@
-"""A cluster's log: one line of JSON for each event, with the keys of PostgreSQL's jsonlog (elog.c,
-jsonlog.c).
+"""Write a cluster's log: one line of JSON for each event, with the keys of PostgreSQL's jsonlog
+(elog.c, jsonlog.c).
 
-Several processes write it: each line is a separate write, and files are rotated under a lock.
+Several processes write the log.  Each line is a separate write, and a process rotates the files
+under a lock.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ from replctl.private_file import open_private
 
 _FILE_SIZE = 10 * 1024 * 1024  # log_rotation_size
 _OLD_FILES = 5
-#: Seconds to wait for another writer; a stopped process must not block others.
+#: Seconds to wait for another writer.  The limit exists because a stopped process must not block
+#: others.
 _PATIENCE = 5.0
 
 
 class ServerLog:
-    """Writes to a file that other processes also write.
+    """Writes to a log file that other processes also write.
 
     Args:
-        lock: excludes other writers; its argument is the number of seconds to wait.
+        lock: a context manager that excludes other writers.  Its argument is the number of seconds
+            to wait.
     """
 
     def __init__(self, path: Path, lock: Callable[[float], AbstractContextManager[None]]) -> None:
@@ -46,7 +49,7 @@ class ServerLog:
         """Log an event that is not an error.
 
         Args:
-            backend_type: the type of this process, as in pg_stat_activity.
+            backend_type: the type of this process in pg_stat_activity.
         """
         self._write({"error_severity": severity, "message": message, "backend_type": backend_type})
 
@@ -99,8 +102,8 @@ class ServerLog:
             self._tell(error)
 
     def _tell(self, error: OSError | PostgresError) -> None:
-        """Report once that the file cannot be written.  A running command must not fail because of
-        it.
+        """Report once, on stderr, that the file cannot be written.  A running command must not fail
+        because of it.
         """
         if not self._is_told:
             reason = error.strerror if isinstance(error, OSError) else error.message
@@ -109,7 +112,7 @@ class ServerLog:
 
 
 class _Handler(RotatingFileHandler):
-    """Opens the file for each line, since another process may have rotated it."""
+    """Opens the file again for each line, because another process may have rotated it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
@@ -121,7 +124,7 @@ class _Handler(RotatingFileHandler):
         return cast(TextIOWrapper, open_private(self.baseFilename, flags, "a", self.encoding))
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Raise the current error again."""
+        """Raise the current error again, instead of printing it."""
         raise
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -16,7 +16,7 @@ from replctl.errors import (
 
 
 def check_slot_requirements(setting: Setting) -> None:
-    """Check that slots are possible at all (CheckSlotRequirements).
+    """Check that the settings allow replication slots (CheckSlotRequirements).
 
     Raises:
         ObjectNotInPrerequisiteState: max_replication_slots or wal_level is too low (55000).
@@ -29,7 +29,7 @@ def check_slot_requirements(setting: Setting) -> None:
 
 
 def check_decoding_requirements(setting: Setting) -> None:
-    """Check that changes can be decoded at all (CheckLogicalDecodingRequirements).
+    """Check that the settings allow logical decoding (CheckLogicalDecodingRequirements).
 
     Raises:
         ObjectNotInPrerequisiteState: max_replication_slots or wal_level is too low (55000).
@@ -49,7 +49,7 @@ def create_slot_at_end(
     failover: bool = False,
     owner: str | None = None,
 ) -> ReplicationSlot:
-    """Create a slot at the end of the log; a slot with an owner (Session.key) is temporary.
+    """Create a slot at the end of the log.  A slot with an owner (Session.key) is temporary.
 
     Raises:
         FeatureNotSupported: a temporary slot cannot have failover.
@@ -80,7 +80,7 @@ def create_slot_within_limits(
         InvalidName: the name is not valid.
         FeatureNotSupported: a temporary slot cannot have failover.
         DuplicateObject: a slot of that name exists (42710).
-        ConfigurationLimitExceeded: there are max_replication_slots already (53400).
+        ConfigurationLimitExceeded: there are already max_replication_slots slots (53400).
     """
     if slot.is_logical:
         check_decoding_requirements(setting)

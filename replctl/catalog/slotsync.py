@@ -1,4 +1,4 @@
-"""Slot synchronization: keep copies of a primary's failover slots on its standby, so that
+"""Synchronize slots: keep copies of a primary's failover slots on its standby, so that
 subscriptions can continue there after a promotion (slotsync.c).
 """
 
@@ -27,7 +27,7 @@ _SYNCED = "This replication slot is being synchronized from the primary server."
 
 
 def pg_sync_replication_slots(standby: Cluster) -> None:
-    """Synchronize the slots once with the primary's current ones.
+    """Synchronize a standby's slots once with the primary's current slots.
 
     Raises:
         ObjectNotInPrerequisiteState: the cluster is not a standby, or a slot cannot be
@@ -56,11 +56,11 @@ def pg_sync_replication_slots(standby: Cluster) -> None:
 
 
 def synchronize_slots(connection: Connection) -> list[PostgresError]:
-    """Create, move and drop a standby's synchronized slots, and return the problems with skipped
-    ones.  The transaction also reads the primary's catalog (Cluster.begin_beside).
+    """Create, move and drop a standby's synchronized slots, and return the problems of skipped
+    slots.  The transaction also reads the primary's catalog (Cluster.begin_beside).
 
-    The standby copies the whole log, so that a slot is ready for failover at once.  There is no
-    temporary phase in which a slot waits for the standby to catch up.
+    The standby copies the whole log, so a new slot is immediately ready for failover.  There is no
+    phase in which a temporary slot waits until the standby has caught up.
     """
     table = state_schema.pg_replication_slots
     remote = _failover_slots(connection)
@@ -82,7 +82,8 @@ def check_not_synced(connection: Connection, slot: ReplicationSlot) -> None:
     """Check that changes can be read from a slot.
 
     Raises:
-        ObjectNotInPrerequisiteState: only the primary may read it (55000).
+        ObjectNotInPrerequisiteState: the slot is synchronized from the primary, and only the
+            primary may read it (55000).
     """
     if slot.synced and read_control(connection).is_in_recovery:
         raise ObjectNotInPrerequisiteState(
@@ -96,7 +97,8 @@ def check_droppable(connection: Connection, slot: ReplicationSlot) -> None:
     """Check that a slot can be dropped.
 
     Raises:
-        ObjectNotInPrerequisiteState: the next synchronization would create it again (55000).
+        ObjectNotInPrerequisiteState: the slot is synchronized, so the next synchronization would
+            create it again (55000).
     """
     if slot.synced and read_control(connection).is_in_recovery:
         raise ObjectNotInPrerequisiteState(
@@ -105,10 +107,10 @@ def check_droppable(connection: Connection, slot: ReplicationSlot) -> None:
 
 
 def check_creatable(connection: Connection, *, failover: bool) -> None:
-    """Check that a slot can be created here.
+    """Check that a slot can be created in this cluster.
 
     Raises:
-        FeatureNotSupported: it is a failover slot on a standby (0A000).
+        FeatureNotSupported: the slot would be a failover slot on a standby (0A000).
     """
     if failover and read_control(connection).is_in_recovery:
         raise FeatureNotSupported(
@@ -120,11 +122,12 @@ def check_alterable(connection: Connection, slot: ReplicationSlot, *, failover: 
     """Check that a slot can be changed (ReplicationSlotAlter).
 
     Args:
-        failover: the change makes it a failover slot.
+        failover: the change makes the slot a failover slot.
 
     Raises:
-        ObjectNotInPrerequisiteState: only the primary may change it (55000).
-        FeatureNotSupported: it would be a failover slot on a standby (0A000).
+        ObjectNotInPrerequisiteState: the slot is synchronized, and only the primary may change it
+            (55000).
+        FeatureNotSupported: the slot would be a failover slot on a standby (0A000).
     """
     if not read_control(connection).is_in_recovery:
         return
@@ -145,7 +148,8 @@ def _failover_slots(connection: Connection) -> Sequence[Row[Any]]:
 def _problem(
     local: ReplicationSlot | None, remote: Row[Any], position: int
 ) -> PostgresError | None:
-    """Return the reason why a slot of the primary cannot be synchronized now; None if it can.
+    """Return the error that says why a slot of the primary cannot be synchronized now; None if it
+    can.
 
     Args:
         position: the end of the standby's log.

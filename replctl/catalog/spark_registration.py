@@ -1,4 +1,4 @@
-"""Tables that replctl has registered in the catalogs of Spark (catalog_table)."""
+"""Record the tables that replctl has registered in the catalogs of Spark (catalog_table)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A table's name in the catalogs of Spark, and the location to which it leads."""
+    """A table's name in the catalogs of Spark, and the location that Spark has for this name."""
 
     relid: int
     name: str
@@ -34,7 +34,7 @@ def is_registered(connection: Connection, relid: int) -> bool:
 
 
 def registrations_of_dropped(connection: Connection) -> list[Registration]:
-    """Return the registrations of tables that do not exist any more, in all databases."""
+    """Return the registrations of dropped tables of all databases."""
     table, relation, xact = state_schema.spark_registration, schema.pg_class, state_schema.pg_xact
     in_progress = select(xact.c.xid).where(xact.c.status == "i")
     is_there = exists().where(
@@ -46,6 +46,6 @@ def registrations_of_dropped(connection: Connection) -> list[Registration]:
 
 
 def delete_registration(connection: Connection, relid: int) -> None:
-    """Forget a registration."""
+    """Remove the record of a registration."""
     table = state_schema.spark_registration
     connection.execute(delete(table).where(table.c.relid == relid))

@@ -1,4 +1,4 @@
-"""Translate SQLite's errors about a cluster's catalog to PostgreSQL's."""
+"""Translate SQLite's errors about a cluster's catalog to PostgreSQL's errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOO_MUCH = re.compile(r"too many |at most |too large|too big")
 
 
 def refusal_of_query(error: exc.DBAPIError) -> PostgresError:
-    """Return the error for a query of replctl that SQLite refuses."""
+    """Return the error for a query that SQLite refuses."""
     reason = str(error.orig)
     if _TOO_DEEP.match(reason):
         return StatementTooComplex("stack depth limit exceeded")

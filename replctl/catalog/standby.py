@@ -1,8 +1,8 @@
-"""A standby: a cluster whose catalog follows another's, and which reads the other's tables
-(pg_basebackup, walreceiver.c).
+"""Create standbys, and let them follow their primary (pg_basebackup, walreceiver.c).
 
-It shares the tables' storage, and reads each table at the version in its own catalog.  It has its
-own slots, and copies of the primary's only with slot synchronization.
+A standby is a cluster whose catalog follows the primary's.  It reads the primary's tables in place,
+each at the version in its own catalog.  It has its own slots.  Slot synchronization adds copies of
+the primary's slots.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from replctl.injection_point import injection_point
 from replctl.private_file import make_private_directory, open_private
 from replctl.record import dataclass
 
-#: Tables that a standby does not copy: they describe the standby's own processes.
+#: Tables that a standby does not copy, because they describe the standby's own processes and slots.
 _OWN_TABLES = (
     "pg_control",
     "pg_replication_slots",
@@ -56,7 +56,7 @@ _OWN_TABLES = (
     "walsender",
     "logical_worker",
 )
-#: The name of an incomplete catalog.
+#: The name of an incomplete copy of the catalog.
 _BACKUP = f"unfinished-{CATALOG}"
 #: Columns of pg_control that the standby copies.
 _FOLLOWED = ("next_xid", "next_oid", "insert_lsn", "timeline", "trimmed_lsn")
@@ -66,7 +66,7 @@ def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
     """Create a standby in a new directory, and its physical slot at the primary.
 
     Raises:
-        ConnectionFailure: there is no primary.
+        ConnectionFailure: `primary_home` has no cluster that can be used.
         FeatureNotSupported: the primary is a standby itself.
         IoError: the directory is not empty, or cannot be created.
         InvalidName, ObjectNotInPrerequisiteState: the slot cannot be created.
@@ -111,8 +111,11 @@ class WalReceiver:
     slot_name: str
 
     def receive(self) -> list[PostgresError]:
-        """Copy the changes of the primary's catalog in one step, and confirm them there.  Return
-        the problems with slots that were not synchronized, if sync_replication_slots is on.
+        """Copy the changes of the primary's catalog in one transaction, and confirm them to the
+        primary.
+
+        If sync_replication_slots is on, also synchronize slots, and return the problems of skipped
+        slots.
 
         Raises:
             ObjectNotInPrerequisiteState: the cluster is no longer a standby.
@@ -131,14 +134,15 @@ class WalReceiver:
 
 @contextmanager
 def attached(standby: Cluster) -> Iterator[WalReceiver]:
-    """Attach a standby to its primary; its slot is active meanwhile.
+    """Yield a standby that is attached to its primary.  Its slot is active until the end of the
+    block.
 
     Raises:
         ObjectNotInPrerequisiteState: the cluster is not a standby.
         ConnectionFailure: the primary cannot be reached.
         CannotConnectNow: another standby has replaced the primary.
         ObjectInUse: another process has attached this standby.
-        TooManyConnections: the primary already has max_wal_senders.
+        TooManyConnections: max_wal_senders processes are already attached to the primary.
     """
     with standby.begin(write=False) as connection:
         check_recovers(connection)
@@ -159,7 +163,7 @@ def _check_is_primary(primary: Cluster, standby: Cluster) -> None:
     """Check that no promoted standby has replaced the primary.
 
     Raises:
-        CannotConnectNow: another standby has (57P03).
+        CannotConnectNow: a promoted standby has replaced the primary (57P03).
     """
     control = primary.control()
     try:
@@ -170,13 +174,13 @@ def _check_is_primary(primary: Cluster, standby: Cluster) -> None:
 
 
 def receive(standby: Cluster) -> list[PostgresError]:
-    """Follow the primary once (WalReceiver)."""
+    """Follow the primary once (WalReceiver.receive)."""
     with attached(standby) as receiver:
         return receiver.receive()
 
 
 def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[PostgresError]:
-    """Copy changes like `receive`, without a confirmation to the primary.
+    """Copy changes like `receive`, but do not confirm them to the primary.
 
     Args:
         with_slots: also synchronize slots.
@@ -192,7 +196,9 @@ def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[Po
 
 
 def _copy_rows(connection: Connection, table: str, columns: list[str]) -> None:
-    """Make a table equal to the primary's by its differences; rows keep their rowid."""
+    """Make a table equal to the primary's.  Write only the differences, and keep the rows'
+    rowids.
+    """
     here, there = f'main."{table}"', f'source."{table}"'
     is_same = " AND ".join(f'there."{name}" IS here."{name}"' for name in ("rowid", *columns))
     connection.exec_driver_sql(
@@ -207,7 +213,7 @@ def _copy_rows(connection: Connection, table: str, columns: list[str]) -> None:
 
 
 def _reserve_slot(connection: Connection, name: str, home: str) -> None:
-    """Create the standby's slot, or take an existing one that no other standby uses."""
+    """Create the standby's slot, or use an existing slot that no other standby uses."""
     slot = find_slot(connection, name)
     if slot is None:
         lsn = insert_lsn(connection)
@@ -237,8 +243,8 @@ def _is_unfinished(path: Path) -> bool:
 
 
 def _back_up(primary: Cluster, home: Path) -> None:
-    """Copy the primary's catalog in one state, and turn it into a standby's before it is
-    visible.
+    """Copy a consistent state of the primary's catalog, and turn the copy into a standby's catalog
+    before others can open it.
     """
     for path in home.glob(f"{_BACKUP}*"):
         path.unlink()

@@ -1,4 +1,4 @@
-"""synchronized_standby_slots: limit the changes that failover slots send to those that the standbys
+"""Implement synchronized_standby_slots: failover slots send only changes that the standbys already
 have (StandbySlotsHaveCaughtup in slot.c).
 """
 
@@ -17,7 +17,7 @@ _PARAMETER = '"synchronized_standby_slots"'
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The reason why changes are held back, as a WARNING."""
+    """The WARNING that says why changes are held back."""
 
     message: str
     detail: str
@@ -27,11 +27,11 @@ class Waiting:
 def sendable_lsn(
     cluster: Cluster, connection: Connection, setting: str, end: int
 ) -> tuple[int, Waiting | None]:
-    """Return the position that the standbys have confirmed, and the problem of a standby that holds
-    changes back, if any.
+    """Return the position that all standbys have confirmed, and the WARNING about a standby that
+    holds changes back; None if there is none.
 
     Args:
-        setting: the names of their physical slots, separated by commas.
+        setting: the names of the standbys' physical slots, separated by commas.
         end: the end of the log.
     """
     attached = live_walsenders(cluster, connection)

@@ -1,7 +1,8 @@
-"""The catalog's tables without versions: the cluster's counters, the log, locks, facts about
+"""Define the catalog's tables without versions: the cluster's counters, the log, locks, facts about
 storage, slots, origins and the progress of subscriptions.
 
-Definitions of DDL are in schema.py.  A change of this file must also change `schema.REVISION`.
+The tables for definitions made by DDL are in schema.py.  A change of this file must also change
+`schema.REVISION`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ pg_control = Table(
     integer("timeline", default=1),
     boolean("is_in_recovery"),
     text("promoted_to", nullable=True),
-    text("home"),  # the cluster's directory; if it is elsewhere, it is a copy, or was moved
-    # Base of relative table locations: a standby uses its primary's home; NULL: this home
+    text("home"),  # the cluster's directory; a cluster opened elsewhere is a copy, or was moved
+    # Directory for relative table locations: for a standby its primary's home; NULL: this home
     text("table_home", nullable=True),
-    text("revision", nullable=True),  # alembic's revision, for programs with an open catalog
+    text("revision", nullable=True),  # alembic's revision; programs with an open catalog check it
     integer("trimmed_lsn", default=0),  # commits up to it may be gone (commit_digest.py)
 )
 
@@ -47,8 +48,8 @@ pg_subscription_rel = Table(
     text("deletion", nullable=True),  # the rows that a reconcile may delete: scope, all, none
     text("definition", nullable=True),  # filters and columns at the last copy, as JSON
     text("applied_filters", nullable=True),  # filters of rows written since then, as JSON
-    integer("owned_since", nullable=True),  # the LSN since which all rows are the subscription's
-    text("fault", nullable=True),  # damage by another program: the table must be refreshed
+    integer("owned_since", nullable=True),  # see SubscriptionRelation.owned_since
+    text("fault", nullable=True),  # damage by another program; the table must be refreshed
 )
 Index(
     "pg_subscription_rel_key_index",
@@ -77,7 +78,7 @@ pg_stat_subscription_stats = Table(
 # -- the log ---------------------------------------------------------------------------------
 
 #: Transactions: `status` is i(n progress) or c(ommitted); COMMIT sets `commit_lsn` and
-#: `commit_time`.  An aborted transaction leaves no row, unless it must still be undone.
+#: `commit_time`.  An aborted transaction has no row, unless its changes must still be undone.
 pg_xact = Table(
     "pg_xact",
     metadata,
@@ -85,20 +86,20 @@ pg_xact = Table(
     integer("dbid"),
     text("status"),
     text("backend", nullable=True),  # the process of a transaction in progress (Cluster.backend)
-    integer("block_xid", nullable=True),  # of the block and its savepoints
+    integer("block_xid", nullable=True),  # number of the block; also in rows of its savepoints
     integer("commit_lsn", nullable=True),
     integer("commit_time", nullable=True),  # microseconds since 1970, UTC
     text("origin", nullable=True),  # name of the replication origin that the changes came from
     integer("origin_lsn", nullable=True),
     boolean("changes_catalog"),
-    boolean("is_internal"),  # no statement has made it
+    boolean("is_internal"),  # not the transaction of a statement
     text("digest", nullable=True),  # covers the commit and all before it (commit_digest.py)
 )
 Index("pg_xact_commit_lsn_index", pg_xact.c.commit_lsn)
 
 
-#: The commit log: one row for each Delta version of a relation, and for each TRUNCATE.  `action` is
-#: change, truncate (`detail`: JSON of its options), or none for a version that changes no row.
+#: The commit log: one row for each Delta version of a relation, for each TRUNCATE and for each
+#: message.  `action`: see pg_wal.py.  `detail`: the options of a TRUNCATE, or a message, as JSON.
 pg_wal = Table(
     "pg_wal",
     metadata,
@@ -110,22 +111,22 @@ pg_wal = Table(
     text("action"),
     text("detail", nullable=True),
     text("digest", nullable=True),  # SHA-256 of the version's file in Delta's log
-    text("file_state", nullable=True),  # that file's number, size and time then
-    text("mark", nullable=True),  # nonce and number of a commit by replctl
+    text("file_state", nullable=True),  # the file's number, size and time when it was read
+    text("mark", nullable=True),  # nonce and number of replctl's commit; NULL: another program's
 )
 Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)
 Index("pg_wal_xid_index", pg_wal.c.xid)
 
 
-#: The tables that a transaction in progress writes.  If its process dies, its versions after
-#: `version` are undone, or accepted as committed if `is_whole` (they are all that the transaction
-#: does).
+#: The tables that a transaction in progress writes.  If its process dies, the next user of the
+#: tables undoes the versions after `version`.  If `is_whole`, a version there is the complete
+#: transaction, and is committed instead.
 intent = Table(
     "intent",
     metadata,
     integer("xid"),
     integer("relid"),
-    integer("version", nullable=True),  # the table's version before; NULL: there was no table
+    integer("version", nullable=True),  # the table's version before the transaction; NULL: no table
     boolean("is_whole"),
     integer("began"),  # microseconds since 1970
 )
@@ -142,7 +143,7 @@ commit_nonce = Table(
     integer("made"),  # microseconds since 1970
 )
 
-#: Locks of open blocks on objects that they have changed or rely on (lock.py).
+#: Locks of open transaction blocks on objects that they have changed or depend on (lock.py).
 object_lock = Table(
     "object_lock",
     metadata,
@@ -153,7 +154,7 @@ object_lock = Table(
 Index("object_lock_xid_index", object_lock.c.xid)
 
 
-#: Blocks that wait for others.
+#: Transaction blocks that wait for others.
 lock_wait = Table(
     "lock_wait",
     metadata,
@@ -164,11 +165,11 @@ lock_wait = Table(
 
 # -- storage ---------------------------------------------------------------------------------
 
-#: A relation's Delta table.  `is_made`: it exists.  `has_location`: the user chose the place
-#: (LOCATION), which is not below base/.  `was_empty`: the directory was empty when replctl created
-#: the table there; NULL: replctl has not begun.  `has_foreign`: another program has committed to
-#: it.  `taken_over`: the last time when a process finished or undid the writes of a dead process
-#: (microseconds since 1970).
+#: A relation's Delta table.  `is_made`: the table exists.  `has_location`: the user chose the
+#: location (LOCATION), which is not below base/. `was_empty`: the directory was empty before
+#: replctl created the table there; NULL: replctl has not begun to create it.  `has_foreign`:
+#: another program has committed to the table.  `taken_over`: the last time when a process finished
+#: or undid the writes of a dead process (microseconds since 1970).
 storage_table = Table(
     "storage_table",
     metadata,
@@ -183,13 +184,14 @@ storage_table = Table(
     integer("taken_over", nullable=True),
     # At the next read, commits with unknown marks of this cluster count as another writer's
     boolean("accepts_marks"),
-    boolean("is_read_only"),  # it belongs to the original of this copied cluster
+    boolean("is_read_only"),  # this cluster is a copy, and the table belongs to the original
     text("table_id", nullable=True),  # metaData.id of the newest version in the log
     boolean("has_row_ids"),  # its rows have row ids (delta.enableRowTracking)
 )
 
-#: Tables that replctl has registered in the catalogs of Spark, with the name and the location to
-#: which it leads.  A row stays when the relation is dropped, until the name is taken out of there.
+#: Tables that replctl has registered in the catalogs of Spark: the name there, and the location of
+#: the name.  The row of a dropped relation stays until replctl has removed the name from Spark's
+#: catalog.
 spark_registration = Table(
     "spark_registration",
     metadata,
@@ -198,16 +200,15 @@ spark_registration = Table(
     text("location"),
 )
 
-#: The columns of a Delta table.  A name, once given, stays, even if DDL renames the relation's
-#: column.  `since_version` is the Delta version from which the column has its own values; NULL: it
-#: does not exist yet.
-#: Others may rename a column: then `name` is the newest name, `physical_name` the name in files
-#: (NULL: the same), and `renamed_version` the last version that renamed, dropped or restored the
-#: column.
-#: A column whose type has changed has one column for each type.  `attnum` is then the number in
-#: pg_attribute.attfilenode; former columns have `owner`, the attnum of the relation's column, and
-#: their type.  Columns of undone definitions also have `owner`.  Other columns below 0 are not
-#: replctl's, or do not exist yet.
+#: The columns of a Delta table.  A column keeps its name in the Delta table, even if DDL renames
+#: the relation's column.  `since_version` is the Delta version since which the column exists; NULL:
+#: it does not exist yet.  Other programs may rename a column.  Then `name` is the newest name,
+#: `physical_name` the name in files (NULL: the same), and `renamed_version` the last version that
+#: renamed, dropped or restored the column.  A relation's column whose type has changed has one
+#: column here for each type.  Then `attnum` is the number in pg_attribute.attfilenode.  Columns of
+#: former types have their type, and in `owner` the attnum of the relation's column.  Columns of
+#: undone definitions also have `owner`.  Other columns with numbers below 0 belong to other
+#: programs, or do not exist yet.
 storage_column = Table(
     "storage_column",
     metadata,
@@ -218,7 +219,7 @@ storage_column = Table(
     text("physical_name", nullable=True),
     integer("renamed_version", nullable=True),
     boolean("is_dropped"),  # the table no longer has it
-    boolean("is_followed"),  # the relation's column was dropped with it, and comes back with it
+    boolean("is_followed"),  # the relation's column is dropped and restored with it
     integer("owner", nullable=True),
     integer("atttypid", nullable=True),
     integer("atttypmod", nullable=True),
@@ -226,7 +227,7 @@ storage_column = Table(
 Index("storage_column_key_index", storage_column.c.relid, storage_column.c.attnum, unique=True)
 
 
-#: The sessions (Session.key) of schemas for temporary relations; a row may exist without the
+#: The session (Session.key) of each schema for temporary relations.  A row may exist without its
 #: schema.
 temporary_namespace = Table(
     "temporary_namespace",
@@ -235,7 +236,7 @@ temporary_namespace = Table(
     text("owner"),
 )
 
-#: The current values of sequences (pg_sequence.node), which ROLLBACK does not revert.
+#: The current values of sequences, by pg_sequence.node.  ROLLBACK does not revert them.
 sequence_state = Table(
     "sequence_state",
     metadata,
@@ -258,19 +259,19 @@ pg_replication_slots = Table(
     integer("active_pid", nullable=True),
     integer("restart_lsn"),
     integer("confirmed_flush_lsn"),
-    integer("applied_lsn", default=0),  # the position that its subscription has reported as applied
+    integer("applied_lsn", default=0),  # the position that the subscription has reported as applied
     boolean("two_phase"),
     boolean("failover"),
     boolean("synced"),
     text("invalidation_reason", nullable=True),
     integer("inactive_since", nullable=True),
-    text("standby_home", nullable=True),  # the standby's cluster of a physical slot
+    text("standby_home", nullable=True),  # the directory of a physical slot's standby
     text("owner", nullable=True),  # the session (Session.key) of a temporary slot
-    text("publications", nullable=True),  # its reader's publications, as JSON
-    text("retention", nullable=True),  # owners of adopted tables: lost, unreserved (wal_status)
+    text("publications", nullable=True),  # the publications that the reader uses, as JSON
+    text("retention", nullable=True),  # ReplicationSlot.retention: lost, unreserved
 )
 
-#: Counters of what SQL functions have read from slots.
+#: Counters of the changes that SQL functions have read from slots.
 pg_stat_replication_slots = Table(
     "pg_stat_replication_slots",
     metadata,
@@ -288,13 +289,13 @@ pg_replication_origin = Table(
     integer("remote_lsn", default=0),
     text("remote_digest", nullable=True),  # digest of the remote commit there; NULL: unknown
     integer("local_lsn", default=0),
-    text("owner", nullable=True),  # the session that has set it up
+    text("owner", nullable=True),  # the session that has set the origin up
 )
 Index("pg_replication_origin_name_index", pg_replication_origin.c.roname, unique=True)
 
 
-#: A batch of changes that an applier has begun to write, with all that is needed to finish it after
-#: a crash.  `relid` is 0 for the subscription's apply, else the table in synchronization.
+#: A batch of changes that an apply worker has begun to write, with the data to finish it after a
+#: crash.  `relid` is 0 for the subscription's apply, else the table that is being synchronized.
 apply_batch = Table(
     "apply_batch",
     metadata,
@@ -304,13 +305,13 @@ apply_batch = Table(
     integer("to_lsn"),
     text("to_digest", nullable=True),  # digest of the publisher's commit there (commit_digest.py)
     integer("xid"),
-    text("targets"),  # JSON: version before and step number, by target relation
+    text("targets"),  # JSON, by target relation: version before the write, and step number
 )
 Index("apply_batch_key_index", apply_batch.c.subid, apply_batch.c.relid, unique=True)
 
 
-#: The last step of a subscription in a table; together with the table it is Delta's transaction
-#: identifier.
+#: The newest step of a subscription in a table.  Subscription and table form the
+#: application ID of the write in Delta's log, and the step is its version.
 apply_step = Table(
     "apply_step",
     metadata,
@@ -329,7 +330,7 @@ logical_worker = Table(
     metadata,
     Column("subid", Integer, primary_key=True),
     Column("relid", Integer, primary_key=True),
-    text("backend"),  # the process (Cluster.backend); the row is valid while it lives
+    text("backend"),  # the process (Cluster.backend); the row is valid while the process lives
     boolean("is_held"),
     integer("received_lsn", nullable=True),
     integer("last_msg_time"),
@@ -340,7 +341,7 @@ walsender = Table(
     "walsender",
     metadata,
     Column("slot_name", Text, primary_key=True),
-    text("client"),  # the subscription: system identifier of its cluster and OID
+    text("client"),  # the subscription: its cluster's system identifier, and its OID
     text("backend"),
     boolean("is_held"),
     text("application_name"),
@@ -350,17 +351,17 @@ walsender = Table(
     integer("reply_time"),
 )
 
-#: The last time when `replctl verify` found a table of a subscription equal to the published one.
+#: The last time when `replctl verify` found a table of a subscription equal to the published table.
 table_verification = Table(
     "table_verification",
     metadata,
     Column("subid", Integer, primary_key=True),
     Column("relid", Integer, primary_key=True),
     integer("time"),  # microseconds since 1970, UTC
-    integer("lsn"),  # the compared position of the publisher
+    integer("lsn"),  # the compared position in the publisher's log
 )
 
-#: The error of a subscription's last attempt; the next successful attempt removes it.
+#: The error of a subscription's last attempt.  The next successful attempt removes it.
 subscription_error = Table(
     "subscription_error",
     metadata,

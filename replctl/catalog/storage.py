@@ -1,4 +1,4 @@
-"""Recorded facts about relations' Delta tables: their locations and current columns."""
+"""Record facts about relations' Delta tables: their locations and current columns."""
 
 from __future__ import annotations
 
@@ -27,34 +27,40 @@ from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
 
-#: First number of additional columns in storage for a column of a relation.
+#: The first number for additional columns in storage, which a relation's column gets when its type
+#: changes.
 FIRST_STORAGE_NUMBER = 2**15
 
-#: The storage parameter for deletion vectors, which some readers do not support.
+#: The storage parameter that turns deletion vectors on or off, because some readers do not support
+#: them.
 DELETION_VECTORS = "deletion_vectors"
 
-#: The storage parameter of an adopted table whose files may be anywhere, like a shallow clone's.
+#: The storage parameter that allows an adopted table to have files anywhere, as a shallow clone
+#: has.
 FOREIGN_FILES = "foreign_files"
 
 #: The storage parameter for a table's name in the catalogs of Spark.
 CATALOG_TABLE = "catalog_table"
 
-#: The storage parameter for the time zone of timestamps in the partition values of its log.
+#: The storage parameter for the time zone of timestamps among the partition values in the Delta
+#: log.
 PARTITION_TIMEZONE = "partition_timezone"
 
 
 @dataclass(frozen=True, slots=True)
 class StorageColumn:
-    """A column of a Delta table; `since_version` None: the table does not have it yet.
-
-    `number` identifies it: the attnum of the relation's column, unless that has had another type.
+    """A column of a Delta table.
 
     Attributes:
         name: the newest name.
-        physical_name: its name in files, if others have renamed it (column mapping).
-        renamed_version: the last version that renamed, dropped or restored it.
-        is_dropped: the table no longer has it.
-        is_followed: the relation's column was dropped with it, and comes back with it.
+        since_version: the version since which the table has the column; None if it does not yet.
+        number: identifies the column: the attnum of the relation's column, or a separate number if
+            the type of the relation's column was changed.
+        physical_name: the name in files, if other programs have renamed the column (column
+            mapping).
+        renamed_version: the last version that renamed, dropped or restored the column.
+        is_dropped: the table no longer has the column.
+        is_followed: the relation's column was dropped with it, and is restored with it.
     """
 
     name: str
@@ -67,13 +73,13 @@ class StorageColumn:
 
     @property
     def identity(self) -> str:
-        """The name that does not change when others rename the column."""
+        """Return the name that does not change when other programs rename the column."""
         return self.physical_name or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class FormerColumn:
-    """A column of a Delta table that belonged to a relation's column with its former type."""
+    """A column of a Delta table that belonged to a relation's column before its type changed."""
 
     attnum: int
     type: str
@@ -83,23 +89,23 @@ class FormerColumn:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A relation's Delta table; `columns` by attnum, `former` from old to new.
+    """A relation's Delta table.  `columns` is by attnum, `former` is sorted from old to new.
 
     Attributes:
         has_location: the user chose the location (LOCATION).
-        was_empty: the directory was empty when replctl created the table there; None: replctl has
-            not begun.
-        has_foreign: another program has committed to it.
-        is_read_only: it belongs to the original of this copied cluster.
-        has_row_ids: the rows of the newest entered version have row ids.
+        was_empty: the directory was empty before replctl created the table there; None if replctl
+            has not begun to create it.
+        has_foreign: another program has committed to the table.
+        is_read_only: this cluster is a copy, and the table belongs to the original cluster.
+        has_row_ids: the rows of the newest version in the log have row ids.
         taken_over: the last time when a process finished or undid the writes of a dead process, in
             microseconds since 1970.
         last_renaming: the last version that renamed or dropped columns, including columns that no
             longer belong to the relation; -1 if there is none.
-        unused: names of the columns that replctl has created in the Delta table and the relation
-            no longer has.
-        others: names of the columns that other programs have created in the Delta table and the
-            relation does not have.
+        unused: names of the columns that replctl has created in the Delta table, and that the
+            relation no longer has.
+        others: names of the columns that other programs have created in the Delta table, and that
+            the relation does not have.
         reserved: names of the columns that an ALTER TABLE of replctl may have created in the Delta
             table before it failed or its process died.
     """
@@ -122,19 +128,19 @@ class Storage:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The names of its owner's columns that the relation does not have."""
+        """Return the names of the table owner's columns that the relation does not have."""
         return tuple(sorted((*self.others, *self.unused))) if self.is_adopted else self.others
 
     @property
     def has_own_row_ids(self) -> bool:
-        """Return whether row ids identify rows at every version.  This is unknown for adopted
-        tables.
+        """Return whether row ids identify rows at every version.  For adopted tables this is
+        unknown, so the result is False.
         """
         return self.has_row_ids and not self.is_adopted
 
     @property
     def is_in_base(self) -> bool:
-        """Return whether replctl chose the directory, which then holds nothing else."""
+        """Return whether replctl chose the directory. Then the directory has no other files."""
         return not self.is_adopted and not self.has_location and not self.is_read_only
 
 
@@ -178,7 +184,7 @@ def load_storage(
         relid, number = int(row.relid), int(row.attnum)
         stored = storage_column_of(row)
         renamed[relid] = max(renamed[relid], row.renamed_version or -1)
-        is_own = number > 0 or row.owner is not None  # columns of others are below 0, too
+        is_own = number > 0 or row.owner is not None  # numbers of others are below 0, too
         is_there = stored.since_version is not None and not stored.is_dropped
         if is_there and (relid, number) not in used:
             (unused if is_own else others)[relid].append(stored.name)
@@ -217,7 +223,7 @@ def load_storage(
 def insert_storage(
     catalog: Catalog, relid: int, location: str, *, is_adopted: bool, has_location: bool
 ) -> None:
-    """Record where a relation's Delta table is, or will be; an adopted one exists already."""
+    """Record where a relation's Delta table is, or will be. An adopted table exists already."""
     catalog.insert(
         state_schema.storage_table,
         relid=relid,
@@ -237,7 +243,7 @@ def insert_storage_column(
     since_version: int | None = None,
     physical_name: str | None = None,
 ) -> None:
-    """Add a column's name in storage; `number` is its attnum."""
+    """Add a column in storage; `number` is the value of storage_column.attnum."""
     catalog.insert(
         state_schema.storage_column,
         relid=relid,
@@ -249,14 +255,14 @@ def insert_storage_column(
 
 
 def storage_names(catalog: Catalog, relid: int) -> set[str]:
-    """Return the present and former names, in lower case, of a relation's columns in storage."""
+    """Return the present and former names of a relation's columns in storage, in lower case."""
     columns = storage_columns(catalog.connection, relid)
     return {name.lower() for column in columns for name in (column.name, column.identity)}
 
 
 def storage_columns(connection: Connection, relid: int) -> list[StorageColumn]:
-    """Return the columns of a relation's Delta table, including reserved (numbers below 0) and
-    dropped ones.
+    """Return the columns of a relation's Delta table, including dropped ones and reserved ones
+    (numbers below 0).
     """
     table = state_schema.storage_column
     query = select(table).where(table.c.relid == relid).order_by(table.c.attnum)
@@ -271,8 +277,8 @@ def note_removal(
     names: Collection[str] = (),
     numbers: Collection[int] = (),
 ) -> None:
-    """Record that a version of a relation's Delta table no longer has columns with these names, nor
-    those with these numbers.
+    """Record that a version of a relation's Delta table no longer has the columns with these names,
+    nor the columns with these numbers.
     """
     table = state_schema.storage_column
     is_meant = or_(table.c.name.in_(list(names)), table.c.attnum.in_(list(numbers)))
@@ -286,7 +292,7 @@ def note_removal(
 
 
 def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> None:
-    """Record that others have renamed or dropped a column of a relation's Delta table."""
+    """Record that other programs have renamed or dropped a column of a relation's Delta table."""
     table = state_schema.storage_column
     connection.execute(
         update(table)
@@ -314,7 +320,7 @@ def name_columns(connection: Connection, relid: int, columns: Iterable[StorageCo
 
 
 def next_storage_number(catalog: Catalog, relid: int) -> int:
-    """Return a number for an additional column in storage (storage_column.attnum)."""
+    """Return an unused number for an additional column in storage (storage_column.attnum)."""
     table = state_schema.storage_column
     query = select(func.max(table.c.attnum)).where(table.c.relid == relid)
     return max((catalog.connection.execute(query).scalar_one() or 0) + 1, FIRST_STORAGE_NUMBER)
@@ -328,7 +334,7 @@ def reserve_storage_name(
     physical_name: str | None = None,
 ) -> None:
     """Record a present or future column of a relation's Delta table that does not belong to the
-    relation, with a separate number.
+    relation.  Give it a number below 0.
     """
     column = state_schema.storage_column
     known = {"name": name, "since_version": since_version, "physical_name": physical_name}
@@ -352,7 +358,7 @@ class StoredRelation:
 
     Attributes:
         name: the name without a schema.
-        is_here: it belongs to the catalog's own database.
+        is_here: the relation belongs to the catalog's own database.
     """
 
     name: str
@@ -361,7 +367,7 @@ class StoredRelation:
 
 
 def stored_relations(catalog: Catalog) -> list[StoredRelation]:
-    """Return the relations of all databases with storage, without dropped ones."""
+    """Return the relations of all databases that have storage, except dropped ones."""
     names = {int(row.oid): str(row.relname) for row in catalog.select_everywhere(schema.pg_class)}
     home = TableHome(catalog.connection)
     return [
@@ -376,8 +382,8 @@ def stored_relations(catalog: Catalog) -> list[StoredRelation]:
 
 
 def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
-    """Return OID, database and location of the Delta tables of all databases, including those of
-    dropped relations.
+    """Return OID, database and location of the Delta tables of all databases, also of dropped
+    relations.
     """
     table, home = state_schema.storage_table, TableHome(connection)
     return [
@@ -387,22 +393,22 @@ def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
 
 
 def relations_with_storage(connection: Connection) -> set[int]:
-    """Return OIDs of all relations with a present or future Delta table, in all databases,
-    including dropped ones.
+    """Return the OIDs of all relations with a present or future Delta table, in all databases, also
+    of dropped relations.
     """
     return set(connection.execute(select(state_schema.storage_table.c.relid)).scalars())
 
 
 def abandon_storage(connection: Connection) -> list[str]:
-    """Forget columns and tables whose definitions were undone.
+    """Remove the records of columns and tables whose definitions were undone.
 
-    An existing column gets a separate number and keeps its name, so that no other column gets the
-    name. `owner` is the attnum of its former column.
-    A table that replctl has begun to create stays recorded, like a dropped one, so that VACUUM
-    finds its files.
+    A column that exists in the Delta table stays recorded under a number below 0, so that no other
+    column gets its name.  `owner` is then the attnum of its former relation's column.
+    A table that replctl has begun to create stays recorded, like a dropped table, so that VACUUM
+    removes its files.
 
     Returns:
-        The directories of such tables that users chose (LOCATION), whose files replctl leaves.
+        The directories that users chose (LOCATION) for such tables.  Their files stay.
     """
     column, table = state_schema.storage_column, state_schema.storage_table
     attribute, relation = schema.pg_attribute, schema.pg_class
@@ -429,8 +435,8 @@ def abandon_storage(connection: Connection) -> list[str]:
 
 
 def begin_storage(connection: Connection, relid: int, *, is_empty: bool) -> None:
-    """Record, before replctl creates a relation's Delta table, whether its directory is empty.  The
-    record of an earlier attempt stays.
+    """Record, before replctl creates a relation's Delta table, whether its directory is empty.
+    Keep the record of an earlier attempt.
     """
     table = state_schema.storage_table
     connection.execute(
@@ -441,15 +447,15 @@ def begin_storage(connection: Connection, relid: int, *, is_empty: bool) -> None
 
 
 def note_takeover(connection: Connection, relids: Collection[int], time: int) -> None:
-    """Record when a process finished or undid the writes of a dead process, for which Spark may
-    still be writing.
+    """Record when a process finished or undid the writes of a dead process.  Spark may still be
+    working on these writes.
     """
     table = state_schema.storage_table
     connection.execute(update(table).where(table.c.relid.in_(list(relids))).values(taken_over=time))
 
 
 def note_foreign_commit(connection: Connection, relid: int) -> None:
-    """Note that another program has committed to a relation's Delta table."""
+    """Record that another program has committed to a relation's Delta table."""
     table = state_schema.storage_table
     connection.execute(
         update(table).where(table.c.relid == relid, ~table.c.has_foreign).values(has_foreign=True)
@@ -466,7 +472,7 @@ def note_metadata(connection: Connection, relid: int, table_id: str, *, has_row_
 
 
 def known_table_id(connection: Connection, relid: int) -> str | None:
-    """Return the metaData.id that `note_metadata` recorded."""
+    """Return the metaData.id that `note_metadata` has recorded; None if there is none."""
     table = state_schema.storage_table
     query = select(table.c.table_id).where(table.c.relid == relid)
     return connection.execute(query).scalar_one_or_none()
@@ -475,9 +481,9 @@ def known_table_id(connection: Connection, relid: int) -> str | None:
 def note_lost_columns(
     connection: Connection, relid: int, present: Collection[str], version: int
 ) -> None:
-    """Record that another Delta table, which ends at a version and has only columns of these
-    lower-case names, has replaced a relation's.  replctl must still create the other columns,
-    unless they are recorded as dropped.
+    """Record that another Delta table has replaced a relation's table.  The new table ends at
+    `version`, and has only the columns in `present` (names in lower case). replctl must create the
+    other columns again, unless they are recorded as dropped.
     """
     column = state_schema.storage_column
     rows = connection.execute(select(column).where(column.c.relid == relid)).all()
@@ -497,8 +503,8 @@ def forget_foreign_commit(connection: Connection, relid: int) -> None:
 
 
 def keep_versions(connection: Connection, relid: int, version: int) -> None:
-    """Record that a relation's Delta table ends at a version (-1: there is none).  replctl must
-    create later columns again.
+    """Record that a relation's Delta table ends at a version; -1 if there is no table. replctl must
+    create columns of later versions again.
     """
     column, table = state_schema.storage_column, state_schema.storage_table
     is_later = (column.c.relid == relid, column.c.since_version > version)
@@ -511,8 +517,8 @@ def keep_versions(connection: Connection, relid: int, version: int) -> None:
 def note_storage(
     connection: Connection, relid: int, numbers: Collection[int], version: int
 ) -> None:
-    """Record that a relation's Delta table exists, with these columns (storage_column.attnum) since
-    `version`.
+    """Record that a relation's Delta table exists, and has these columns (storage_column.attnum)
+    since `version`.
     """
     column, table = state_schema.storage_column, state_schema.storage_table
     connection.execute(
@@ -524,14 +530,14 @@ def note_storage(
 
 
 def set_acceptance(connection: Connection, relid: int, *, accepts: bool) -> None:
-    """Record whether commits to a table with unknown marks count as another writer's."""
+    """Record whether a table's commits with unknown marks count as commits of another writer."""
     table = state_schema.storage_table
     change = update(table).where(table.c.relid == relid)
     connection.execute(change.values(accepts_marks=accepts))
 
 
 def accepts_marks(connection: Connection, relid: int) -> bool:
-    """Return whether commits to a table with unknown marks count as another writer's."""
+    """Return whether a table's commits with unknown marks count as commits of another writer."""
     table = state_schema.storage_table
     query = select(table.c.accepts_marks).where(table.c.relid == relid)
     return bool(connection.execute(query).scalar_one_or_none())

@@ -1,4 +1,4 @@
-"""The recorded error of a subscription's last attempt."""
+"""Record the error of a subscription's last attempt."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class SubscriptionError:
         return SubscriptionError(time.time_ns() // 1000, error.sqlstate, "\n".join(lines))
 
     def without_rows(self) -> SubscriptionError:
-        """Return the error without its DETAIL and the following lines."""
+        """Return the error with its message up to the DETAIL, so without values of rows."""
         return replace(self, message=self.message.partition(f"\n{_DETAIL}")[0])
 
 
 def subscription_error(connection: Connection, subscription_oid: int) -> SubscriptionError | None:
-    """Return the error of the last attempt to apply a subscription; None after a success."""
+    """Return the error of a subscription's last attempt; None if the attempt succeeded."""
     table = state_schema.subscription_error
     row = connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
     return None if row is None else SubscriptionError(int(row.time), row.sqlstate, row.message)
@@ -50,7 +50,7 @@ def subscription_error(connection: Connection, subscription_oid: int) -> Subscri
 def put_subscription_error(
     connection: Connection, subscription_oid: int, error: PostgresError | None
 ) -> None:
-    """Record the result of the last attempt to apply a subscription; None for a success."""
+    """Record the error of a subscription's last attempt; None if the attempt succeeded."""
     table = state_schema.subscription_error
     connection.execute(delete(table).where(table.c.subid == subscription_oid))
     if error is not None:

@@ -1,5 +1,5 @@
-"""Check privileges on built-in relations and functions, most of which are open to all
-(system_views.sql and system_functions.sql, REVOKE).
+"""Check privileges on built-in relations and functions.  Most of them are open to all roles (see
+the REVOKE statements in system_views.sql and system_functions.sql).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from replctl.types.builtin import SystemRelation
 def has_on_system_relation(
     privileges: Privileges, relation: SystemRelation, letter: str, attnums: Collection[int] = ()
 ) -> bool:
-    """Return whether a role has a privilege on a system relation, or on all these columns."""
+    """Return whether a role has a privilege on a system relation, or on all its columns in
+    `attnums`.
+    """
     if privileges.is_superuser or privileges.has_on_all_relations(letter):
         return True
     if letter != "r":

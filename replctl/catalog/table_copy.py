@@ -1,5 +1,5 @@
-"""The history of rows in a subscription's table, as kept in pg_subscription_rel: its copies, and
-the row filters of its changes.
+"""Describe the history of the rows in a subscription's table: its copies, and the row filters of
+its changes. pg_subscription_rel stores this.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from replctl.record import dataclass
 
 
 class CopyMethod(Enum):
-    """The effect of a table's synchronization on existing rows: add to them, replace them, or write
-    only the differences, by a statement (reconcile) or automatically (resync = auto).
+    """The effect of a table's synchronization on existing rows.
+
+    APPEND adds rows to them, and REPLACE replaces them.  RECONCILE (by a statement) and RESYNC (by
+    the subscription itself, resync = auto) write only the differences.
     """
 
     APPEND = "append"
@@ -28,8 +30,8 @@ class CopyMethod(Enum):
 
 
 class Deletion(Enum):
-    """The rows without a published counterpart that a reconcile deletes: those that pass an applied
-    row filter, all, or none.
+    """The rows that a reconcile deletes among the rows that the publisher does not have: those that
+    pass an applied row filter, all, or none.
     """
 
     SCOPE = "scope"
@@ -42,9 +44,9 @@ class AppliedFilter:
     """A row filter of a published relation.
 
     Attributes:
-        expression: the result of nodes.dumps, with columns numbered from 1 as in `columns`; empty
-            if every row passes.
-        columns: name, type and typmod of the publisher's columns in the expression.
+        expression: the filter as text (nodes.dumps), with the columns numbered from 1 in the order
+            of `columns`; empty if every row passes.
+        columns: name, type and typmod of the publisher's columns that the expression uses.
     """
 
     expression: str = ""
@@ -64,7 +66,7 @@ class CopiedDefinition:
     """The published part of a table at its last copy.
 
     Attributes:
-        filters: its row filters; a row is sent if it passes any of them.
+        filters: the table's row filters.  The publisher sends a row that passes any of them.
         columns: the names of the published columns.
     """
 
@@ -85,12 +87,12 @@ def dump_filters(filters: Sequence[AppliedFilter]) -> str | None:
 
 
 def load_filters(text: str | None) -> tuple[AppliedFilter, ...]:
-    """Return the filters that `dump_filters` wrote."""
+    """Parse the result of `dump_filters`."""
     return () if text is None else tuple(map(_filter, json.loads(text)))
 
 
 def dump_definition(definition: CopiedDefinition | None) -> str | None:
-    """Return the stored form of a definition."""
+    """Return the stored form of a definition; None if there is none."""
     if definition is None:
         return None
     filters = sorted(map(_filter_value, definition.filters))
@@ -98,7 +100,7 @@ def dump_definition(definition: CopiedDefinition | None) -> str | None:
 
 
 def load_definition(text: str | None) -> CopiedDefinition | None:
-    """Return the definition that `dump_definition` wrote."""
+    """Parse the result of `dump_definition`."""
     if text is None:
         return None
     fields = json.loads(text)

@@ -1,5 +1,5 @@
-"""Locations of tables without LOCATION: paths relative to the cluster's home, so that the home can
-be moved and copied.  A standby resolves them in its primary's home.
+"""Resolve the locations of tables without LOCATION: they are stored relative to the cluster's home,
+so that the home can be moved and copied.  A standby resolves them in its primary's home.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BASE = "base"
 
 
 def relative_location(database_oid: int, relid: int) -> str:
-    """Return the stored location of a relation's new Delta table."""
+    """Return the relative location for a relation's new Delta table."""
     return f"{BASE}/{database_oid}/{relid}"
 
 
@@ -40,7 +40,7 @@ class TableHome:
 
 
 def located(connection: Connection, location: str) -> str:
-    """Return the absolute path or the URI of one table."""
+    """Return the absolute path or the URI of one table (TableHome)."""
     return TableHome(connection).located(location)
 
 
@@ -50,7 +50,9 @@ def follow_tables(connection: Connection, primary_home: str) -> None:
 
 
 def keep_tables(connection: Connection) -> None:
-    """Keep the locations of a promoted standby's tables; new tables are created in its own home."""
+    """Store the tables' absolute locations in the old primary's home, when a standby is promoted.
+    New tables get locations in the standby's own home.
+    """
     home = TableHome(connection)
     table = state_schema.storage_table
     for row in connection.execute(select(table.c.relid, table.c.location)).all():

@@ -1,7 +1,8 @@
-"""The option table_map of a subscription: it maps published tables to their local targets.
+"""Implement the option table_map of a subscription, which maps published tables to their local
+targets.
 
-By PostgreSQL's rule both have the same schema and name.  Only a map knows other pairs: code that
-has the name of one side looks up the other side here.
+By PostgreSQL's rule both have the same schema and name.  Only a table map has other pairs, so code
+that knows the name of one side looks up the other side here.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _QUALIFIED = 2
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """Pairs of a published table and its target.  Each name occurs at most once on its side; all
-    other tables follow PostgreSQL's rule.
+    """Pairs of a published table and its target.  Each name occurs at most once on each side.
+    Tables that are not in the map follow PostgreSQL's rule.
     """
 
     pairs: tuple[tuple[RelationName, RelationName], ...] = ()
@@ -39,8 +40,8 @@ class TableMap:
         return _targets(self.pairs).get(published, published)
 
     def published(self, target: RelationName) -> RelationName | None:
-        """Return the name of the published table of a target; None if the published table of that
-        name has another target.
+        """Return the name of a target's published table; None if the target has none, because the
+        published table of the same name has another target.
         """
         found = _published(self.pairs).get(target)
         if found is not None:
@@ -48,14 +49,16 @@ class TableMap:
         return None if target in _targets(self.pairs) else target
 
     def named(self, target: str) -> RelationName | None:
-        """Return the published table of a target's qualified name; None if both names are equal."""
+        """Return the published table of a target, given the target's qualified name; None if both
+        names are equal.
+        """
         return _published_by_text(self.pairs).get(target)
 
     def check_targets(self, published: Iterable[RelationName]) -> None:
         """Check that no two published tables have the same target.
 
         Raises:
-            InvalidParameterValue: the map gives one table the target of another one (22023).
+            InvalidParameterValue: two published tables have the same target (22023).
         """
         known: dict[RelationName, RelationName] = {}
         for name in published:
@@ -69,12 +72,12 @@ class TableMap:
                 )
 
     def __str__(self) -> str:
-        """Return the value of the option."""
+        """Return the map in the syntax of the option."""
         return ", ".join(_pair(*pair) for pair in self.pairs)
 
 
 def shown_pair(published: RelationName, target: RelationName) -> str:
-    """Return a pair of names in the syntax of table_map, or one name if both are equal.
+    """Return a pair of names in the syntax of table_map, or only one name if both are equal.
 
     ("public", "t"), ("public", "t")
         becomes  public.t
@@ -91,15 +94,15 @@ def _pair(published: RelationName, target: RelationName) -> str:
 def parse_table_map(
     text: str, target_schema: Callable[[str], str] = lambda name: "public"
 ) -> TableMap:
-    """Return the map in a text: `public.orders = gold.orders_north, a = b`.
+    """Parse the value of the option, such as `public.orders = gold.orders_north, a = b`.
 
     A published table without a schema belongs to schema public.
 
     Args:
-        target_schema: finds the schema of a target without one.
+        target_schema: a function that returns the schema for a target without a schema.
 
     Raises:
-        InvalidParameterValue: the text is not a map (22023).
+        InvalidParameterValue: the text is not a table map (22023).
         SqlSyntaxError: a name has more than two parts (42601).
         DuplicateObject: a table occurs twice on one side (42710).
     """
@@ -123,7 +126,7 @@ def parse_table_map(
 
 
 class _Parser:
-    """Parses a list of pairs, whose names are quoted as in SQL."""
+    """Parses a list of pairs. Names are quoted as in SQL."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -131,7 +134,7 @@ class _Parser:
         self._take()
 
     def pairs(self) -> Iterator[tuple[tuple[str | None, str], tuple[str | None, str]]]:
-        """Yield the pairs of names; a name without a schema has None as its schema."""
+        """Yield the pairs of names. The schema is None for a name without a schema."""
         if self._token is None:
             return
         while True:

@@ -1,4 +1,4 @@
-"""Records of tables that `replctl verify` found equal to the published ones."""
+"""Record the tables that `replctl verify` has found equal to the published tables."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Verification:
 
 
 def verifications(connection: Connection, subscription_oid: int) -> dict[int, Verification]:
-    """Return the last verification of each table of a subscription, by OID."""
+    """Return the last verification of each table of a subscription, by the table's OID."""
     table = state_schema.table_verification
     rows = connection.execute(select(table).where(table.c.subid == subscription_oid))
     return {int(row.relid): Verification(int(row.time), int(row.lsn)) for row in rows}
 
 
 def put_verification(connection: Connection, subscription_oid: int, relid: int, lsn: int) -> None:
-    """Record that a table was found equal now."""
+    """Record that a table is equal now to the published table at `lsn`."""
     noted = {"time": time.time_ns() // 1000, "lsn": lsn}
     statement = insert(state_schema.table_verification).values(
         subid=subscription_oid, relid=relid, **noted
@@ -43,7 +43,7 @@ def put_verification(connection: Connection, subscription_oid: int, relid: int, 
 
 
 def delete_verification(connection: Connection, subscription_oid: int, relid: int) -> None:
-    """Remove the record of a table."""
+    """Remove the record of a table's last verification."""
     table = state_schema.table_verification
     connection.execute(
         delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)

@@ -1,7 +1,7 @@
-"""A transaction's view of the catalogs, and its changes of them.
+"""Read and change the catalogs in a transaction.
 
-Rows have versions (schema.py).  A snapshot selects the visible ones: the present with the block's
-own changes, or the state at an LSN for decoding (PostgreSQL's historic snapshots).
+Rows have versions (schema.py).  A snapshot selects the visible versions: the present with the
+transaction's own changes, or the state at an LSN for decoding (PostgreSQL's historic snapshots).
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from replctl.catalog.sqlite_error import refusal_of_query
 from replctl.errors import InternalError, TransactionInProgress
 from replctl.record import dataclass
 
-#: Bytes of log per record, by which LSNs grow (about the size of PostgreSQL's commit record).
+#: The distance of consecutive LSNs: bytes of log per record (about the size of PostgreSQL's commit
+#: record).
 _RECORD_SIZE = 0x38
 BOOTSTRAP_XID = 1
 
@@ -45,10 +46,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The rule for visible row versions.
+    """The rule that decides which row versions are visible.
 
-    The present (`as_of_lsn` None) consists of committed changes and those of the own transaction;
-    `in_progress` are the others.  Otherwise changes committed at or before `as_of_lsn` are visible.
+    If `as_of_lsn` is None, changes are visible that are committed or belong to the own transaction.
+    `in_progress` has all other open transactions.  Otherwise changes committed at or before
+    `as_of_lsn` are visible.
     """
 
     in_progress: frozenset[int] = frozenset()
@@ -57,21 +59,25 @@ class Snapshot:
 
 @dataclass
 class BlockXids:
-    """The transaction numbers of a block: one level for the block, and one for each open savepoint,
-    the innermost last.  A level gets its number with its first change.  A level that has absorbed
-    released savepoints has several numbers, its own first.
+    """The transaction numbers of a transaction block.
+
+    There is one level for the block, and one for each open savepoint, the innermost last.  A level
+    gets its number with its first change.  RELEASE SAVEPOINT adds the savepoint's numbers to the
+    enclosing level, after that level's own number.
     """
 
     levels: list[list[int]] = field(default_factory=lambda: [[]])
 
     @property
     def top(self) -> int | None:
-        """The block's own number, which marks its changes of tables."""
+        """Return the block's own number, with which it changes tables; None before its first
+        change.
+        """
         return self.levels[0][0] if self.levels[0] else None
 
     @property
     def all(self) -> list[int]:
-        """The numbers of all levels."""
+        """Return the numbers of all levels."""
         return [xid for level in self.levels for xid in level]
 
     def copy(self) -> BlockXids:
@@ -81,8 +87,8 @@ class BlockXids:
 class Catalog:
     """The catalogs of one database, in one SQLite transaction and one snapshot.
 
-    An SQL transaction that only changes catalogs lives as long as this object.  One that also
-    writes tables, or a block, uses several objects with the same `xid`.
+    An SQL transaction that only changes catalogs uses one object.  A transaction that also writes
+    tables, and a transaction block, use several objects with the same `xid`.
     """
 
     def __init__(
@@ -110,7 +116,7 @@ class Catalog:
     # -- reading
 
     def rows_of(self, table: Table) -> Subquery:
-        """Return a subquery of a table's visible rows in this database."""
+        """Return a subquery for a table's visible rows in this database."""
         columns = [column for column in table.c if column.name not in ("dbid", "xmin", "xmax")]
         return select(*columns).where(self.visible(table)).subquery(table.name)
 
@@ -150,8 +156,8 @@ class Catalog:
         ).first()
 
     def cached(self, key: Hashable, look_up: Callable[[], _T]) -> _T:
-        """Return the cached result of a look-up, valid until this transaction writes (PostgreSQL's
-        syscache). One statement looks up the same names and operators repeatedly.
+        """Return the result of a look-up, from a cache until this object next changes the catalogs
+        (PostgreSQL's syscache).  One statement looks up the same names and operators repeatedly.
         """
         if key not in self._looked_up:
             self._looked_up[key] = look_up()
@@ -172,8 +178,8 @@ class Catalog:
 
     @property
     def xid(self) -> int:
-        """Return this transaction's number, assigned at the first call; in a block, the number of
-        the innermost savepoint.
+        """Return this transaction's number; in a transaction block, the number of the innermost
+        savepoint.  The first call assigns it.
         """
         for level in self.xids.levels:
             if not level:
@@ -191,7 +197,7 @@ class Catalog:
 
     @property
     def top_xid(self) -> int:
-        """The number for changes of tables: in a block, the block's own."""
+        """Return the number for changes of tables. In a transaction block it is the block's own."""
         _innermost = self.xid
         return self.xids.levels[0][0]
 
@@ -215,7 +221,7 @@ class Catalog:
         self.connection.execute(insert(table), values)  # values() takes as long as SQLite itself
 
     def update(self, table: Table, *where: ColumnElement[bool], **values: Any) -> int:
-        """Change the visible rows that satisfy `where`, and return their number.
+        """Change the visible rows that satisfy all of `where`, and return the number of rows.
 
         Raises:
             TransactionInProgress: see `insert`.
@@ -232,8 +238,8 @@ class Catalog:
         return len(old_rows)
 
     def delete(self, table: Table, *where: ColumnElement[bool]) -> int:
-        """Remove the visible rows that satisfy `where`, with comments on their objects, and return
-        their number.
+        """Remove the visible rows that satisfy all of `where`, and the comments on their objects.
+        Return the number of rows.
 
         Raises:
             TransactionInProgress: see `insert`.
@@ -266,10 +272,10 @@ class Catalog:
         return own + marked
 
     def lock(self, locks: Collection[ObjectLock]) -> None:
-        """Lock objects; a block holds the locks until its end.
+        """Lock objects.  A transaction block holds the locks until its end.
 
         Raises:
-            TransactionInProgress: another block holds a conflicting lock.
+            TransactionInProgress: another transaction block holds a conflicting lock.
         """
         new = set(locks).difference(self._locked)
         for lock in new:
@@ -291,7 +297,7 @@ class Catalog:
         self._looked_up.clear()
 
     def new_oid(self) -> int:
-        """Return the next object identifier."""
+        """Assign and return the next OID."""
         self.connection.execute(
             update(state_schema.pg_control).values(next_oid=state_schema.pg_control.c.next_oid + 1)
         )
@@ -303,12 +309,12 @@ class Catalog:
     # -- history
 
     def as_of(self, lsn: int) -> Catalog:
-        """Return the same database's catalogs at `lsn`."""
+        """Return the same database's catalogs in their state at `lsn`."""
         return Catalog(self.connection, self.database_oid, as_of_lsn=lsn)
 
     def changes_between(self, from_lsn: int, to_lsn: int) -> list[int]:
-        """Return the commit LSNs in (from_lsn, to_lsn] at which definitions of this database
-        changed, in order.
+        """Return the LSNs in (from_lsn, to_lsn] of the commits that changed definitions of this
+        database, in order.
         """
         xact = state_schema.pg_xact
         query = (
@@ -324,8 +330,7 @@ class Catalog:
         return list(self.connection.execute(query).scalars())
 
 
-# Expressions can be shared by statements, and building one takes longer than SQLite's search for a
-# row by it
+# Statements share these expressions, because building one takes longer than SQLite's search with it
 
 
 @cache
@@ -351,11 +356,12 @@ def begin_transaction(
     is_block: bool = False,
     top_xid: int | None = None,
 ) -> int:
-    """Assign a transaction number, and record it as in progress in the process `backend`.
+    """Assign a transaction number, and record the transaction as in progress in the process
+    `backend`.
 
     Args:
-        is_block: it belongs to a block or a savepoint, in which several statements can run.
-        top_xid: the block's own number, for a savepoint.
+        is_block: the number belongs to a transaction block or a savepoint.
+        top_xid: the block's own number, if this one belongs to a savepoint.
     """
     control = state_schema.pg_control
     connection.execute(update(control).values(next_xid=control.c.next_xid + 1))
@@ -370,7 +376,9 @@ def begin_transaction(
 
 
 def blocks_of_others(connection: Connection, database_oid: int, backend: str) -> dict[int, str]:
-    """Return the blocks in progress of other processes in a database, each with its process."""
+    """Return the open transaction blocks of other processes in a database, each with its
+    process.
+    """
     xact = state_schema.pg_xact
     query = select(xact.c.xid, xact.c.backend).where(
         xact.c.status == "i",
@@ -382,8 +390,8 @@ def blocks_of_others(connection: Connection, database_oid: int, backend: str) ->
 
 
 def xids_of_block(connection: Connection, block_xid: int) -> list[int]:
-    """Return the numbers of a block in progress and of its savepoints; for other transactions only
-    their own.
+    """Return the numbers of an open transaction block and of its savepoints; for another
+    transaction, only its own number.
     """
     xact = state_schema.pg_xact
     query = select(xact.c.xid).where(xact.c.status == "i", xact.c.block_xid == block_xid)
@@ -401,14 +409,16 @@ def commit_transaction(
     commit_time: int | None = None,
     savepoints: Sequence[int] = (),
 ) -> int:
-    """Commit `xid`; its rows are visible to others from now on.
+    """Commit `xid`, so that others see its rows.
 
     Args:
-        savepoints: numbers of the block's savepoints, which are committed with it.
-        changes_catalog: definitions changed, so that decoding must reload them from here.
-        is_internal: no statement has made the transaction, so that output plugins do not show it.
+        savepoints: the numbers of the block's savepoints, which are committed with it.
+        changes_catalog: the transaction has changed definitions, so decoding must reload them after
+            this commit.
+        is_internal: the transaction is not the work of a statement, so output plugins do not show
+            it.
         origin, origin_lsn: the source of replicated changes.
-        commit_time: microseconds since 1970; default: now.
+        commit_time: microseconds since 1970; None for now.
 
     Returns:
         The LSN of the commit.
@@ -439,8 +449,8 @@ def commit_transaction(
 
 
 def abort_transaction(connection: Connection, xid: int) -> None:
-    """Undo the catalog rows of `xid`, and forget it.  The caller must have undone its writes to
-    tables.
+    """Undo the changes of `xid` in the catalogs, and remove its record.  The caller must have
+    undone its writes to tables.
 
     Raises:
         InternalError: the transaction is committed (XX000).
@@ -464,20 +474,20 @@ def abort_transaction(connection: Connection, xid: int) -> None:
 
 
 def next_xid(connection: Connection) -> int:
-    """Return the number of the next transaction."""
+    """Return the number that the next transaction will get."""
     return int(connection.execute(select(state_schema.pg_control.c.next_xid)).scalar_one())
 
 
 def next_lsn(connection: Connection) -> int:
-    """Assign the next LSN, which is greater than all before it."""
+    """Assign and return the next LSN, which is greater than all earlier ones."""
     control = state_schema.pg_control
     connection.execute(update(control).values(insert_lsn=control.c.insert_lsn + _RECORD_SIZE))
     return int(connection.execute(select(control.c.insert_lsn)).scalar_one())
 
 
 def next_insert_lsn(connection: Connection) -> int:
-    """Return the next LSN that will be assigned.  Read before COMMIT, it is the commit's LSN,
-    unless another transaction commits in between.
+    """Return the LSN that will be assigned next.  A transaction that is about to commit gets this
+    LSN, unless another one commits first.
     """
     return insert_lsn(connection) + _RECORD_SIZE
 
@@ -497,7 +507,7 @@ def insert_lsn(connection: Connection) -> int:
 
 
 def switch_segment(connection: Connection, size: int) -> int:
-    """Continue the log at the next multiple of `size`; return the old end of the log."""
+    """Continue the log at the next multiple of `size`, and return the old end of the log."""
     end = insert_lsn(connection)
     goal = -(-end // size) * size
     connection.execute(update(state_schema.pg_control).values(insert_lsn=goal))

@@ -1,4 +1,4 @@
-"""The statements that create user-defined types: enums and domains."""
+"""Build the statements that create user-defined types: enums and domains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def enum_statement(environment: CatalogEnvironment, type_name: str) -> str:
     """Return CREATE TYPE for an enum, without its semicolon.
 
     Args:
-        type_name: its name in typed expressions: `@16384`.
+        type_name: the type's name in typed expressions, such as `@16384`.
     """
     labels = enum_labels(environment.catalog, type_name)
     items = ",".join(f"\n    {quote_string(label)}" for label in labels)
@@ -21,11 +21,11 @@ def enum_statement(environment: CatalogEnvironment, type_name: str) -> str:
 
 
 def domain_statements(environment: CatalogEnvironment, type_name: str) -> list[str]:
-    """Return CREATE DOMAIN, and ALTER DOMAIN for each constraint that is not validated, without
+    """Return CREATE DOMAIN, and an ALTER DOMAIN for each constraint that is not validated, without
     semicolons (dumpDomain in pg_dump.c).
 
     Args:
-        type_name: its name in typed expressions: `@16384`.
+        type_name: the type's name in typed expressions, such as `@16384`.
     """
     domain = get_domain(environment.catalog, type_name)
     own, base = environment.type(domain.name), environment.type(domain.base)

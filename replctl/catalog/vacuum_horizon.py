@@ -1,5 +1,5 @@
-"""Find how far back the log and the catalogs' history are needed, and trim them (GetOldestXmin,
-heap freezing and RemoveOldXlogFiles in PostgreSQL).
+"""Find which part of the log and of the catalogs' history is still needed, and remove the rest
+(GetOldestXmin, heap freezing and RemoveOldXlogFiles in PostgreSQL).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """Two positions; history that is older than both is not needed.
+    """A position and a time.  History that is older than both is not needed.
 
     Attributes:
         lsn: the oldest position that a reader still needs.
-        time: later commits (microseconds since 1970) are kept anyway.
-        now: commit times after this come from clocks that were ahead, and are ignored.
-        settled_lsn: commits with such times before this position are older than `time`, as their
-            neighbours prove.
+        time: commits after this time (microseconds since 1970) are kept in any case.
+        now: the current time.  Commit times after it come from clocks that were ahead.
+        settled_lsn: a commit with such a time and an LSN below this one is older than `time`,
+            because a later commit has a time before `time`.
     """
 
     lsn: int
@@ -50,11 +50,11 @@ class Horizon:
 
     @staticmethod
     def of(connection: Connection, lsn: int, time: int, now: int) -> Horizon:
-        """Return a horizon, with conclusions about commits whose clocks were ahead.
+        """Return a horizon that allows for commits whose clocks were ahead.
 
-        Only positions in the log prove an order; times do not.  A commit whose clock was behind
-        must not make earlier commits look old.  So `settled_lsn` is the last commit before `time`
-        whose predecessors are all from before `time`.
+        Only LSNs prove the order of commits; times do not.  A commit whose clock was behind must
+        not make earlier commits look old.  So `settled_lsn` is the last commit before `time` that
+        has no predecessor with a time between `time` and `now`.
         """
         xact = state_schema.pg_xact
         newest = connection.execute(select(func.max(xact.c.commit_time))).scalar_one()
@@ -70,7 +70,9 @@ class Horizon:
 
     @property
     def is_old(self) -> ColumnElement[bool]:
-        """The condition that a committed transaction is too old to be kept for its time."""
+        """Return the condition that a committed transaction is so old that its time does not
+        protect it.
+        """
         xact = state_schema.pg_xact
         is_misdated = and_(xact.c.commit_time > self.now, xact.c.commit_lsn < self.settled_lsn)
         return or_(xact.c.commit_time <= self.time, is_misdated)
@@ -78,10 +80,10 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class DroppedTable:
-    """A dropped relation, invisible to all, whose Delta table still exists.
+    """A dropped relation that nobody can see any more, but whose Delta table is still recorded.
 
     Attributes:
-        is_own: replctl chose its directory, and no other relation uses it.
+        is_own: replctl chose the table's directory, and no other relation uses the directory.
     """
 
     relid: int
@@ -90,8 +92,9 @@ class DroppedTable:
 
 
 def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> int:
-    """Return the oldest position that a slot of a database, or of any, retains; without slots, the
-    end of the log.  Standbys follow all databases, and count for each.
+    """Return the oldest position that the slots of a database (None for all databases) retain;
+    without slots, the end of the log.  Slots of standbys count for each database, because standbys
+    follow all databases.
     """
     slots = state_schema.pg_replication_slots
     query = select(func.min(slots.c.restart_lsn)).where(
@@ -105,8 +108,8 @@ def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> 
 
 
 def oldest_xid_behind(connection: Connection, lsn: int) -> int:
-    """Return the oldest transaction that was not committed at an LSN; if there is none, the next
-    one.
+    """Return the oldest transaction that was not committed at an LSN; if there is none, the number
+    of the next transaction.
     """
     xact = state_schema.pg_xact
     query = select(func.min(xact.c.xid)).where(or_(xact.c.status != "c", xact.c.commit_lsn > lsn))
@@ -129,8 +132,8 @@ class OldestChange:
 
 
 def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int | None:
-    """Return the Delta version of a relation from which all changes after the horizon start; None
-    if it has none.
+    """Return the Delta version of a relation that all changes after the horizon start from; None if
+    the relation has no version.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     query = (
@@ -157,9 +160,9 @@ def has_adopted_tables(connection: Connection) -> bool:
 
 
 def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
-    """Return the first change of each adopted table that was committed after an LSN."""
+    """Return, for each adopted table, its first change that was committed after an LSN."""
     wal, xact, storage = state_schema.pg_wal, state_schema.pg_xact, state_schema.storage_table
-    # With min() SQLite takes the other columns from the row with the minimum.
+    # If a query has min(), SQLite takes its other columns from the row with the minimum.
     query = (
         select(wal.c.relid, func.min(wal.c.version).label("version"), xact.c.commit_time)
         .join(xact, xact.c.xid == wal.c.xid)
@@ -180,9 +183,7 @@ def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
 
 
 def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTable]:
-    """Return the tables of all databases that were dropped before the horizon, and whose directory
-    no other relation uses.
-    """
+    """Return the tables of all databases that were dropped before the horizon."""
     relation, storage = schema.pg_class, state_schema.storage_table
     other = storage.alias()
     is_there = exists().where(
@@ -205,19 +206,19 @@ def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTabl
 
 
 def forget_tables(connection: Connection, relids: Collection[int]) -> None:
-    """Remove all records about Delta tables that are gone."""
+    """Remove all records about Delta tables that no longer exist."""
     for table in (state_schema.storage_column, state_schema.storage_table, state_schema.pg_wal):
         connection.execute(delete(table).where(table.c.relid.in_(list(relids))))
 
 
 def trim(connection: Connection, horizon: Horizon) -> None:
-    """Remove history older than the horizon: entries of the log except the newest of each relation,
-    row versions, and transactions without any other trace.  Row versions that everybody sees get
-    the first transaction as their creator (PostgreSQL freezes them).
+    """Remove history older than the horizon: log entries except the newest of each relation,
+    removed row versions, and transactions that have no log entries.  Row versions that everybody
+    sees get the bootstrap transaction as their creator (PostgreSQL freezes them).
 
     For each writer of a relation, its newest change stays, because a reconcile needs it.  The
-    newest of all commits also stays: its digest proves the log to readers that continue from there.
-    Dropped tables must be removed before.
+    newest commit before the horizon also stays: its digest shows readers that continue there that
+    it is still the same log.  The caller must have removed dropped tables before.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     old = _ended(horizon)
@@ -249,8 +250,8 @@ def trim(connection: Connection, horizon: Horizon) -> None:
 
 
 def _give_back_pages(connection: Connection) -> None:
-    """Return unused pages of the catalog's file to the system.  Python runs one step of the
-    statement, which frees one page.
+    """Return unused pages of the catalog's file to the operating system.  Each execution frees one
+    page, because Python runs only one step of the statement.
     """
     free = connection.exec_driver_sql("PRAGMA freelist_count").scalar_one()
     for _ in range(free):
@@ -258,7 +259,7 @@ def _give_back_pages(connection: Connection) -> None:
 
 
 def _is_repeated_change() -> ColumnElement[bool]:
-    """Return the condition that the same writer has changed the relation again after an entry."""
+    """Return the condition that the writer of a log entry has later changed the relation again."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     later, commit = wal.alias(), xact.alias()
     made_by = select(xact.c.origin).where(xact.c.xid == wal.c.xid)

@@ -1,8 +1,8 @@
-"""How much of the log a slot may retain, and the invalidation of slots that retain too much
+"""Compute how much of the log slots may retain, and invalidate slots that retain too much
 (GetWALAvailability and KeepLogSeg in xlog.c, InvalidateObsoleteReplicationSlots in slot.c).
 
-The log is counted in segments like PostgreSQL's, although it has no files here.  A slot is lost
-when VACUUM or CHECKPOINT finds it behind the limit.
+The log is measured in segments like PostgreSQL's, although it has no files.  A slot is lost when
+VACUUM or CHECKPOINT finds that it exceeds the limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class WalLimits:
-    """The settings of the log, in segments (max_slot_wal_keep_size: None without limit)."""
+    """The settings that limit the log, in segments. max_slot_wal_keep_size is None without
+    limit.
+    """
 
     segment_size: int
     max_slot_keep: int | None
@@ -35,7 +37,7 @@ class WalLimits:
 
     @staticmethod
     def of(setting: Callable[[str], str]) -> WalLimits:
-        """Return the limits from settings."""
+        """Return the limits that the settings give."""
         size = int(setting("wal_segment_size"))
 
         def segments(name: str) -> int:
@@ -52,15 +54,15 @@ class WalLimits:
 
 @dataclass(frozen=True, slots=True)
 class WalAvailability:
-    """The availability of a slot's log, as in pg_replication_slots.
+    """The availability of the log for a slot, as in pg_replication_slots.
 
     Attributes:
-        status: reserved, extended, unreserved (behind the limit) or lost; None if the slot retains
+        status: reserved, extended, unreserved (beyond the limit) or lost; None if the slot retains
             nothing.
-        safe_size: bytes by which the log may grow before the slot can be lost; None if it is lost,
-            if there is no limit, or if it depends on owners of adopted tables.
-        excess: bytes by which the slot is behind the limit.
-        is_close: the next segment would exceed the limit.
+        safe_size: bytes by which the log may grow before the slot can be lost.  None if the slot is
+            lost, if there is no limit, or if owners of adopted tables decide.
+        excess: bytes by which the slot exceeds the limit.
+        is_close: the slot will exceed the limit with the next segment of the log.
     """
 
     status: str | None
@@ -75,10 +77,10 @@ def wal_availability(
     """Return whether the log for a slot is available, and for how long."""
     if slot.invalidation_reason is not None:
         return WalAvailability("lost", None)
-    if slot.restart_lsn == INVALID_LSN:  # it has not retained anything yet
+    if slot.restart_lsn == INVALID_LSN:  # the slot does not retain anything yet
         return WalAvailability(None, None)
     end = insert_lsn(connection)
-    if slot.retention is not None:  # the actions of owners have no size
+    if slot.retention is not None:  # owners decide, so no size can be given
         return WalAvailability(slot.retention, None)
     size = limits.segment_size
     current, target = end // size, slot.restart_lsn // size
@@ -94,8 +96,8 @@ def wal_availability(
 
 
 def oldest_kept_segment(connection: Connection, limits: WalLimits) -> int:
-    """Return the oldest segment of the log that slots within their limit, or wal_keep_size,
-    retain.
+    """Return the oldest segment of the log that wal_keep_size retains, or slots within their
+    limit.
     """
     current = insert_lsn(connection) // limits.segment_size
     held = [slot.restart_lsn for slot in list_slots(connection) if slot.restart_lsn != INVALID_LSN]
@@ -106,7 +108,7 @@ def oldest_kept_segment(connection: Connection, limits: WalLimits) -> int:
 
 
 def invalidate_slot(connection: Connection, slot: ReplicationSlot, reason: str) -> ReplicationSlot:
-    """Invalidate a slot, which then retains nothing, and return its new state."""
+    """Invalidate a slot, so that it retains nothing, and return its new state."""
     table = state_schema.pg_replication_slots
     connection.execute(
         update(table)
@@ -119,11 +121,11 @@ def invalidate_slot(connection: Connection, slot: ReplicationSlot, reason: str) 
 def invalidate_obsolete_slots(
     connection: Connection, limits: WalLimits, held: Collection[str]
 ) -> list[tuple[ReplicationSlot, WalAvailability]]:
-    """Invalidate the slots that retain more than they may, and return them.
+    """Invalidate the slots that retain more than they may, and return them with their availability.
 
     Args:
-        held: names of slots with an active reader, which are skipped (PostgreSQL ends their
-            readers).
+        held: names of the slots with an active reader.  They are skipped. (PostgreSQL would end
+            their readers.)
     """
     lost = []
     for slot in list_slots(connection):
@@ -136,7 +138,7 @@ def invalidate_obsolete_slots(
 
 
 def excess_detail(slot: ReplicationSlot, availability: WalAvailability) -> str:
-    """Return PostgreSQL's DETAIL about how far a slot is behind the limit."""
+    """Return PostgreSQL's DETAIL that says by how much a slot exceeds the limit."""
     noun = "byte" if availability.excess == 1 else "bytes"
     return (
         f"The slot's restart_lsn {format_lsn(slot.restart_lsn)} exceeds the limit by"
@@ -145,17 +147,17 @@ def excess_detail(slot: ReplicationSlot, availability: WalAvailability) -> str:
 
 
 class SlotInvalidated(ObjectNotInPrerequisiteState):
-    """Changes can no longer be read from a slot."""
+    """Raised if changes can no longer be read from a slot, because it was invalidated."""
 
 
 def check_not_invalidated(slot: ReplicationSlot, *, has_subscription: bool = False) -> None:
     """Check that changes can be read from a slot.
 
     Args:
-        has_subscription: a subscription reads it, and has its own hint.
+        has_subscription: a subscription reads the slot.  The caller adds its own hint.
 
     Raises:
-        SlotInvalidated: it was invalidated (55000).
+        SlotInvalidated: the slot was invalidated (55000).
     """
     if slot.invalidation_reason is None:
         return
@@ -164,7 +166,7 @@ def check_not_invalidated(slot: ReplicationSlot, *, has_subscription: bool = Fal
         detail="This slot has been invalidated because it exceeded the maximum reserved size.",
     )
     name, plugin = quote_literal(slot.name), quote_literal(slot.plugin)
-    if not slot.is_logical:  # a standby copies all that its primary has, whatever is lost
+    if not slot.is_logical:  # a new slot suffices, because a standby copies the whole log
         error.hint = (
             f"At the primary, use SELECT pg_drop_replication_slot({name}), then SELECT"
             f" pg_create_physical_replication_slot({name})."

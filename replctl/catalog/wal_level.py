@@ -1,4 +1,6 @@
-"""wal_level: the errors and warnings of each level (slot.c, logical.c, publicationcmds.c)."""
+"""Check wal_level: the errors and warnings for each level (slot.c, logical.c,
+publicationcmds.c).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ from collections.abc import Callable
 
 from replctl.errors import Notice, ObjectNotInPrerequisiteState
 
-#: The value of a setting.
+#: A function that returns the value of a setting.
 Setting = Callable[[str], str]
 
 
 def check_for_slots(setting: Setting) -> None:
-    """Check that slots are possible at all (CheckSlotRequirements).
+    """Check that wal_level allows replication slots (CheckSlotRequirements).
 
     Raises:
         ObjectNotInPrerequisiteState: wal_level is minimal (55000).
@@ -23,7 +25,7 @@ def check_for_slots(setting: Setting) -> None:
 
 
 def check_for_decoding(setting: Setting) -> None:
-    """Check that changes can be decoded at all (CheckLogicalDecodingRequirements).
+    """Check that wal_level allows logical decoding (CheckLogicalDecodingRequirements).
 
     Raises:
         ObjectNotInPrerequisiteState: wal_level is not logical (55000).
@@ -33,7 +35,9 @@ def check_for_decoding(setting: Setting) -> None:
 
 
 def publication_warning(setting: Setting) -> Notice | None:
-    """Return the warning of CREATE PUBLICATION if no subscription is possible; else None."""
+    """Return the WARNING of CREATE PUBLICATION if wal_level does not allow subscriptions; else
+    None.
+    """
     if setting("wal_level") == "logical":
         return None
     return Notice(

@@ -1,10 +1,10 @@
-"""Active processes: the apply and table synchronization workers of subscriptions, and the
+"""Record active processes: the apply and table synchronization workers of subscriptions, and the
 walsenders that read their slots (pg_stat_subscription, pg_stat_replication; launcher.c,
 walsender.c).
 
-A row belongs to a process, and is valid while the process lives.  A process that holds its
-subscription or slot excludes others.  One that does not hold it is only attached and idle, and the
-next process takes over.
+A row belongs to a process, and is valid while the process lives.  A process that *holds* its
+subscription or slot excludes others.  A process that is only *attached* is idle, and any other
+process may take the row over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from replctl.record import dataclass
 
 #: The `relid` in an apply worker's row.
 APPLY = 0
-#: Microseconds between two reports of an idle worker (wal_receiver_status_interval).
+#: The minimum of microseconds between two equal reports of a worker (wal_receiver_status_interval).
 _STATUS_INTERVAL = 10_000_000
 
 
@@ -31,8 +31,8 @@ class Worker:
     """A live worker.
 
     Attributes:
-        relid: the table that it copies; APPLY for an apply worker.
-        received_lsn: its position in the publisher's log; None if it is unknown.
+        relid: the table that the worker synchronizes; APPLY for an apply worker.
+        received_lsn: the worker's position in the publisher's log; None if it is unknown.
         last_msg_time: the time of the publisher's last message, in microseconds since 1970.
     """
 
@@ -48,9 +48,9 @@ class Walsender:
     """The reader of a slot.
 
     Attributes:
-        client: the subscription, as `client_name` returns it.
-        role_oid: the role of its connection.
-        state: catchup, or streaming when it was at the end of the log.
+        client: the name of the subscription (`client_name`), or the directory of the standby.
+        role_oid: the role of the reader's connection.
+        state: catchup, or streaming after the reader has reached the end of the log.
         backend_start, reply_time: microseconds since 1970.
     """
 
@@ -75,13 +75,16 @@ def client_name(system_identifier: int, subscription_oid: int) -> str:
 def claim_worker(
     cluster: Cluster, subscription_oid: int, slot_name: str, relid: int = APPLY, *, maximum: int
 ) -> bool:
-    """Become the worker of a subscription, and hold it; return whether that is new.
+    """Make this process the worker of a subscription, and hold the subscription.  Return False if
+    this process already was its worker.
 
     Args:
-        maximum: the maximum of processes for subscriptions (max_logical_replication_workers).
+        maximum: the maximum number of processes for subscriptions
+            (max_logical_replication_workers).
 
     Raises:
-        ObjectInUse: another process holds it (55006, as when both would read the slot).
+        ObjectInUse: another process holds the subscription (55006, PostgreSQL's error for its
+            slot).
         ConfigurationLimitExceeded: the limit of workers is reached (53400).
     """
     table = state_schema.logical_worker
@@ -100,7 +103,7 @@ def claim_worker(
 def release_worker(
     cluster: Cluster, subscription_oid: int, relid: int = APPLY, *, stays: bool
 ) -> None:
-    """Release the subscription or table that this process holds: stay attached, or leave."""
+    """Release the subscription or table that this process holds. Stay attached if `stays`."""
     table = state_schema.logical_worker
     key = (table.c.subid == subscription_oid, table.c.relid == relid)
     with cluster.begin(write=True) as connection:
@@ -108,7 +111,9 @@ def release_worker(
 
 
 def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) -> None:
-    """Record the position of this process's apply worker; repeat unchanged ones only rarely."""
+    """Record the position of this process's apply worker.  Repeat an unchanged position only every
+    10 seconds.
+    """
     table = state_schema.logical_worker
     mine = and_(
         table.c.subid == subscription_oid,
@@ -126,7 +131,7 @@ def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) ->
 
 
 def dismiss_workers(cluster: Cluster, subscription_oid: int) -> None:
-    """Remove all worker entries of the subscription, including waiting ones."""
+    """Remove all rows of a subscription's workers, including attached ones."""
     table = state_schema.logical_worker
     with cluster.begin(write=True) as connection:
         connection.execute(delete(table).where(table.c.subid == subscription_oid))
@@ -144,7 +149,7 @@ def live_workers(cluster: Cluster, connection: Connection) -> list[Worker]:
 
 
 def origin_pid(cluster: Cluster, connection: Connection, origin_name: str) -> int | None:
-    """Return the process that applies changes for an origin (Subscription.origin_name,
+    """Return the ID of the process that applies changes for an origin (Subscription.origin_name,
     table_origin_name); None if there is none.
     """
     for worker in live_workers(cluster, connection):
@@ -158,13 +163,13 @@ def origin_pid(cluster: Cluster, connection: Connection, origin_name: str) -> in
 
 
 def claim_walsender(cluster: Cluster, walsender: Walsender, *, maximum: int) -> None:
-    """Become the reader of a slot, and hold it (ReplicationSlotAcquire).
+    """Make this process the reader of a slot, and hold the slot (ReplicationSlotAcquire).
 
     Args:
-        maximum: the maximum of processes that read slots (max_wal_senders).
+        maximum: the maximum number of processes that read slots (max_wal_senders).
 
     Raises:
-        ObjectInUse: another process holds it (55006).
+        ObjectInUse: another process holds the slot (55006).
         TooManyConnections: the limit of slot readers is reached (53300).
     """
     table = state_schema.walsender
@@ -186,7 +191,9 @@ def claim_walsender(cluster: Cluster, walsender: Walsender, *, maximum: int) -> 
 
 
 def report_walsender(cluster: Cluster, slot_name: str) -> None:
-    """Record that this process has read a slot to the end of the log; repeat this only rarely."""
+    """Record that this process has read a slot to the end of the log.  Repeat the record only every
+    10 seconds.
+    """
     table = state_schema.walsender
     mine = and_(table.c.slot_name == slot_name, table.c.backend == cluster.backend)
     now = _now()
@@ -200,8 +207,8 @@ def report_walsender(cluster: Cluster, slot_name: str) -> None:
 
 
 def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
-    """Release the slot that this process holds: stay attached, or leave.  If the process dies
-    later, the slot is inactive since this moment.
+    """Release the slot that this process holds, and record the slot as inactive since now.  Stay
+    attached if `stays`.
     """
     table = state_schema.walsender
     with cluster.begin(write=True) as connection:
@@ -223,8 +230,8 @@ def dismiss_walsender(cluster: Cluster, slot_name: str, client: str) -> None:
 def rename_walsender(
     connection: Connection, client: str, slot_name: str | None, application_name: str
 ) -> None:
-    """Change the name of a slot's reader.  If the slot belongs to another cluster, the change is
-    visible when the reader works again.
+    """Change the name of a slot's reader.  If the slot belongs to another cluster, nothing changes
+    here.  There the reader gets its new name when it works again.
     """
     table = state_schema.walsender
     mine = and_(table.c.slot_name == slot_name, table.c.client == client)
@@ -232,7 +239,7 @@ def rename_walsender(
 
 
 def live_walsenders(cluster: Cluster, connection: Connection) -> dict[str, Walsender]:
-    """Return the readers of slots in live processes, by slot name."""
+    """Return the readers of slots whose processes live, by slot name."""
     table = state_schema.walsender
     return {
         str(row.slot_name): Walsender(
@@ -252,7 +259,7 @@ def live_walsenders(cluster: Cluster, connection: Connection) -> dict[str, Walse
 
 def last_replies(connection: Connection) -> dict[str, int]:
     """Return the times of the last replies of readers that hold slots, in microseconds since 1970,
-    by slot.  A slot whose reader was killed is inactive since then.
+    by slot.  If a reader was killed, its slot is inactive since its last reply.
     """
     table = state_schema.walsender
     rows = connection.execute(select(table.c.slot_name, table.c.reply_time).where(table.c.is_held))
@@ -260,7 +267,7 @@ def last_replies(connection: Connection) -> dict[str, int]:
 
 
 def held_slots(cluster: Cluster, connection: Connection) -> set[str]:
-    """Return the slots that a live process is reading."""
+    """Return the names of the slots that live processes hold."""
     table = state_schema.walsender
     rows = connection.execute(select(table).where(table.c.is_held))
     return {str(row.slot_name) for row in rows if cluster.is_alive(row.backend)}
@@ -300,11 +307,11 @@ def _claim(
     first_values: dict[str, Any],
     slot_name: str,
 ) -> bool:
-    """Assign a row to this process, and return whether that is new.
+    """Assign a row to this process.  Return False if the row already belonged to it.
 
     Args:
-        values: the columns to set.
-        first_values: initial values of further columns.
+        values: the values of columns that are always set.
+        first_values: the initial values of further columns, for a new row.
     """
     values = {**values, "backend": cluster.backend, "is_held": True}
     with cluster.begin(write=False) as connection:
@@ -329,7 +336,7 @@ def _claim(
 def _release(
     cluster: Cluster, connection: Connection, table: Table, *key: ColumnElement[bool], stays: bool
 ) -> bool:
-    """Release a row, and return whether this process had it."""
+    """Release a row, and return whether it belonged to this process."""
     mine = and_(*key, table.c.backend == cluster.backend)
     if stays:
         done = connection.execute(update(table).where(mine).values(is_held=False))
@@ -347,7 +354,7 @@ def _pid(row: Any) -> int:
 
 
 def _is_recent(time: int, now: int) -> bool:
-    """Return whether a report is still recent; a time in the future is not."""
+    """Return whether a report is still recent. A time in the future is not recent."""
     return 0 <= now - time < _STATUS_INTERVAL
 
 
