@@ -1,5 +1,5 @@
-"""Statements of a dump that differ between replctl and PostgreSQL: replctl adopts a Delta table
-again, and has storage parameters of its own.
+"""Write the statements of a dump that differ between replctl and PostgreSQL: replctl adopts a Delta
+table again, and has storage parameters that PostgreSQL does not have.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from replctl.replication.table_definition import native_statement
 from replctl.types.delta_type import is_native, native_text
 from replctl.types.quote import quote_identifier, quote_string
 
-#: Lets psql and replctl find out which server they talk to.
+#: Sets the variable is_replctl, so that psql and replctl know to which of the two they restore a
+#: dump.
 QUESTION = "SELECT pg_catalog.version() LIKE '%(replctl)%' AS is_replctl \\gset\n"
 #: Storage parameters that are set when a table is adopted.
 _ADOPTED = (FOREIGN_FILES, PARTITION_TIMEZONE)
@@ -70,14 +71,16 @@ def created(
 def added(constraint: Constraint, text: str) -> str:
     """Return the statement that adds a key to a table.
 
-    A key that is not enforced belongs to replctl's CREATE TABLE, because later statements would
-    check the rows.
+    For a key that is not enforced, only PostgreSQL gets the statement.  In replctl the key is part
+    of CREATE TABLE, because adding it later would check the rows.
     """
     return text if constraint.is_enforced else both_dialects("", text)
 
 
 def _believed_keys(table: Relation) -> Iterator[str]:
-    """Yield the unchecked keys of an adopted table, with the column names in its Delta table."""
+    """Yield the keys of an adopted table that are not enforced, with the columns' names in its
+    Delta table.
+    """
     assert table.storage is not None
     stored = table.storage.columns
     indexes = {index.oid: index for index in table.indexes}
@@ -96,12 +99,12 @@ def _believed_keys(table: Relation) -> Iterator[str]:
 
 
 def both_dialects(own: str, text: str) -> str:
-    """Return replctl's text next to PostgreSQL's if they differ."""
+    """Return one text if both are equal, else both in a condition on is_replctl."""
     return text if own == text else f"{IF_REPLCTL}{own}{ELSE}{text}{END}"
 
 
 def renamings(names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the steps that rename columns without using a name twice at any time.
+    """Return the steps that rename columns, so that two columns never have the same name.
 
     [(w, v), (v, v_1)]  ->  [(v, v_1), (w, v)]
     [(a, b), (b, a)]  ->  [(a, b_1), (b, a), (b_1, b)]
@@ -114,7 +117,7 @@ def renamings(names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     taken = {old for old, _new in names}
     while rest:
         free = next(((old, new) for old, new in rest if new not in taken), None)
-        if free is None:  # they exchange names
+        if free is None:  # the remaining columns exchange names
             old, new = rest.pop(0)
             number = next(n for n in count(1) if f"{new}_{n}" not in taken)
             between = f"{new}_{number}"
@@ -128,7 +131,7 @@ def renamings(names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _columns_there(table: Relation) -> list[tuple[str, Column]]:
-    """Return the columns that an adopted table has, each with its name in the Delta table."""
+    """Return the columns that an adopted table still has, each with its name in the Delta table."""
     assert table.storage is not None
     stored = table.storage.columns
     found = [(stored[column.attnum], column) for column in table.columns]
@@ -136,8 +139,8 @@ def _columns_there(table: Relation) -> list[tuple[str, Column]]:
 
 
 def _column_list(source: Source, table: Relation) -> Iterator[str]:
-    """Yield the column list with which a table is adopted again; nothing if an adoption without a
-    list makes the same columns.
+    """Yield the items of the column list for adopting a table again; nothing if an adoption without
+    a list gives the same columns.
     """
     there = _columns_there(table)
     own = [(name, c.type, c.typmod, c.collation) for name, c in there]
@@ -153,8 +156,9 @@ def _column_list(source: Source, table: Relation) -> Iterator[str]:
 def _found_columns(
     source: Source, table: Relation
 ) -> list[tuple[str, str, int, str | None]] | None:
-    """Return the name, type, typmod and collation of the columns that an adoption without a list
-    makes, without columns that are not entered yet; None if the log cannot be read.
+    """Return the name, type, typmod and collation of each column that an adoption without a list
+    gives, except columns that the catalog does not know yet.  Return None if the Delta log cannot
+    be read.
     """
     assert table.storage is not None
     known = {c.identity for c in storage_columns(source.catalog.connection, table.oid)}

@@ -49,11 +49,11 @@ _OUTPUT_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """The parts of a database to dump.
+    """The options that select the parts of a database to dump.
 
     Attributes:
-        publications, subscriptions: dump only these; if both are false, everything.
-        schema_only: dump no rows.
+        publications, subscriptions: dump only these objects; if both are false, dump everything.
+        schema_only: do not dump rows.
     """
 
     publications: bool = False
@@ -66,7 +66,7 @@ class DumpOptions:
 
 
 def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
-    """Yield the script that restores the session's database, in parts.
+    """Yield the parts of the script that restores the session's database.
 
     Raises:
         PostgresError: an object cannot be read or dumped.
@@ -98,8 +98,8 @@ def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
 def _entries(
     session: Session, catalog: Catalog, options: DumpOptions
 ) -> tuple[list[Entry], dict[int, Relation]]:
-    """Return all entries in order, where entries of rows have no rows yet; and the database's
-    relations.
+    """Return all entries in the order of the dump, and the database's relations by OID. The entries
+    for rows have no text yet.
     """
     environment = CatalogEnvironment(catalog, session.database_name, (), session.role_oid)
     source = Source(environment)
@@ -138,8 +138,8 @@ def _rows_to_come(source: Source, relation: Relation) -> Entry:
 
 
 def _subscriptions(session: Session, source: Source) -> list[Entry]:
-    """Return the subscriptions, only for superusers, because connection strings may hold passwords
-    (getSubscriptions).
+    """Return the subscriptions.  Only superusers get them, because connection strings may have
+    passwords (getSubscriptions).
     """
     if source.environment.privileges.is_superuser:
         return list(dumped_replication.subscriptions(source))

@@ -1,4 +1,4 @@
-"""Schemas, types, functions and operators of a dump."""
+"""Dump schemas, types, functions and operators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 
 
 def schemas(source: Source) -> Iterator[Entry]:
-    """Yield all schemas; for `public` only the differences from initdb's (dumpNamespace)."""
+    """Yield all schemas; for `public` only what differs from initdb's schema (dumpNamespace)."""
     table = schema.pg_namespace
     for row in source.catalog.select(table, order_by=[table.c.nspname]):
         if row.nspname in ("pg_catalog", "information_schema"):
@@ -62,7 +62,7 @@ def types(source: Source) -> Iterator[Entry]:
     """Yield user-defined types, except the row types of tables (dumpType).
 
     Raises:
-        FeatureNotSupported: a type's kind cannot be dumped.
+        FeatureNotSupported: replctl cannot dump a type of this kind.
     """
     table = schema.pg_type
     for row in source.catalog.select(table, order_by=[table.c.oid]):
@@ -147,7 +147,7 @@ def functions(source: Source) -> Iterator[Entry]:
 
 
 def _arguments(source: Source, function: UserFunction) -> str:
-    """Return arguments such as `a integer, text`."""
+    """Return a function's arguments: `a integer, text`."""
     shown = []
     for name, type_ in zip(function.argument_names, function.arguments, strict=True):
         formatted = source.environment.format_type(type_)
@@ -156,8 +156,8 @@ def _arguments(source: Source, function: UserFunction) -> str:
 
 
 def dollar_quoted(text: str) -> str:
-    """Return `$$select 1$$`, ... with a tag that the text does not contain
-    (appendStringLiteralDQ).
+    """Return a text with dollar quotes, such as `$$select 1$$`, and with a tag that the text does
+    not contain (appendStringLiteralDQ).
     """
     delimiter, letters = "$", iter("_XXXXXXX" * (len(text) // 8 + 2))
     while delimiter in text:

@@ -1,4 +1,6 @@
-"""Write GRANT and REVOKE that turn an initial access list into the actual one (dumputils.c)."""
+"""Write the GRANT and REVOKE statements that turn an initial access list into the actual one
+(dumputils.c).
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,13 @@ def acl_entries(
     column: str | None = None,
     base: Acl | None = None,
 ) -> Iterator[Entry]:
-    """Yield the entry that creates an access list; nothing if it is the initial one.
+    """Yield the entry that creates an access list; nothing if the list is the initial one.
 
     Args:
         name: the object's name in statements.
-        like: an entry of the same schema and owner.
-        column: the column of the list, if any.
-        base: the initial list, if it differs from that of the kind.
+        like: the object's entry, whose name, schema and owner the new entry gets.
+        column: the column, if the list belongs to one.
+        base: the initial list, if it is not the default list of the object's kind.
     """
     if acl is None:
         return
@@ -63,11 +65,11 @@ def acl_statements(
     base: Acl,
     column: str | None = None,
 ) -> list[str]:
-    """Return the statements that turn one access list into another.
+    """Return the statements that turn the access list `base` into `acl`.
 
     Args:
-        objects: `TABLE public.t`, or `TABLES`.
-        column: the column of the list, if any.
+        objects: the objects in the statements: `TABLE public.t`, or `TABLES`.
+        column: the column, if the list belongs to one.
     """
     statements = [
         _statement(source, kind, item, "REVOKE", item.privileges, objects, column)

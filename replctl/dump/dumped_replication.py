@@ -1,4 +1,4 @@
-"""Publications and subscriptions of a dump."""
+"""Dump publications and subscriptions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _schemas(source: Source, publication: Publication) -> Iterator[Entry]:
 
 
 def subscriptions(source: Source) -> Iterator[Entry]:
-    """Yield subscriptions, which do not connect while the dump is loaded (dumpSubscription)."""
+    """Yield subscriptions. They do not connect when the dump is restored (dumpSubscription)."""
     for subscription in list_subscriptions(source.catalog):
         name = quote_identifier(subscription.name)
         names = ", ".join(map(quote_identifier, subscription.publications))
@@ -107,7 +107,7 @@ def subscriptions(source: Source) -> Iterator[Entry]:
 
 
 def _lost_map(subscription: Subscription) -> str:
-    """Return a comment that warns when the dump is loaded into PostgreSQL, where the tables would
+    """Return a comment for PostgreSQL about a table map; "" without a map.  There the tables would
     have other targets.
     """
     if not subscription.table_map.pairs:
@@ -117,7 +117,7 @@ def _lost_map(subscription: Subscription) -> str:
 
 
 def _own_options(subscription: Subscription) -> str:
-    """Return the options that PostgreSQL does not have."""
+    """Return the subscription's options that PostgreSQL does not have, except default values."""
     text = ""
     if subscription.resync is not Resync.MANUAL:
         text += f", resync = {subscription.resync.value}"
@@ -131,7 +131,7 @@ def _own_options(subscription: Subscription) -> str:
 
 
 def _options(subscription: Subscription) -> str:
-    """Return the options that differ from their defaults, in pg_dump's order."""
+    """Return the subscription's options in pg_dump's order, except default values."""
     slot = "NONE" if subscription.slot_name is None else quote_string(subscription.slot_name)
     text = f"connect = false, slot_name = {slot}"
     if subscription.binary:

@@ -1,4 +1,4 @@
-"""The rows of tables and the values of sequences in a dump."""
+"""Dump the rows of tables and the values of sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replctl.query.select import select
 from replctl.session import Session
 from replctl.types.quote import quote_identifier, quote_string
 
-#: Rows in one INSERT, which is one commit of a Delta table.
+#: Maximum number of rows in one INSERT. Each INSERT is one commit of a Delta table.
 _ROWS_PER_INSERT = 1000
 #: Types whose values have no quotes if they are digits (dumpTableData_insert).
 _NUMBERS = frozenset(("int2", "int4", "int8", "oid", "numeric"))
@@ -39,10 +39,10 @@ def sequence_values(source: Source, relations: Mapping[int, Relation]) -> Iterat
 
 
 def table_rows(session: Session, table: Relation, owner: str) -> Entry:
-    """Return the entry with a table's own rows.
+    """Return the entry with a table's own rows, without those of its children.
 
     Raises:
-        InsufficientPrivilege: the session's role may not read them.
+        InsufficientPrivilege: the session's role may not read the rows.
     """
     columns = [column for column in table.columns if not column.generated]
     names = ", ".join(quote_identifier(column.name) for column in columns)

@@ -1,4 +1,4 @@
-"""Tables and sequences of a dump, with their constraints, indexes and partitions (dumpTableSchema,
+"""Dump tables and sequences, with their constraints, indexes and partitions (dumpTableSchema,
 dumpSequence, dumpConstraint, dumpIndex).
 """
 
@@ -70,7 +70,7 @@ def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
 
 
 def with_column_comments(source: Source, entry: Entry, relation: Relation) -> Entry:
-    """Return an entry with the comments on the columns of its relation added."""
+    """Return an entry with the comments on the columns of its relation."""
     for column in relation.columns:
         name = f"{full_name(relation)}.{quote_identifier(column.name)}"
         entry = source.commented(entry, "pg_class", relation.oid, "COLUMN", name, column.attnum)
@@ -165,7 +165,7 @@ def _is_not_null_above(column: Column, parents: list[Relation]) -> bool:
 
 
 def _element(source: Source, name: str) -> str:
-    """Return a type, or its element type if it is an array."""
+    """Return the name of a type, or of its element type if it is an array."""
     return source.environment.type(name).element or name
 
 
@@ -187,8 +187,9 @@ def _column(source: Source, table: Relation, column: Column) -> str:
 
 
 def _is_apart(source: Source, table: Relation, column: Column) -> bool:
-    """Return whether a default follows the table: it uses a sequence of the table, which is created
-    later, or the column is inherited.
+    """Return whether a column's default is dumped after CREATE TABLE. This is so if it uses a
+    sequence of the table, which is created later, if the column is inherited, or if it is an
+    identity column.
     """
     if column.default is None or column.identity:
         return column.identity != ""
@@ -209,7 +210,7 @@ def _identity(source: Source, table: Relation, column: Column) -> str:
                 + "".join(f"\n        {option}" for option in options)
                 + "\n    )"
             )
-    return ""  # the identity belongs to the partitioned table
+    return ""  # the partitioned table has the identity's sequence
 
 
 def _defaults(source: Source, table: Relation) -> Iterator[Entry]:
@@ -218,7 +219,7 @@ def _defaults(source: Source, table: Relation) -> Iterator[Entry]:
         if column.default is None or column.identity or not _is_apart(source, table, column):
             continue
         if column.generated:
-            continue  # inherited with its expression
+            continue  # the column inherits its expression
         expr = get_expr(source.environment, table, column.default)
         yield Entry(
             "DEFAULT",
@@ -254,8 +255,9 @@ def _index(
 ) -> Entry:
     """Return an index, or its constraint.
 
-    The index of a partitioned table follows those of its partitions, and takes them over.  If some
-    partitions lack it, it is created only for the table, and takes over the existing ones.
+    The index of a partitioned table follows the indexes of its partitions, and its creation
+    attaches them.  If a partition lacks the index, it is created with ONLY, and the existing
+    indexes are attached to it.
     """
     below = [
         (partition, other)
@@ -326,10 +328,10 @@ def _with_constraint_comment(
 
 
 def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Yield the sequences, except those of identity columns, which CREATE TABLE creates.
+    """Yield the sequences, except sequences of identity columns, which CREATE TABLE creates.
 
-    A table and its sequences must have the same owner.  So the table changes its owner after the
-    last of them, and they change with it.
+    A table and its sequences must have the same owner.  So the dump changes the table's owner after
+    the last of its sequences.  This also changes the owner of the sequences.
     """
     for relation in relations.values():
         sequence = get_sequence(source.catalog, relation.oid) if relation.kind == "S" else None
@@ -358,7 +360,7 @@ def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
 def _last_sequence(
     source: Source, table: Relation, relations: Mapping[int, Relation]
 ) -> Relation | None:
-    """Return the table's sequence that is last in the dump."""
+    """Return the table's sequence that comes last in the dump; None if the table has none."""
     own = [
         relations[sequence.relid]
         for sequence in owned_sequences(source.catalog, table.oid)

@@ -1,4 +1,4 @@
-"""The entries of a dump, one for each created object, and their order (pg_dump_sort.c,
+"""Define and sort the entries of a dump, one for each created object (pg_dump_sort.c,
 pg_backup_archiver.c).
 """
 
@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from replctl.record import dataclass
 
-#: An object of a catalog: the catalog's name and its OID.
+#: An object: the name of its catalog, and its OID.
 ObjectKey: TypeAlias = tuple[str, int]
 
-#: Kinds of entries, in the order of a dump; those on one line share a position.
+#: Kinds of entries, in the order of a dump.  Kinds on one line share a position.
 _ORDER = (
     ("SCHEMA",),
     ("TYPE", "DOMAIN"),
@@ -43,19 +43,19 @@ _PRIORITIES = {kind: i for i, kinds in enumerate(_ORDER) for kind in kinds}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The statements that create an object, or a part of one (TocEntry).
+    """The statements that create an object, or a part of an object (TocEntry).
 
     Attributes:
         kind: one of _ORDER; or COMMENT, which follows its object.
-        name: the name in its heading.
+        name: the name in the entry's heading.
         text: the statements, each with a newline at its end.
         schema: None for objects without a schema.
-        owner: a role's name; "" without an owner.
-        owned: the object in ALTER ... OWNER TO: `TABLE public.t`; "" without an owner.
-        order: sort key among entries of its kind, instead of the name.
-        key: the object that other entries may need.
-        needs: the objects that must exist before it.
-        comments: the comments that follow it.
+        owner: the name of the owner; "" without an owner.
+        owned: the object in ALTER ... OWNER TO, such as `TABLE public.t`; "" without an owner.
+        order: the sort key among entries of the same kind, if it is not the name.
+        key: the object that the entry creates, and that other entries may need.
+        needs: the objects that must be created before.
+        comments: the COMMENT entries that follow the entry.
     """
 
     kind: str
@@ -85,10 +85,10 @@ class Entry:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Sort entries by kind, schema and name, but put needed ones before those that need them.
+    """Sort entries by kind, schema and name, but put each entry after the entries that it needs.
 
-    Like TopoSort(), it goes from the last to the first, and takes the last entry that no remaining
-    one needs.  Entries in a cycle keep their places.
+    Like TopoSort(), the function fills the result from its end, each time with the last entry that
+    no remaining entry needs.  Entries in a cycle keep their places.
     """
     ordered = sorted(entries, key=_sort_key)
     places = {entry.key: i for i, entry in enumerate(ordered) if entry.key is not None}
@@ -121,5 +121,5 @@ def _sort_key(entry: Entry) -> tuple[int, str, tuple[str, ...], str]:
 
 
 def _on_one_line(text: str) -> str:
-    """Return a name on one line, so that it does not end a comment (sanitize_line)."""
+    """Return a name without newlines, which would end a comment (sanitize_line)."""
     return text.replace("\n", " ").replace("\r", " ")

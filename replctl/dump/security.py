@@ -1,4 +1,4 @@
-"""Policies and default privileges of a dump (dumpPolicy(), dumpDefaultACL())."""
+"""Dump policies and default privileges (dumpPolicy(), dumpDefaultACL())."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replctl.types.quote import quote_identifier
 
 
 def policies(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Yield the policies of tables, and the statements that enable them."""
+    """Yield the policies of tables, and the statements that enable row-level security."""
     for table in relations.values():
         owner = source.role_name(table.owner)
         if table.has_row_security:

@@ -1,4 +1,4 @@
-"""The common source of a dump's parts: the catalog, names with their schemas, and comments."""
+"""Read what all parts of a dump need: the catalog, names with their schemas, and comments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Source:
     """A database to dump.
 
     Attributes:
-        environment: has no search path, so that all names have their schemas.
+        environment: its search path is empty, so that it shows all names with their schemas.
     """
 
     environment: CatalogEnvironment
@@ -41,10 +41,10 @@ class Source:
     def commented(
         self, entry: Entry, class_name: str, oid: int, what: str, name: str, number: int = 0
     ) -> Entry:
-        """Return an entry with the comment on one of its objects, if there is one.
+        """Return an entry with the comment on one of its objects added, if there is a comment.
 
         Args:
-            what: `TABLE`, `COLUMN`, ...
+            what: the kind of the object in the statement, such as `TABLE` or `COLUMN`.
             name: the object's name in the statement.
         """
         text = get_comment(self.catalog, class_name, oid, number)
@@ -57,7 +57,7 @@ class Source:
 
 
 def unqualified(name: str, schema: str | None) -> str:
-    """Remove the schema: (`public.t`, public) -> `t`"""
+    """Remove the schema from a qualified name: (`public.t`, public) -> `t`"""
     return name if schema is None else name.replace(f"{quote_identifier(schema)}.", "", 1)
 
 
@@ -67,13 +67,13 @@ def full_name(relation: Relation) -> str:
 
 
 def type_key(name: str) -> Iterator[ObjectKey]:
-    """Yield the key of a type if it is user-defined."""
+    """Yield the key of a type, if the type is user-defined."""
     if name.startswith("@"):
         yield "pg_type", type_oid(name)
 
 
 def expression_keys(exprs: Iterable[nodes.Expr | None]) -> Iterator[ObjectKey]:
-    """Yield the keys of functions, operators, types and sequences in expressions."""
+    """Yield the keys of user-defined functions, operators, types and sequences in expressions."""
     for expr in exprs:
         if expr is None:
             continue
@@ -83,7 +83,7 @@ def expression_keys(exprs: Iterable[nodes.Expr | None]) -> Iterator[ObjectKey]:
 
 
 def node_keys(node: object) -> Iterator[ObjectKey]:
-    """Yield the keys of objects in a node of an expression."""
+    """Yield the keys of the objects in a node of an expression (`expression_keys`)."""
     function, operator = getattr(node, "function_oid", 0), getattr(node, "operator_oid", 0)
     if function >= FIRST_USER_OID:
         yield "pg_proc", function
@@ -95,7 +95,9 @@ def node_keys(node: object) -> Iterator[ObjectKey]:
 
 
 def with_options(options: Mapping[str, str]) -> str:
-    """Return ` WITH (security_invoker='true')`, ...; values other than plain names are quoted."""
+    """Return the clause for options, such as ` WITH (security_invoker='true')`.  Values other than
+    plain names are quoted.
+    """
     if not options:
         return ""
     shown = []

@@ -1,12 +1,11 @@
 """Apply the publisher's log from a subscription's progress to the end, group by group (worker.c).
 
-A group is a run of transactions that can be composed to one change per key.  A transaction that
-truncates, changes keys, or changes a table without a key is a group of its own.  A group is written
-as a whole.  Problems are found before writing, so that everything before the failing transaction is
-applied, and nothing of that transaction.
-
-If a publisher only knows the net effect of several transactions (ChangeBatch.is_joined), a batch is
-one group.  If it cannot be applied, it is decoded again, transaction by transaction.
+A group is a run of transactions whose changes can be composed to one change for each key.  A
+transaction that truncates, changes keys, or changes a table without a key is a group of its own.
+The subscriber writes a group as a whole.  It finds conflicts before it writes.  So everything
+before a failing transaction is applied, and nothing of that transaction.  If a publisher only knows
+the net effect of several transactions (ChangeBatch.is_joined), the batch is one group.  If this
+group cannot be applied, the publisher decodes the batch again, transaction by transaction.
 """
 
 from __future__ import annotations
@@ -68,19 +67,19 @@ class Group:
         return self.transactions[-1].commit_lsn
 
     def before(self, position: int) -> Group | None:
-        """Return the group of transactions that end before a change; None if the first one contains
-        it.
+        """Return the group of the transactions before the one with the change at `position`; None
+        if the change is in the first transaction.
         """
         earlier = tuple(t for t in self.transactions if t.last < position)
         return Group(earlier) if earlier else None
 
 
 def apply_changes(run: SubscriptionRun) -> bool:
-    """Apply everything committed on the publisher so far, and return whether there was any change.
+    """Apply all changes that the publisher has committed so far, and return whether there were any.
 
     Raises:
-        PostgresError: a transaction, which the CONTEXT names, cannot be applied; those before it
-            are applied. Or another program has replaced the rows of a target.
+        PostgresError: a transaction cannot be applied.  The CONTEXT names it, and all transactions
+            before it are applied.  Or another program has replaced the rows of a target.
     """
     publisher, subscriber, slot_name = run.publisher, run.subscriber, run.subscription.slot_name
     assert slot_name is not None
@@ -90,7 +89,7 @@ def apply_changes(run: SubscriptionRun) -> bool:
     try:
         has_applied = worker.finish_batch()
     except PostgresError:
-        subscriber.state.check_targets()  # a fault of a table says more
+        subscriber.state.check_targets()  # a table's fault is the better report
         raise
     subscriber.state.check_targets()
     progress = subscriber.state.progress()
@@ -102,8 +101,8 @@ def apply_changes(run: SubscriptionRun) -> bool:
 
 
 def _enable_two_phase(run: SubscriptionRun, slot_name: str) -> None:
-    """Enable a requested two-phase commit as soon as all tables are synchronized
-    (AllTablesyncsReady).
+    """Enable two-phase commit, if the subscription has requested it, as soon as all tables are
+    synchronized (AllTablesyncsReady).
     """
     state = run.subscriber.state
     states = {relation.state for relation in state.relations().values()}
@@ -113,8 +112,8 @@ def _enable_two_phase(run: SubscriptionRun, slot_name: str) -> None:
 
 
 def catch_up(run: SubscriptionRun, to_lsn: int) -> int:
-    """Apply the changes of the one table that is being synchronized, at least up to an LSN.  Return
-    the LSN reached.
+    """Apply the changes of the one table that is being synchronized at least up to `to_lsn`, and
+    return the LSN reached.
 
     Raises:
         PostgresError: see `apply_changes`.
@@ -127,8 +126,8 @@ def catch_up(run: SubscriptionRun, to_lsn: int) -> int:
 
 
 def batch_ends(run: SubscriptionRun, start: int, end: int) -> Iterator[list[int]]:
-    """Yield the ends of the batches of a range of the log: a list for each part in which
-    definitions do not change, cut into pieces that the subscriber can take.
+    """Yield the ends of the batches into which a range of the log is cut: one list for each part in
+    which definitions do not change.  The subscriber limits the size of batches.
     """
     decoding, state = run.publisher.decoding, run.subscriber.state
     changes = decoding.definition_changes(run.subscription.publications, start, end)
@@ -140,13 +139,13 @@ def batch_ends(run: SubscriptionRun, start: int, end: int) -> Iterator[list[int]
 def changes_between(
     run: SubscriptionRun, from_lsn: int, to_lsn: int, *, may_join: bool = False
 ) -> AbstractContextManager[ChangeBatch]:
-    """Return the changes for a subscriber in a range in which definitions do not change.
+    """Return the changes for a subscriber in a range of the log in which definitions do not change.
 
     Args:
         may_join: the net effect of several transactions suffices (ChangeBatch.is_joined).
 
     Raises:
-        PostgresError: see Publisher.changes.
+        PostgresError: see Decoding.changes.
     """
     subscriber = run.subscriber
     return run.publisher.decoding.changes(
@@ -158,21 +157,21 @@ def changes_between(
 
 
 def is_applicable(subscriber: Subscriber, batch: ChangeBatch) -> bool:
-    """Return whether a batch with joined transactions can be applied as a whole.  If a table has
-    changes of several transactions, none of them may have to be applied by itself.
+    """Return whether a batch with joined transactions can be applied as a whole.  This is so unless
+    a table with changes of several transactions has a change that must be applied separately.
     """
     several = tuple(item for item in batch.changes if len(item.positions) > 1)
     return not subscriber.changes.isolated_positions(replace(batch, changes=several))
 
 
 def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> Iterator[Group]:
-    """Yield the groups of transactions of a batch that are applied together.
+    """Cut the transactions of a batch into groups, and yield the groups in order.
 
     Args:
-        skip_lsn: the LSN of the transaction to skip, if any; only the first transaction can have
-            it.
+        skip_lsn: the LSN of the transaction to skip; 0 for none.  Only the first transaction of the
+            batch can have this LSN.
     """
-    if len(batch.transactions) == 1:  # no need to read the rows if there is nothing to separate
+    if len(batch.transactions) == 1:  # a single transaction is one group: do not read its rows
         yield Group(batch.transactions)
         return
     isolated = subscriber.changes.isolated_positions(batch)
@@ -196,7 +195,7 @@ class _Worker:
     """Applies the changes of a run up to some position in the log.
 
     Args:
-        confirm: called with the LSN up to which everything is written.
+        confirm: called with an LSN when all changes up to it are written.
     """
 
     def __init__(
@@ -247,8 +246,8 @@ class _Worker:
         return has_applied
 
     def _batches(self, start: int, ends: Sequence[int]) -> bool:
-        """Apply a range of the log in which definitions do not change, in batches, with known
-        progress after each.  Return whether there was any change.
+        """Apply a range of the log in which definitions do not change, in batches, and record the
+        progress after each batch.  Return whether there was any change.
 
         Raises:
             PostgresError: see `segment`.
@@ -277,7 +276,8 @@ class _Worker:
         any change.
 
         Raises:
-            PostgresError: a transaction cannot be sent or applied; those before it are applied.
+            PostgresError: a transaction cannot be sent or applied.  All transactions before it are
+                applied.
         """
         try:
             return self._apply_segment(from_lsn, to_lsn, may_join=not self._skip_lsn)
@@ -315,11 +315,11 @@ class _Worker:
             self._run.on_progress("applying transactions", applied, len(batch.transactions))
 
     def _apply_joined(self, batch: ChangeBatch) -> bool:
-        """Apply a batch with joined transactions as a whole.  Return False if that fails and
-        nothing is applied: then each of its transactions must be applied separately.
+        """Apply a batch with joined transactions as a whole.  Return False if this fails and
+        nothing is applied.  Then the transactions must be applied separately.
 
         Raises:
-            PostgresError: a part of it is written, and the rest cannot be written.
+            PostgresError: a part of the batch is written, and the rest cannot be written.
         """
         if not is_applicable(self._subscriber, batch):
             return False
@@ -343,7 +343,9 @@ class _Worker:
         return True
 
     def _replay(self, from_lsn: int, to_lsn: int, *, may_join: bool = True) -> None:
-        """Finish a batch with the same changes in one group, with transactions joined as before."""
+        """Finish a partly written batch: apply the same changes again in one group, with
+        transactions joined as before.
+        """
         with changes_between(self._run, from_lsn, to_lsn, may_join=may_join) as batch:
             if not batch.is_joined or is_applicable(self._subscriber, batch):
                 first = min((t.first for t in batch.transactions), default=1)
@@ -353,7 +355,7 @@ class _Worker:
                     rows = self._subscriber.changes.apply(batch, first, last, from_lsn, to)
                 except ReplicationConflict as conflict:
                     if self._subscriber.state.unfinished_batch() is None:
-                        return  # the batch was undone: its transactions are applied again
+                        return  # the batch was undone, so the run applies its transactions again
                     if not batch.is_joined:
                         raise self._error(batch, conflict) from conflict
                 else:
@@ -364,8 +366,8 @@ class _Worker:
     def _finish(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group, unless it is the transaction to skip.
 
-        The next transaction after ALTER SUBSCRIPTION ... SKIP clears the skip LSN, whether it is
-        skipped or not.
+        The first transaction after ALTER SUBSCRIPTION ... SKIP clears the LSN to skip, even if it
+        is not the skipped one.
         """
         skip_lsn, transaction = self._skip_lsn, group.transactions[0]
         if skip_lsn == transaction.commit_lsn:
@@ -408,11 +410,11 @@ class _Worker:
         )
 
     def _apply(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
-        """Apply a group.  If that fails, apply the transactions before the failing one.
+        """Apply a group.  If this fails, apply only the transactions before the failing one.
 
         Raises:
-            PostgresError: a transaction cannot be applied, or a part of the group is written and
-                the rest cannot be written.  Then only the whole group can be finished.
+            PostgresError: a transaction cannot be applied.  Or a part of the group is written, and
+                the rest cannot be written.  Then a later run must finish the whole group.
         """
         try:
             to = self._position(group.to_lsn)
@@ -447,7 +449,7 @@ class _Worker:
         return LogPosition(lsn, self._publisher.slots.digest_at(lsn))
 
     def _error(self, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
-        """Count a conflict, and return it as PostgreSQL reports it."""
+        """Count a conflict, and return the error that PostgreSQL reports for it."""
         if conflict.type is not None:
             self._subscriber.state.count_conflicts({conflict.type: 1})
         error = conflict_error(self._origin, self._subscription, batch, conflict)
@@ -456,7 +458,9 @@ class _Worker:
         return error
 
     def _key_hint(self, batch: ChangeBatch, conflict: ReplicationConflict) -> str | None:
-        """Return the hint if a row exists because the published table has duplicate keys."""
+        """Return the hint about duplicate keys of the published table; None if they cannot be the
+        reason of the conflict.
+        """
         for item in batch.changes:
             remote = item.relation
             name = remote.relation_name
@@ -469,7 +473,9 @@ class _Worker:
 def conflict_error(
     origin: str, subscription: Subscription, batch: ChangeBatch, conflict: ReplicationConflict
 ) -> PostgresError:
-    """Return a conflict as PostgreSQL reports it, with its transaction."""
+    """Return the error that PostgreSQL reports for a conflict, with the transaction in its
+    CONTEXT.
+    """
     transaction = _transaction_at(batch.transactions, conflict.position)
     conflict.error.context = error_context(
         origin,

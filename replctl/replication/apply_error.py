@@ -1,5 +1,5 @@
-"""Errors that stop a subscription, and their reports: changes that cannot be decoded, or that do
-not fit the subscriber's data.
+"""Report errors that stop a subscription: changes that cannot be decoded, or that conflict with the
+subscriber's data.
 
 PostgreSQL's documentation, section 31.5, "Conflicts".
 """
@@ -20,14 +20,14 @@ from replctl.replication.refresh_hint import offer_reconcile
 
 @dataclass
 class ReplicationConflict(Exception):
-    """An error that belongs to one change of a batch.
+    """Raised if a change of a batch cannot be applied.
 
     Attributes:
         position: the position of the change in its batch.
         error: the error to report.
         relation: the target relation, `schema.name`; '' if there is no target.
         message_type: INSERT, UPDATE, DELETE or TRUNCATE; '' if unknown.
-        column: the column whose value cannot be converted, or ''.
+        column: the column whose value cannot be converted; '' for other errors.
         type: the kind of conflict; None for other errors.
     """
 
@@ -40,18 +40,18 @@ class ReplicationConflict(Exception):
 
 
 class ReplacedTable(ObjectNotInPrerequisiteState):
-    """Raised if a published table no longer has the versions to read."""
+    """Raised if a published table no longer has the versions that must be read."""
 
 
 class DecodingFailure(Exception):
-    """Raised if a transaction cannot be sent: a row filter fails for a row (division by zero, say),
-    or the publications list different columns.
+    """Raised if a transaction cannot be sent.  For example, a row filter divides by zero, or the
+    publications list different columns of a table.
 
     Args:
-        error: the reason.
-        replaced: schema and name of the published table, if the reason is that its rows were
-            replaced.
-        hint: returns the hint for a subscription, if it differs.
+        error: the error to report.
+        replaced: the name of the published table, if the reason is that another program has
+            replaced its rows.
+        hint: a function that returns the HINT for a subscription, if the error needs a special one.
     """
 
     def __init__(
@@ -67,7 +67,9 @@ class DecodingFailure(Exception):
         self.hint = hint
 
     def reported(self, subscription: Subscription) -> PostgresError:
-        """Return the error.  Its HINT is the statement that lets the subscription go on."""
+        """Return the error for a subscription.  Its HINT is the statement with which the
+        subscription can continue.
+        """
         if self.replaced is not None:
             target = subscription.table_map.target(self.replaced)
             offer_reconcile(self.error, subscription, target)
@@ -77,8 +79,9 @@ class DecodingFailure(Exception):
 
 
 def name_both(error: PostgresError, subscription: Subscription, published: RelationName) -> None:
-    """Let the error of a table's synchronization name the published table and its target, where
-    their names differ."""
+    """Add the names of the published table and its target to the CONTEXT of an error of the table's
+    synchronization, if the names differ.
+    """
     target = subscription.table_map.target(published)
     if target != published and error.context is None:
         error.context = (
@@ -107,7 +110,7 @@ def error_context(
     """Return the CONTEXT of an error of the apply worker (apply_error_callback in worker.c).
 
     Args:
-        published: the published relation, if it has another name than `relation`.
+        published: the name of the published relation, if it differs from `relation`.
     """
     text = f'processing remote data for replication origin "{origin}"'
     if message_type:

@@ -9,8 +9,8 @@ from replctl.catalog.pg_class import Relation
 
 
 def published_columns(relation: Relation, column_list: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Return the attnums of the sent columns: those of the list, or all.  Generated columns are
-    never sent.
+    """Return the attnums of the published columns: those of the list, or all without a list.
+    Generated columns are never published.
     """
     return tuple(
         column.attnum

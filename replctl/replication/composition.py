@@ -1,8 +1,8 @@
 """Compose the changes of one key, in the order of their commits, to one net effect.
 
-The existing row of a key is not known here.  Each state says what happens if it exists and if not.
-As in PostgreSQL's apply worker, an UPDATE or DELETE of a missing row is skipped, and an INSERT of
-an existing key is a conflict (documentation, section 31.5, "Conflicts").
+This module does not know whether the key's row exists.  Each net effect says what happens if the
+row exists and if not.  As in PostgreSQL's apply worker, an UPDATE or DELETE of a missing row is
+skipped, and an INSERT of an existing key is a conflict (documentation, section 31.5, "Conflicts").
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from replctl.replication.update_transformation import Action
 
 
 class NetEffect(Enum):
-    """The effect of a run of changes on the row of its key.
+    """The net effect of consecutive changes of one key on the key's row.
 
-    FOUND: the last UPDATE's values, if the row exists.
-    INSERTED: a new row, which must be missing at the start.
-    DELETED: the row is removed, if it exists.
-    REPLACED: a new row that replaces the old one, if there was one.
-    VANISHED: inserted and deleted again: no effect, but the row must be missing at the start.
-    CONFLICT: an INSERT met a row that the same run had made.
+    FOUND: if the row exists, it gets the last UPDATE's values.
+    INSERTED: there is a new row.  Before, the key must not have a row.
+    DELETED: if the row exists, it is removed.
+    REPLACED: there is a new row, which replaces the old row if there was one.
+    VANISHED: the row is inserted and deleted again.  Before, the key must not have a row.
+    CONFLICT: an INSERT finds a row that an earlier change of these has made.
     """
 
     FOUND = "found"
@@ -31,7 +31,7 @@ class NetEffect(Enum):
     CONFLICT = "conflict"
 
 
-#: (effect so far, next change) -> effect.
+#: (effect so far, next change) -> new effect.
 COMPOSITION: dict[tuple[NetEffect, Action], NetEffect] = {
     (NetEffect.FOUND, Action.INSERT): NetEffect.INSERTED,
     (NetEffect.FOUND, Action.UPDATE): NetEffect.FOUND,

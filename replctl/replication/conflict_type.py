@@ -1,4 +1,4 @@
-"""Kinds of conflicts."""
+"""Define the kinds of conflicts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """Check that a publisher's log is still the one that a subscription has applied (timeline history).
 
-A restored catalog of a publisher continues with other commits at the LSNs of the lost ones.  A
-restored catalog of a subscriber does not know what it has applied.  In both cases rows would be
-missing without an error.  So each recorded position of a subscription has the digest of the
-publisher's commit there, which is checked before anything is read.
+
+A publisher's catalog that was restored from a backup continues with other commits at the LSNs of
+the lost commits.  A restored catalog of a subscriber does not know which changes it has applied
+since.  In both cases rows would be missing without an error.  So each recorded position of a
+subscription has the digest of the publisher's commit there.  A run checks the digests before it
+reads anything else.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _SUBSCRIBER_WENT_BACK = (
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A fault of a position, in the words of the error."""
+    """A problem with a position: the message and DETAIL of the error."""
 
     message: str
     detail: str
@@ -47,13 +49,14 @@ def check_history(run: SubscriptionRun) -> None:
     """Check that the publisher's log still contains the applied commits, up to each recorded
     position of the subscription and its tables.
 
-    If all tables will be reconciled, nothing depends on the subscription's position: it continues
-    from the publisher's current log.
+    If all tables will be reconciled, no table depends on the subscription's position.  Then the
+    subscription continues from the publisher's current log.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log lacks one of them.  The HINT names the statement that
-            reconciles the tables (55000).
-        PostgresError: a table has a fault, which is reported instead (Subscriber.check_targets).
+        ObjectNotInPrerequisiteState: the log lacks applied commits.  The HINT has the statement
+            that reconciles the tables (55000).
+        PostgresError: another program has replaced rows of a table.  This is reported instead
+            (SubscriberState.check_targets).
     """
     publisher, subscriber, subscription = run.publisher, run.subscriber, run.subscription
     main = subscriber.state.position()
@@ -74,7 +77,7 @@ def check_history(run: SubscriptionRun) -> None:
         is_first = main.lsn == INVALID_LSN and relation.state is RelState.READY
         found = (
             _fault(publisher, subscription, position)
-            if is_first  # the subscription itself has made no progress since its tables were copied
+            if is_first  # the subscription itself has not made progress since the copies
             else _publisher_fault(publisher, position)
         )
         if relation.state.is_copied:
@@ -93,7 +96,7 @@ def check_history(run: SubscriptionRun) -> None:
 def _error(
     publisher: Publisher, subscription: Subscription, faults: Mapping[RelationName, _Fault]
 ) -> ObjectNotInPrerequisiteState:
-    """Return the error for known faults of tables, with the statement that helps."""
+    """Return the error for the faults of tables, with the statement that helps in its HINT."""
     (first, *_others) = faults.values()
     tables = sorted(map(subscription.table_map.target, faults))
     error = ObjectNotInPrerequisiteState(first.message, detail=first.detail)
@@ -101,7 +104,7 @@ def _error(
     if faults.keys() <= {relation.relation_name for relation in relations}:
         error.hint = refresh_all_hint(subscription, tables)
         error.reconciles = tuple(tables)
-    else:  # the publications were restored, too
+    else:  # the publications were restored, too, and lack some tables
         error.hint = publication_refresh(subscription, "copy_data = reconcile")
     return error
 
@@ -109,7 +112,7 @@ def _error(
 def _own_position(
     subscriber: Subscriber, relation: SubscriptionRelation, main: LogPosition
 ) -> LogPosition | None:
-    """Return the own position of a table; None if it has that of the subscription, or none."""
+    """Return a table's own position; None if the table has the subscription's position, or none."""
     if relation.snapshot is not None:
         return LogPosition(relation.snapshot.lsn, relation.snapshot.digest)
     if relation.state is RelState.FINISHEDCOPY:
@@ -122,9 +125,11 @@ def _own_position(
 def _fault(
     publisher: Publisher, subscription: Subscription, position: LogPosition
 ) -> _Fault | None:
-    """Return the fault of a position of the subscription or one of its synchronized tables."""
+    """Return the fault of a position of the subscription, or of one of its synchronized tables;
+    None if there is none.
+    """
     fault = _publisher_fault(publisher, position)
-    if fault is not None or position.digest is None:  # set by a user, or never set
+    if fault is not None or position.digest is None:  # a user has set the position, or nobody has
         return fault
     applied = publisher.slots.applied_lsn(subscription.slot_name or "") or INVALID_LSN
     if position.lsn >= applied:
@@ -139,9 +144,11 @@ def _fault(
 def _slot_fault(
     publisher: Publisher, subscription: Subscription, relations: Iterable[SubscriptionRelation]
 ) -> _Fault | None:
-    """Return the fault of a subscription's slot: required changes may be gone.
+    """Return the fault of a subscription's slot: required changes may be gone.  Return None if
+    there is none.
 
-    A missing slot is no fault for a new subscription with create_slot = false: its user creates it.
+    A missing slot is no fault for a new subscription with create_slot = false, because the user
+    creates its slot.
     """
     name = subscription.slot_name or ""
     try:
@@ -154,8 +161,8 @@ def _slot_fault(
 
 
 def _batch_fault(publisher: Publisher, subscriber: Subscriber) -> _Fault | None:
-    """Return the fault of a partly written batch: it cannot be finished if the publisher no longer
-    has its changes.
+    """Return the fault of a partly written batch: it cannot be finished, because the publisher no
+    longer has its changes.  Return None if there is none.
     """
     batch = subscriber.state.unfinished_batch()
     if batch is None:
@@ -164,7 +171,7 @@ def _batch_fault(publisher: Publisher, subscriber: Subscriber) -> _Fault | None:
 
 
 def _publisher_fault(publisher: Publisher, position: LogPosition) -> _Fault | None:
-    """Return the fault of a position in the publisher's log."""
+    """Return the fault of a position that the publisher's log does not contain; None if it does."""
     if publisher.slots.has_position(position):
         return None
     end, start = publisher.slots.current_lsn(), format_lsn(position.lsn)
@@ -179,16 +186,17 @@ def _publisher_fault(publisher: Publisher, position: LogPosition) -> _Fault | No
 
 
 def _restart(run: SubscriptionRun, own: list[int]) -> None:
-    """Let a subscription continue from the publisher's current log with an existing slot.
+    """Let a subscription continue from the publisher's current log.  Create its slot again if
+    necessary.
 
     Args:
-        own: the positions of tables that must catch up from there.
+        own: the own positions of tables, from which the log must be read.
     """
     publisher, subscription = run.publisher, run.subscription
     assert subscription.slot_name is not None
     try:
         publisher.slots.position(subscription.slot_name)
-    except (UndefinedObject, SlotInvalidated):  # the first: created after the backup
+    except (UndefinedObject, SlotInvalidated):  # undefined if it is newer than the backup
         publisher.slots.create(
             subscription.slot_name,
             two_phase=subscription.two_phase_state == "e",

@@ -1,4 +1,4 @@
-"""A range of a publisher's log, and the part that a subscription needs."""
+"""Define a range of a publisher's log, and which of its changes a subscription needs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ class LogRange:
     """A range of the log: the commits in (from_lsn, to_lsn].
 
     Attributes:
-        publications: only changes published by these.
-        starts: the required relations, by (schema, name), each with the LSN after which its changes
-            count.
-        origin: `any`; or `none` for changes that were not replicated to the publisher.
+        publications: the range has only the changes that these publications publish.
+        starts: the required relations, by schema and name, each with the LSN after which its
+            changes are required.
+        origin: `none` if changes that were replicated to the publisher are not required, else
+            `any`.
     """
 
     from_lsn: int
@@ -33,15 +34,18 @@ class LogRange:
         publications: Sequence[str],
         origin: str,
     ) -> LogRange:
-        """Return the range with all required changes of relations up to an LSN."""
+        """Return the range up to `to_lsn` that has all required changes of the relations in
+        `starts`.
+        """
         return cls(min(starts.values(), default=to_lsn), to_lsn, publications, starts, origin)
 
     def wants(self, relation: RelationName | None, commit_lsn: int, origin: str | None) -> bool:
-        """Return whether a change is required, by its position in the log.
+        """Return whether a change is required.
 
         Args:
-            relation: the relation as which it is published; None if it is not.
-            origin: the origin from which it was replicated to the publisher.
+            relation: the relation as which the change is published; None if it is not published.
+            origin: the origin from which the change was replicated to the publisher; None if it was
+                not.
         """
         start = None if relation is None else self.starts.get(relation)
         is_of_origin = self.origin.lower() != "none" or origin is None
