@@ -1,8 +1,9 @@
-"""The two ends of a subscription, and what they exchange.
+"""Define the interfaces of a subscription's two ends, publisher and subscriber, and the data that
+they exchange.
 
-A database of a cluster is a node of both kinds (replctl.lake); a PostgreSQL server will be another.
-Rows stay where they are computed: the nodes exchange a handle (`Rows`) that only the engine
-understands.
+A database of a cluster implements both interfaces (replctl.lake).  A PostgreSQL server could
+implement them, too.  Rows stay where they are computed: the two ends exchange a handle (`Rows`)
+that only the engine understands.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from replctl.session_thread import CALLING_THREAD, SessionThread
 if TYPE_CHECKING:
     from replctl.replication.conflict_type import ConflictType
 
-#: Rows in the engine, opaque here.
+#: A handle for rows in the engine.  This package does not look into it.
 Rows = NewType("Rows", object)
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteColumn:
-    """A published column: name, and type at the publisher."""
+    """A published column: its name, and its type at the publisher."""
 
     name: str
     type: str
@@ -44,10 +45,10 @@ class RemoteRelation:
     """The publisher's description of a published relation.
 
     Attributes:
-        replica_identity: the names of the columns that identify old rows, None for FULL.
-        filters: row filters, one of which a row must satisfy to be sent or copied.
+        replica_identity: the names of the columns that identify old rows; None for FULL.
+        filters: the row filters.  The publisher sends a row if it satisfies one of them.
         actions: the published actions among I, U, D and T.
-        has_other_writers: programs that do not enforce its key write it.
+        has_other_writers: programs that do not enforce the relation's key may write it.
     """
 
     schema: str
@@ -69,7 +70,7 @@ class RemoteRelation:
 
     @property
     def definition(self) -> CopiedDefinition:
-        """Return the definition that a copy records, to detect later changes."""
+        """Return the definition that a copy records. Later runs compare it to detect changes."""
         return CopiedDefinition(
             frozenset(self.filters), tuple(column.name for column in self.columns)
         )
@@ -77,7 +78,7 @@ class RemoteRelation:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """A TRUNCATE of published relations, by (schema, name)."""
+    """A TRUNCATE of published relations, given by schema and name."""
 
     position: int
     relations: tuple[RelationName, ...]
@@ -89,9 +90,9 @@ class Truncation:
 class RemoteTransaction:
     """A transaction of the publisher with changes for the subscription.
 
-    Its changes have the positions from `first` to `last` in the batch, in the order of commits.
-    `origin` is the origin from which they were replicated to the publisher; None for its own
-    changes.
+    Its changes have the positions from `first` to `last` in the batch, which follow the order of
+    commits.  `origin` is the origin from which the changes were replicated to the publisher; None
+    for the publisher's own changes.
     """
 
     xid: int
@@ -104,7 +105,7 @@ class RemoteTransaction:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """The number of rows of a subscriber's tables that a write changes.  Several changes of one row
+    """The number of rows that a write changes in a subscriber's tables.  Several changes of a row
     in one write count once.
     """
 
@@ -126,9 +127,9 @@ class RelationChanges:
 
     Attributes:
         relation: the publisher's description.
-        rows: position, action, old and new values of its columns.
-        positions: the positions of its possible changes.
-        thread: the thread that works with its rows.
+        rows: the changed rows: position, action, old and new values of the relation's columns.
+        positions: the positions in the batch at which the relation may have changes.
+        thread: the thread in which the engine works with these rows.
     """
 
     relation: RemoteRelation
@@ -139,11 +140,11 @@ class RelationChanges:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """The changes of a range of the publisher's log: everything committed in (from_lsn, to_lsn].
+    """The changes that the publisher committed in (from_lsn, to_lsn].
 
     Attributes:
-        is_joined: only the net effect of some transactions is known.  It has the position of the
-            last of them, and the batch is applied as a whole.
+        is_joined: for some transactions only their net effect is known.  It has the position of the
+            last one of these transactions.  The batch must be applied as a whole.
     """
 
     from_lsn: int
@@ -156,8 +157,8 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of a relation that a copy reads: its LSN, the publisher's data for finding it
-    again, and the digest of the publisher's commit there.
+    """The state of a relation that a copy reads: its LSN, the data with which the publisher finds
+    the state again, and the digest of the publisher's commit there.
     """
 
     lsn: int
@@ -167,12 +168,14 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class PendingChanges:
-    """The changes of one relation that are committed on the publisher but not applied.
+    """A summary of a relation's changes that the publisher has committed, but the subscriber has
+    not applied.
 
     Attributes:
-        rows: the number of rows changed by the transactions, before row filters; None if unknown.
+        rows: the number of rows that the transactions change, not counting row filters; None if
+            unknown.
         oldest_commit_time: microseconds since 1970.
-        size: number of bytes that decoding reads.
+        size: the number of bytes that decoding must read.
     """
 
     transactions: int
@@ -183,14 +186,15 @@ class PendingChanges:
 
 @dataclass(frozen=True, slots=True)
 class TableRetention:
-    """The effect of a published table's retention on changes that a slot must still send.
+    """The limits that a published table's retention sets for changes that a slot must still send.
 
     Attributes:
         schema, name: the names of the published table.
-        is_lost: some changes are gone.
-        until: the time when the first of them may be removed, in microseconds since 1970.
-        setting: the property of the table that decides.
-        retention: its value, in seconds.
+        is_lost: some of these changes were removed.
+        until: the time from which on the first of these changes may be removed, in microseconds
+            since 1970; None if there is none.
+        setting: the property of the Delta table that sets the limit.
+        retention: the value of this property, in seconds.
     """
 
     schema: str
@@ -207,27 +211,28 @@ class TableRetention:
 
 
 class Slots(Protocol):
-    """The log of a publisher for its subscribers."""
+    """The interface to a publisher's log and slots."""
 
     def current_lsn(self, needed: Collection[RelationName] = ()) -> int:
-        """Return the end of the log, after entering the commits of other writers.
+        """Log the commits of other programs, and return the end of the log.
 
         Args:
-            needed: tables, by schema and name, that must be readable; others need not be.
+            needed: tables, by schema and name, that must be readable.  If another table cannot be
+                read, this is no error.
         """
 
     def digest_at(self, lsn: int) -> str | None:
-        """Return the digest of the newest commit at or before an LSN, which covers all earlier
-        commits; None if it is no longer known.
+        """Return the digest of the newest commit at or before an LSN; None if it is no longer
+        known.  The digest covers all earlier commits.
         """
 
     def has_position(self, position: LogPosition) -> bool:
-        """Return whether the log contains a position: it reaches there, with the same commits up to
-        it.
+        """Return whether the log contains a position: its end is at or after the position, and its
+        commits up to there are the same.
         """
 
     def applied_lsn(self, slot_name: str) -> int | None:
-        """Return the LSN that the subscription of a slot has reported.
+        """Return the LSN up to which a slot's subscription has reported changes as applied.
 
         Returns:
             the LSN; 0 before the first report; None if there is no slot.
@@ -237,21 +242,23 @@ class Slots(Protocol):
         """
 
     def sendable_lsn(self, slot_name: str, needed: Collection[RelationName] = ()) -> int:
-        """Return `current_lsn`.  For a failover slot, return the LSN that all standbys in
+        """Return the end of the log.  For a failover slot, return the LSN that all standbys in
         synchronized_standby_slots have reached.
+
+        `needed` is as in `current_lsn`.
         """
 
     def create(
         self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
     ) -> int:
-        """Create a slot for a subscription to some publications, replacing an invalidated one.
-        Return the LSN from which changes are sent.
+        """Create a slot for a subscription to these publications, and return the LSN from which on
+        changes are sent.  An invalidated slot of this name is replaced.
         """
 
     def alter(
         self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
     ) -> None:
-        """Change properties of a slot; None keeps a property."""
+        """Change properties of a slot. None keeps a property."""
 
     def drop(self, name: str) -> None:
         """Drop a slot."""
@@ -259,63 +266,64 @@ class Slots(Protocol):
     def start_replication(
         self, slot_name: str, client: str, application_name: str, publications: Sequence[str]
     ) -> None:
-        """Acquire a slot for the subscription that `client` names, to some publications.
+        """Acquire a slot for a subscription to these publications.  `client` is the subscription's
+        name (`client_name`).
 
         Raises:
-            ObjectInUse: another process holds it (55006).
+            ObjectInUse: another process holds the slot (55006).
         """
 
     def report_end(self, slot_name: str) -> None:
-        """Record that the subscription that holds a slot has reached the end of the log."""
+        """Record that the reader of a slot has reached the end of the log."""
 
     def end_replication(self, slot_name: str, *, stays: bool) -> None:
-        """Release a slot.  A process that stays connected is still shown at it, but yields it to
-        others.
+        """Release a slot.  If the process stays connected (`stays`), it is still shown as the
+        slot's reader, but other processes may acquire the slot.
         """
 
     def dismiss(self, slot_name: str, client: str) -> None:
-        """Remove the record that a process reads a slot for the subscription that `client`
-        names."""
+        """Remove the record that a process reads a slot for the subscription `client`."""
 
     def position(self, name: str) -> int:
         """Return the confirmed LSN of a slot."""
 
     def retention(self, slot_name: str) -> list[TableRetention]:
-        """Return the tables whose owners have removed, or may later remove, changes that a slot
-        must still send.  The list is empty if there is no such slot."""
+        """Return the tables whose owners have removed, or may remove, changes that a slot must
+        still send.  If the slot does not exist, the list is empty.
+        """
 
     def advance(self, name: str, lsn: int) -> None:
-        """Confirm that changes up to an LSN are written."""
+        """Confirm to a slot that all changes up to an LSN are written."""
 
 
 class PublishedTables(Protocol):
-    """The tables that a publisher publishes, and snapshots of them."""
+    """The interface to the tables that a publisher publishes, and to snapshots of them."""
 
     def missing_publications(self, names: Sequence[str]) -> list[str]:
-        """Return those of the publications that do not exist."""
+        """Return the names of those publications that do not exist."""
 
     def publications_from_elsewhere(
         self, names: Sequence[str], known: Collection[RelationName]
     ) -> list[str]:
-        """Return those of the publications with tables that subscriptions of the publisher write
+        """Return the names of those publications whose tables subscriptions of the publisher write
         into.
 
         Args:
-            known: tables by (schema, name) that do not matter.
+            known: tables, by schema and name, that are ignored.
         """
 
     def relations(self, names: Sequence[str]) -> list[RemoteRelation]:
-        """Return the relations of the publications, by name."""
+        """Return the relations of the publications, sorted by name."""
 
     def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
-        """Return the definitions, by name, with which a subscriber can create the published
-        tables.
+        """Return the definitions with which a subscriber can create the published tables, by
+        name.
         """
 
     def schema_changes(
         self, names: Sequence[str], from_lsn: int, to_lsn: int
     ) -> list[SchemaChange]:
-        """Return the changes of published definitions in (from_lsn, to_lsn], in order."""
+        """Return the changes of published tables' definitions in (from_lsn, to_lsn], in order."""
 
     def snapshot(self, name: RelationName) -> Snapshot:
         """Take a snapshot of a relation to copy."""
@@ -323,17 +331,17 @@ class PublishedTables(Protocol):
     def copy(
         self, publications: Sequence[str], name: RelationName, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
-        """Return the rows to copy of a relation at a snapshot."""
+        """Return a relation's description at a snapshot, and its rows to copy."""
 
     def past_snapshot(self, name: RelationName, lsn: int) -> Snapshot:
         """Return the state of a relation at an LSN, for a comparison."""
 
     def relation_size(self, name: RelationName) -> int:
-        """Return the size of the rows of a relation in bytes."""
+        """Return the size of a relation's rows in bytes."""
 
 
 class Decoding(Protocol):
-    """The changes of a publisher's log."""
+    """The interface to the changes in a publisher's log."""
 
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int
@@ -344,12 +352,13 @@ class Decoding(Protocol):
         """Return the LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
 
     def batch_ends(self, log: LogRange, max_changes: int) -> list[int]:
-        """Return the ends of the batches of a range in which definitions do not change.  Batches
-        end with a transaction, and do not have many more changes than `max_changes` unless they are
-        a single transaction.  The last one ends with the range.
+        """Return the ends of the batches of a range in which definitions do not change.
+
+        Each batch ends with a transaction, the last batch with the range.  A batch has at most
+        about `max_changes` changes, unless it is a single transaction.
 
         Args:
-            max_changes: 0 for one batch.
+            max_changes: 0 for a single batch.
         """
 
     def changes(
@@ -359,70 +368,72 @@ class Decoding(Protocol):
         max_parallel: int,
         joins: Callable[[RemoteRelation], bool] | None = None,
     ) -> AbstractContextManager[ChangeBatch]:
-        """Return the changes of a range in which definitions do not change.
+        """Return the changes of a range of the log in which definitions do not change.
 
         Args:
-            has_target: returns whether the subscriber has a table for a relation's changes.  If
-                not, the changes are sent anyway, so that it reports the missing table.
-            max_parallel: the number of relations whose changes are decoded and applied in parallel.
-            joins: returns whether only the net effect of transactions matters for the table that
-                receives a relation's changes; None: each transaction matters.
+            has_target: returns whether the subscriber has a table for a relation's changes.
+                Without a table the changes are sent, too, so that the subscriber reports the
+                missing table.
+            max_parallel: the maximum number of relations whose changes are decoded and applied in
+                parallel.
+            joins: returns whether the net effect of several transactions suffices for a relation's
+                target.  None if it suffices for no relation.
         """
 
     def pending(self, log: LogRange) -> dict[RelationName, PendingChanges]:
-        """Return a summary of a range's changes of published relations, by (schema, name), without
-        decoding.
+        """Return summaries of a range's changes, by schema and name of the published relation,
+        without decoding.
         """
 
 
 class Publisher(Protocol):
-    """A node that changes are read from."""
+    """The end of a subscription from which changes are read."""
 
     @property
     def slots(self) -> Slots:
-        """Return its log and slots."""
+        """Return the interface to the log and the slots."""
 
     @property
     def tables(self) -> PublishedTables:
-        """Return its published tables."""
+        """Return the interface to the published tables."""
 
     @property
     def decoding(self) -> Decoding:
-        """Return the interface for decoding its changes."""
+        """Return the interface to the changes in the log."""
 
 
 class SubscriberState(Protocol):
-    """The state of a subscription."""
+    """The interface to the state of a subscription."""
 
     @property
     def origin_name(self) -> str:
-        """The name of the replication origin that holds its progress."""
+        """Return the name of the replication origin that records the progress."""
 
     @property
     def synchronization_id(self) -> int:
-        """The number by which the publisher identifies the subscriber."""
+        """Return the number by which the publisher identifies the subscriber."""
 
     @property
     def max_batch_changes(self) -> int:
-        """The approximate maximum number of changes in a batch; 0: no limit."""
+        """Return the approximate maximum number of changes in a batch; 0 for no limit."""
 
     @property
     def max_parallel_tables(self) -> int:
-        """The number of tables written in parallel."""
+        """Return the maximum number of tables that are written in parallel."""
 
     def starts(self) -> dict[RelationName, int]:
-        """Return the tables whose changes are applied, by (schema, name), each with the LSN after
-        which changes count.
+        """Return the published tables whose changes are applied, by schema and name, each with the
+        LSN after which its changes are required.
         """
 
     def relations(self) -> dict[RelationName, SubscriptionRelation]:
-        """Return the tables of the subscription, by (schema, name)."""
+        """Return the tables of the subscription, by schema and name of the published table."""
 
     def put_state(self, relation: SubscriptionRelation) -> None:
-        """Record a table's new state."""
+        """Record the new state of a table."""
 
     def check_targets(self) -> None:
-        """Check that the applied rows still exist.
+        """Check that the rows that the subscription has applied still exist.
 
         Raises:
             ObjectNotInPrerequisiteState: another program has replaced the rows of a table (55000).
@@ -430,98 +441,99 @@ class SubscriberState(Protocol):
         """
 
     def progress(self) -> int:
-        """Return the publisher's LSN up to which changes are applied."""
+        """Return the LSN in the publisher's log up to which changes are applied."""
 
     def position(self) -> LogPosition:
         """Return `progress` with the digest of the publisher's commit there."""
 
     def advance(self, to: LogPosition) -> None:
-        """Record progress over changes that write nothing."""
+        """Record progress up to `to`, after changes that write nothing."""
 
     def restart(self, position: LogPosition) -> None:
-        """Continue from a position of another log.  No table has the old position, and a batch of
-        the old log is undone.
-        """
+        """Continue from a position of another log.  Undo a partly written batch of the old log."""
 
     def enable_two_phase(self) -> None:
-        """Change the two-phase state from pending to enabled."""
+        """Change the state of two-phase commit from pending to enabled."""
 
     def clear_skip(self, skipped: LogPosition | None) -> None:
         """Clear the LSN of the transaction to skip.
 
         Args:
-            skipped: the position of the skipped transaction, which becomes the progress.
+            skipped: the position of the skipped transaction, which becomes the progress; None if
+                none was skipped.
         """
 
     def count_conflicts(self, counts: Mapping[ConflictType, int]) -> None:
-        """Count conflicts that have stopped a transaction."""
+        """Count conflicts that have stopped the subscription."""
 
     def report(self, notice: Notice) -> None:
-        """Report an event in the words of an apply worker's log."""
+        """Report an event as an apply worker would log it."""
 
     def unfinished_batch(self) -> ApplyBatch | None:
-        """Return the batch that a crash left unfinished."""
+        """Return the batch that an earlier process has not finished; None if there is none."""
 
 
 class Copies(Protocol):
-    """Initial copies and reconciles of a subscription's tables."""
+    """The interface for initial copies and reconciles of a subscription's tables."""
 
     def begin(self, relation: SubscriptionRelation, snapshot: Snapshot) -> SubscriptionRelation:
-        """Record the snapshot that a copy reads, and set state d."""
+        """Record the snapshot that a copy of a table reads, and set the table's state to d."""
 
     def write(
         self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
     ) -> RowCounts:
-        """Write the rows of a copy, or its differences, once, count them, and set state f."""
+        """Write the rows of a copy, or only the differences, exactly once.  Set the table's state
+        to f, and return the number of written rows.
+        """
 
     def give_up(self, relation: SubscriptionRelation) -> None:
-        """Discard a failed copy if no part of it is written."""
+        """Discard a failed copy, if no part of it is written."""
 
     def abandon(self) -> None:
-        """Undo the partly written synchronization of the one table."""
+        """Undo the partly written copy of the table."""
 
 
 class Changes(Protocol):
-    """Applies changes to the tables of a subscription."""
+    """The interface for applying changes to the tables of a subscription."""
 
     def has_target(self, remote: RemoteRelation) -> bool:
-        """Return whether a local table can receive changes of a relation."""
+        """Return whether a local table can receive changes of `remote`."""
 
     def joins(self, remote: RemoteRelation) -> bool:
-        """Return whether the changes of several transactions may be composed before they are
-        written.  This requires that all columns of the target are sent.
+        """Return whether changes of several transactions may be composed before they are written.
+        This requires that the publisher sends all columns of the target.
         """
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
-        """Return the positions of changes that cannot be composed with other transactions."""
+        """Return the positions of changes whose transactions must be applied separately."""
 
     def apply(
         self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
-        """Write the changes at positions from `first` to `last` once, count the rows, and set the
-        progress to `to`.
+        """Write the changes at positions from `first` to `last` exactly once, and set the progress
+        to `to`.  Return the number of changed rows.
 
         Raises:
-            ReplicationConflict: a change does not fit; none is written.
+            ReplicationConflict: a change conflicts with the table's data.  No change is written.
         """
 
 
 class Subscriber(Protocol):
-    """A node that receives changes for one subscription: of the tables that are ready, or of one
+    """The end of a subscription that receives changes: for all tables that are ready, or for one
     table that is being synchronized.
     """
 
     @property
     def state(self) -> SubscriberState:
-        """Return the state of the subscription."""
+        """Return the interface to the state of the subscription."""
 
     @property
     def copies(self) -> Copies:
-        """Return the interface for its copies."""
+        """Return the interface for copies."""
 
     @property
     def changes(self) -> Changes:
         """Return the interface for applying changes."""
 
     def of_table(self, relation: SubscriptionRelation) -> Subscriber:
-        """Return the same node, for the synchronization of one table."""
+        """Return the same subscriber for the synchronization of one table."""

@@ -1,6 +1,7 @@
-"""The input of an output plugin of logical decoding: transactions with their changes, and messages.
+"""Define the input of output plugins of logical decoding: transactions with their changes, and
+messages.
 
-PostgreSQL's reorderbuffer.h and output_plugin.h.  Values are canonical texts, None is NULL.
+PostgreSQL's reorderbuffer.h and output_plugin.h.  Values are canonical texts; None is NULL.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ class DecodedColumn:
 
     Attributes:
         type, typmod: the storage type; for a domain, the base type.
-        type_name: the declared type in messages (`integer`).
-        is_domain: the declared type is a domain, which plugins treat as its base type.
+        type_name: the declared type as messages show it, such as `integer`.
+        is_domain: the declared type is a domain.  Plugins treat it as its base type.
     """
 
     name: str
@@ -33,17 +34,18 @@ class DecodedColumn:
 
     @property
     def declared_typmod(self) -> int:
-        """The modifier of the declared type."""
+        """Return the modifier of the declared type."""
         return -1 if self.is_domain else self.typmod
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedRelation:
-    """A table in its state at the commit of a transaction.
+    """A table's description at the commit of a transaction.
 
     Attributes:
         replica_identity: d(efault), n(othing), f(ull), i(ndex).
-        identity: the indexes (from 0) of the columns that identify a row; None: all columns (FULL).
+        identity: the indexes (from 0) of the columns that identify a row; None for all columns
+            (FULL).
     """
 
     oid: int
@@ -56,7 +58,7 @@ class DecodedRelation:
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """A row inserted, updated or deleted."""
+    """An insertion, update or deletion of a row."""
 
     lsn: int
     relation: DecodedRelation
@@ -66,8 +68,9 @@ class RowChange:
 
     @property
     def old_key(self) -> Values | None:
-        """Return the known values of the old row, NULL elsewhere (ExtractReplicaIdentity): its
-        identity; for an UPDATE only if the identity changes.
+        """Return the old row with its known values and NULL in other columns; None if it is not
+        logged.  PostgreSQL logs the identity of a deleted row, and of an updated row if the
+        identity changes (ExtractReplicaIdentity).
         """
         identity = self.relation.identity
         if self.old is None or identity is None:
@@ -79,7 +82,7 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class TruncateChange:
-    """Tables emptied by one statement."""
+    """The tables that one TRUNCATE has emptied."""
 
     lsn: int
     relations: tuple[DecodedRelation, ...]
@@ -89,8 +92,9 @@ class TruncateChange:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of pg_logical_emit_message().  A non-transactional one belongs to no
-    transaction."""
+    """A message of pg_logical_emit_message().  A message that is not transactional belongs to no
+    transaction.
+    """
 
     lsn: int
     prefix: str
@@ -99,7 +103,7 @@ class Message:
 
     @property
     def end_lsn(self) -> int:
-        """Return what a reader has seen with it."""
+        """Return the LSN that a reader has reached with the message."""
         return self.lsn
 
 
@@ -108,7 +112,7 @@ Change: TypeAlias = RowChange | TruncateChange | Message
 
 @dataclass(frozen=True, slots=True)
 class DecodedTransaction:
-    """A committed transaction; one that only changed definitions has no changes.
+    """A committed transaction.  It has no changes if it has only changed definitions.
 
     Attributes:
         commit_time: microseconds since 1970.
@@ -124,12 +128,12 @@ class DecodedTransaction:
 
     @property
     def end_lsn(self) -> int:
-        """Return what a reader has seen with it."""
+        """Return the LSN that a reader has reached with the transaction."""
         return self.commit_lsn
 
 
 class OutputRow(NamedTuple):
-    """A piece of output, with its LSN and transaction number."""
+    """A piece of output with its LSN and the number of its transaction."""
 
     lsn: int
     xid: int
@@ -137,11 +141,12 @@ class OutputRow(NamedTuple):
 
 
 class OutputPlugin(Protocol):
-    """Turns transactions into output.
+    """Converts transactions to output.
 
     Attributes:
-        is_binary: its output is not text.
-        publications: it needs only the content of these publications; None: everything.
+        is_binary: the output is not text.
+        publications: the plugin needs only the changes that these publications publish; None for
+            all changes.
     """
 
     @property
@@ -151,5 +156,5 @@ class OutputPlugin(Protocol):
     def publications(self) -> tuple[str, ...] | None: ...
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
-        """Return the output for a transaction, or for a message outside of one."""
+        """Return the output for a transaction, or for a message outside of transactions."""
         ...

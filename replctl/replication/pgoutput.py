@@ -1,4 +1,6 @@
-"""The output plugin pgoutput: the messages of the logical replication protocol (pgoutput.c)."""
+"""Implement the output plugin pgoutput: the messages of the logical replication protocol
+(pgoutput.c).
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ _MIN_VERSION, _MAX_VERSION = 1, 4
 _MICROS_TO_2000 = 946_684_800_000_000
 _NUMBER = re.compile(r"\s*[+-]?\d+")
 _BOOLEANS = {"true": True, "on": True, "false": False, "off": False}
-#: Options that need a newer version of the protocol than the first: option, value, version, its
-#: name.
+#: Options that need a newer version of the protocol than 1: option, value, version, and the
+#: feature's name in errors.
 _SINCE = (
     ("streaming", "on", 2, "streaming"),
     ("streaming", "parallel", 4, "parallel streaming"),
@@ -43,8 +45,8 @@ _SINCE = (
 
 @dataclass
 class PgOutput:
-    """The plugin with its options.  A relation's description is sent before its first change, and
-    again after it has changed.
+    """The plugin with its options.  It sends the description of a relation before the relation's
+    first change, and again if the description has changed.
     """
 
     publications: tuple[str, ...]
@@ -94,8 +96,8 @@ class PgOutput:
         return cls(publications, bool(given.get("messages")), given.get("origin") == "none")
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
-        """Return the messages for a transaction, or for a message outside of one; none if a
-        transaction has nothing to send.
+        """Return the messages of the protocol for a transaction, or for a message outside of
+        transactions; none if there is nothing to send.
         """
         if isinstance(decoded, Message):
             return [OutputRow(decoded.lsn, 0, _message(decoded))] if self.sends_messages else []
@@ -151,8 +153,8 @@ def _commit(transaction: DecodedTransaction) -> bytes:
 
 
 def _described(relation: DecodedRelation) -> bytes:
-    """Return an R message: the names, the replica identity, and the columns, each with a flag for
-    the identity.
+    """Return an R message: the relation's names, its replica identity, and its columns.  Each
+    column has a flag that says whether it belongs to the identity.
     """
     schema = "" if relation.schema == "pg_catalog" else relation.schema
     names = _string(schema) + _string(relation.name)
@@ -168,7 +170,7 @@ def _described(relation: DecodedRelation) -> bytes:
 
 
 def _row_change(change: RowChange) -> bytes:
-    """Return an I, U or D message: the old row, if it is needed, and the new one."""
+    """Return an I, U or D message: the old row if it is needed, and the new row."""
     head = change.action.value.encode() + struct.pack(">I", change.relation.oid)
     old = new = b""
     if change.action is not Action.INSERT and change.old_key is not None:
@@ -179,7 +181,7 @@ def _row_change(change: RowChange) -> bytes:
 
 
 def _tuple(values: Values) -> bytes:
-    """Return a tuple: each value as text, with its length."""
+    """Return the TupleData part of a message: each value as text, after its length."""
     parts = [struct.pack(">H", len(values))]
     for value in values:
         if value is None:

@@ -1,8 +1,8 @@
-"""Find the relations that a set of publications publishes, with their columns, rows and actions,
-and the relation as which each is published.
+"""Find the relations that a set of publications publishes: their columns, rows and actions, and for
+a partition the ancestor as which it is published.
 
-The rules are those of pgoutput.c (get_rel_sync_entry and the functions that it calls) for changes,
-and of pg_get_publication_tables() for tables to copy.
+Changes follow the rules of pgoutput.c (get_rel_sync_entry and the functions that it calls).  Tables
+to copy follow pg_get_publication_tables().
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ _ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class PublishedRelation:
-    """The way in which changes of one table are sent.
+    """The rules by which changes of one table are published.
 
     Attributes:
-        relation: the table whose rows change; a leaf partition if it is partitioned.
-        published_as: the relation that the changes are sent as: itself, or one of its ancestors.
-        actions: the sent actions.
-        filters: for each row action that is sent, the row filters in `published_as`'s numbering; ()
-            lets every row pass.
-        columns: the sent attnums of `published_as`, in its order.
+        relation: the table whose rows change.  In a partitioned table this is a leaf partition.
+        published_as: the relation as which the changes are published: the table itself, or one of
+            its ancestors.
+        actions: the published actions.
+        filters: for each published action on rows, the row filters with the column numbers of
+            `published_as`; () if every row passes.
+        columns: the attnums of the published columns of `published_as`, in its order.
     """
 
     relation: Relation
@@ -52,8 +53,8 @@ class PublishedRelation:
 
 @dataclass(frozen=True, slots=True)
 class TableToCopy:
-    """A relation that a subscriber must have: its columns, its row filters for the copy, and its
-    sent actions.
+    """A relation that a subscriber must have: the published columns, the row filters for the copy,
+    and the published actions.
     """
 
     relation: Relation
@@ -63,7 +64,7 @@ class TableToCopy:
 
 
 class PublicationSet:
-    """Some publications of a database, by its catalogs."""
+    """Some publications of a database, as the catalogs define them."""
 
     def __init__(self, catalog: Catalog, publications: Sequence[Publication]) -> None:
         self._catalog = catalog
@@ -72,18 +73,19 @@ class PublicationSet:
 
     @classmethod
     def of_names(cls, catalog: Catalog, names: Collection[str]) -> PublicationSet:
-        """Return the existing publications among these names."""
+        """Return the publications of these names, as far as they exist."""
         return cls(catalog, [p for p in list_publications(catalog) if p.name in names])
 
     # -- changes
 
     def changes_of(self, relation: Relation) -> PublishedRelation | None:
-        """Return the way in which changes of a table are sent; None if they are not sent.
+        """Return the rules by which changes of a table are published; None if they are not
+        published.
 
         Raises:
-            FeatureNotSupported: the publications list different columns of it.
+            FeatureNotSupported: the publications list different columns of the table.
         """
-        if not is_publishable(relation):  # FOR ALL TABLES and IN SCHEMA name no tables
+        if not is_publishable(relation):  # FOR ALL TABLES and IN SCHEMA do not exclude these
             return None
         ancestors = list(
             load_relations(self._catalog, ancestors_of(self._catalog, relation.oid)).values()
@@ -115,8 +117,8 @@ class PublicationSet:
     def _published_level(
         self, publication: Publication, relation: Relation, path: Sequence[Relation]
     ) -> int | None:
-        """Return 0 if a table is published as itself, n as its nth ancestor, None if it is not
-        published.
+        """Return the level at which a publication publishes a table: 0 as itself, n as its nth
+        ancestor, None if it does not publish the table.
         """
         via_root = publication.publish_via_partition_root
         if publication.all_tables:
@@ -134,14 +136,14 @@ class PublicationSet:
         return 0 if top or self._memberships.lists(publication, relation) else None
 
     def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
-        """Return a table's entry in a publication, if it is listed by name."""
+        """Return a table's entry in a publication (Memberships.membership)."""
         return self._memberships.membership(publication, relation)
 
     def _filters(
         self, publishers: Sequence[Publication], published_as: Relation
     ) -> dict[Action, tuple[nodes.Expr, ...]]:
-        """Return the filters of each action from the publications that publish it.  One publication
-        without a filter publishes all rows.
+        """Return, for each action, the row filters of the publications that publish it.  If one of
+        these publications has no filter, every row passes.
         """
         result: dict[Action, tuple[nodes.Expr, ...]] = {}
         for action in _ROW_ACTIONS:
@@ -157,7 +159,7 @@ class PublicationSet:
         return None if table is None else table.row_filter
 
     def _columns(self, publishers: Sequence[Publication], relation: Relation) -> tuple[int, ...]:
-        """Return the sent columns, which must be the same in all publications."""
+        """Return the published columns, which must be the same in all publications."""
         every_column = published_columns(relation, None)
         lists = set()
         for publication in publishers:
@@ -170,11 +172,11 @@ class PublicationSet:
     # -- copies
 
     def tables_to_copy(self) -> list[TableToCopy]:
-        """Return the relations that a subscriber must have, by name (fetch_table_list in
+        """Return the relations that a subscriber must have, sorted by name (fetch_table_list in
         subscriptioncmds.c).
 
         Raises:
-            FeatureNotSupported: the publications list different columns of one of them.
+            FeatureNotSupported: the publications list different columns of a relation.
         """
         found = {
             publication.oid: self._memberships.members(publication)
@@ -202,11 +204,11 @@ class PublicationSet:
 
 
 def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, ...]:
-    """Combine the row filters of several publications: rows that satisfy any.  Documentation
-    31.3.6.
+    """Combine the row filters of several publications, so that rows pass that satisfy any of them
+    (documentation, section 31.3.6).
 
-    (a > 5) and (b = 1) stay both, to be ORed; (a > 5) and no filter become (), which lets every row
-    pass
+    (a > 5) and (b = 1) both stay, and are combined with OR. (a > 5) and no filter become (): every
+    row passes.
     """
     if any(item is None for item in filters):
         return ()
@@ -216,12 +218,12 @@ def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, .
 def applied_filters(
     relation: Relation, filters: Iterable[tuple[nodes.Expr, ...]]
 ) -> tuple[AppliedFilter, ...]:
-    """Return row filters of a relation in the form that a subscriber records, with the columns that
+    """Return a relation's row filters in the form that a subscriber records, with the columns that
     they use.
 
     Args:
-        filters: sets of filters.  A row must satisfy one filter of each set; an empty set lets
-            every row pass.
+        filters: sets of filters that apply to different changes.  A row passes a set if it
+            satisfies one of its filters, or if the set is empty.
     """
     sets = list(filters)
     if not all(sets):
@@ -240,7 +242,7 @@ def _applied(relation: Relation, row_filter: nodes.Expr) -> AppliedFilter:
 
 
 def different_column_lists(relation: Relation) -> FeatureNotSupported:
-    """Return the error for publications of one subscription that list different columns."""
+    """Return the error for a subscription whose publications list different columns of a table."""
     return FeatureNotSupported(
         f'cannot use different column lists for table "{relation.qualified_name}" in different'
         " publications"

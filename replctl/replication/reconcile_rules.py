@@ -1,13 +1,15 @@
-"""Decide which rows of a subscriber's table a reconcile may delete: those of the subscription.
+"""Decide which rows of a subscriber's table a reconcile may delete: rows of the subscription.
 
-The rows that the publisher does not send are deleted only if the publications publish deletes, and:
+A reconcile deletes only rows that the publisher does not have, and only if the publications publish
+deletes.  These rules say which of them:
 
-1. all of them, where every commit that changed rows since the table was empty, copied or reconciled
-   is the subscription's own;
-2. else those that pass any row filter that was applied since then, where one subscription feeds the
-   partition tree, its origin is `any`, and the filters' columns are replicated without a change of
-   type;
-3. else those that the statement specifies.
+1. All of them, if the subscription itself has made every commit that has changed rows since the
+   table was empty, copied or reconciled.
+2. Otherwise, the rows that pass any row filter that was applied since then.  This requires that
+only
+   one subscription writes the partition tree, that its origin is `any`, and that the columns of the
+   filters are replicated without a change of type.
+3. Otherwise, the rows that the statement specifies.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ class LocalColumn:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The rows of a table that pass any row filter that was applied.
+    """The rows of a table that pass any of the applied row filters.
 
     Attributes:
-        filters: conditions with the column numbers of the subscriber's table; () if every row
+        filters: the conditions, with the column numbers of the subscriber's table; () if every row
             passes.
-        problem: the reason why values do not decide the rows; None if they do.
+        problem: the reason why a row's values do not show whether it passes; None if they do.
     """
 
     filters: tuple[nodes.Expr, ...] = ()
@@ -46,16 +48,16 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class RowOwnership:
-    """The known ownership of the rows of a subscriber's table.
+    """The facts that decide which rows of a subscriber's table belong to the subscription.
 
     Attributes:
-        publishes_delete: the publications publish its deletes.
-        is_own: every commit that changed rows since it was empty, copied or reconciled is the
-            subscription's own, for this published table.
-        has_other_feeds: another subscription writes into the partition tree, or this one writes
-            rows of another published table into the same leaves.
-        has_any_origin: the subscription takes changes of any origin.
-        scope: the rows that pass an applied filter.
+        publishes_delete: the publications publish deletes of the table.
+        is_own: the subscription itself has made every commit that has changed rows since the table
+            was empty, copied or reconciled, and for this published table.
+        has_other_feeds: another subscription writes into the same partition tree, or this
+            subscription writes rows of another published table into the same leaf partitions.
+        has_any_origin: the subscription has origin = any.
+        scope: the rows that pass an applied row filter.
     """
 
     publishes_delete: bool
@@ -70,8 +72,8 @@ class UnpublishedRows:
     """The number of rows of a table that the publisher does not send.
 
     Attributes:
-        in_scope: the number of rows that pass a row filter; None if unknown.
-        total: the number of all rows.
+        in_scope: the number of these rows that pass an applied row filter; None if it is unknown.
+        total: the number of all these rows.
     """
 
     in_scope: int | None
@@ -79,7 +81,7 @@ class UnpublishedRows:
 
 
 def deletion_of(ownership: RowOwnership, said: Deletion | None) -> Deletion | None:
-    """Return which rows a reconcile deletes; None if the statement must specify it.
+    """Return which unpublished rows a reconcile deletes; None if the statement must specify this.
 
     Args:
         said: the rule in the statement, if any."""
@@ -96,9 +98,9 @@ def loses_too_many(deleted: int, total: int, percentage: int) -> bool:
     """Return whether an automatic reconcile would delete too many rows.
 
     Args:
-        deleted: number of rows to delete.
-        total: number of rows in the subscriber's table.
-        percentage: the allowed percentage of deleted rows.
+        deleted: the number of rows to delete.
+        total: the number of rows in the subscriber's table.
+        percentage: the maximum percentage of rows that may be deleted.
     """
     return deleted * 100 > total * percentage
 
@@ -106,13 +108,13 @@ def loses_too_many(deleted: int, total: int, percentage: int) -> bool:
 def owned_conditions(
     ownership: RowOwnership, said: Deletion | None = None
 ) -> tuple[nodes.Expr, ...] | None:
-    """Return the conditions of rows that a reconcile deletes if the publisher does not send them;
-    () for all rows, None for none.
+    """Return the conditions for the rows that a reconcile deletes if the publisher does not have
+    them; () for all rows, None for no rows.
 
-    If the statement must specify it but does not, the rows of the scope count, if it is known.
+    If the statement must specify the rows, but does not, return the conditions of the scope.
 
     Args:
-        said: see `deletion_of`.
+        said: the rule in the statement, if any.
     """
     match deletion_of(ownership, said):
         case Deletion.ALL:
@@ -124,7 +126,7 @@ def owned_conditions(
 
 
 def undecided_reasons(ownership: RowOwnership) -> list[str]:
-    """Return why a row's values do not show whether it belongs to the subscription."""
+    """Return the reasons why a row's values do not show whether it belongs to the subscription."""
     reasons = []
     if ownership.has_other_feeds:
         reasons.append("Rows of other subscriptions or tables are written into it.")
@@ -138,11 +140,11 @@ def undecided_reasons(ownership: RowOwnership) -> list[str]:
 def scope_of(
     filters: Iterable[AppliedFilter], remote: RemoteRelation, columns: Mapping[str, LocalColumn]
 ) -> Scope:
-    """Return the rows of the subscriber's table that pass any of some row filters.
+    """Return the rows of the subscriber's table that pass any of these row filters.
 
     Args:
-        filters: the applied and the current ones.
-        remote: the published table as it is sent.
+        filters: the applied filters and the current filters.
+        remote: the publisher's description of the table.
         columns: the columns of the subscriber's table, by name.
     """
     found = list(filters)

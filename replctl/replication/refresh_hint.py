@@ -1,6 +1,7 @@
-"""HINTs with the statement that makes a subscription's table equal to the publisher's rows again.
+"""Write HINTs with the statement that makes the rows of a subscription's table equal to the
+publisher's again.
 
-Tables have the names here that they have at the subscriber, as in the statement.
+Table names are those at the subscriber, because the statement uses them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def refresh_statement(
 
     Args:
         option: an option of the statement, if it needs one.
-        is_off: the subscription is disabled, perhaps by the error, so that a second statement
+        is_off: the subscription is disabled, or the error disables it.  Then the statement also
             enables it.
     """
     return _statement(subscription, [table], option, is_off=is_off)
@@ -41,7 +42,7 @@ def refresh_all_hint(subscription: Subscription, tables: Sequence[RelationName])
 
 
 def publication_refresh(subscription: Subscription, option: str = "") -> str:
-    """Return the statements by which a stopped subscription reads the list of published tables
+    """Return the statements with which a stopped subscription reads the list of published tables
     again.
 
     Args:
@@ -53,7 +54,7 @@ def publication_refresh(subscription: Subscription, option: str = "") -> str:
 
 
 def unique_key_hint(subscription: Subscription, published: RelationName) -> str:
-    """Return the hint for a published table with duplicate or missing keys."""
+    """Return the HINT for a published table with duplicate or missing keys."""
     refresh = refresh_hint(subscription, subscription.table_map.target(published))
     return f"Give each row a key of its own at the publisher, then use {refresh}"
 
@@ -73,8 +74,8 @@ def _is_off(subscription: Subscription) -> bool:
 
 
 def offer_reconcile(error: PostgresError, subscription: Subscription, table: RelationName) -> None:
-    """Add a HINT to an error that a reconcile of the table helps, and mark it for automatic
-    reconciles.
+    """Add the HINT to an error that a reconcile of the table helps.  Also mark the error, so that
+    an automatic reconcile can follow.
     """
     error.hint = refresh_hint(subscription, table)
     error.reconciles = (table,)

@@ -1,4 +1,4 @@
-"""Find the columns that identify a row: for old rows at the publisher, for rows to change at the
+"""Find the columns that identify rows: old rows at the publisher, and the rows to change at the
 subscriber.
 
 PostgreSQL's documentation, section 31.1, and ALTER TABLE ... REPLICA IDENTITY.
@@ -38,8 +38,8 @@ def identity_columns(relation: Relation) -> tuple[int, ...] | None:
 
 
 def target_key(relation: Relation) -> tuple[int, ...]:
-    """Return the attnums by which a subscriber finds rows: its replica identity index or primary
-    key, else () (GetRelationIdentityOrPK in relation.c).
+    """Return the attnums of the columns by which a subscriber finds rows in its table: those of the
+    replica identity or primary key, else () (GetRelationIdentityOrPK in relation.c).
     """
     identity = identity_columns(relation) if relation.replica_identity in ("d", "i") else ()
     if identity:
@@ -49,15 +49,17 @@ def target_key(relation: Relation) -> tuple[int, ...]:
 
 
 def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -> None:
-    """Check that the publications of a table allow UPDATE or DELETE (CheckCmdReplicaIdentity in
-    execReplication.c).
+    """Check that a table's publications allow an UPDATE or DELETE of the table
+    (CheckCmdReplicaIdentity in execReplication.c).
 
     Args:
-        command: update or delete.
+        command: `update` or `delete`.
 
     Raises:
-        InvalidColumnReference: a row filter or column list does not fit the identity (42P10).
-        ObjectNotInPrerequisiteState: the change is published and the table has no identity (55000).
+        InvalidColumnReference: a row filter uses columns outside of the replica identity, or a
+            column list lacks columns of it (42P10).
+        ObjectNotInPrerequisiteState: a publication publishes the command, and the table has no
+            replica identity (55000).
     """
     if relation.is_partitioned:
         return
@@ -93,11 +95,12 @@ def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -
 
 
 def check_sent_in_parts(catalog: Catalog, relation: Relation) -> None:
-    """Check that an UPDATE decoded as DELETE and INSERT is published as in PostgreSQL.  This
-    concerns tables without a key whose equal rows may get different values.
+    """Check that publications send an UPDATE correctly that is decoded as DELETE and INSERT. Such
+    an UPDATE changes a table without a key, and may give equal rows different values.
 
     Raises:
-        FeatureNotSupported: a publication sends only some of INSERT, UPDATE and DELETE.
+        FeatureNotSupported: a publication of the table sends some of INSERT, UPDATE and DELETE, but
+            not all.
     """
     for publication in list_publications(catalog):
         sent = {publication.publishes(action) for action in ("insert", "update", "delete")}
@@ -129,8 +132,8 @@ def _filter_is_covered(
 def _identity_is_covered(
     publications: PublicationSet, published: PublishedRelation, identity: tuple[int, ...] | None
 ) -> bool:
-    """Return whether the column list has all columns of the replica identity.  FULL does not allow
-    a list.
+    """Return whether the column list has all columns of the replica identity.  The identity FULL
+    does not allow a column list.
     """
     (publication,) = publications.publications
     membership = publications.membership(publication, published.published_as)
@@ -147,5 +150,7 @@ def _columns_of(expr: nodes.Expr) -> set[int]:
 
 
 def _names(relation: Relation, attnums: Collection[int]) -> set[str]:
-    """Return columns by name, because a partition may number them differently than its root."""
+    """Return the names of columns.  Numbers cannot be compared, because a partition may number its
+    columns differently than its root.
+    """
     return {column.name for column in relation.columns if column.attnum in attnums}

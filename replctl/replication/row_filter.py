@@ -1,5 +1,5 @@
-"""The rules for a publication's WHERE.  Documentation 31.3; PostgreSQL's transformPubWhereClauses()
-and check_simple_rowfilter_expr() in publicationcmds.c.
+"""Check the WHERE clause of a publication's table (documentation, section 31.3;
+transformPubWhereClauses() and check_simple_rowfilter_expr() in publicationcmds.c).
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def analyze_row_filter(
     """Return the typed row filter of `WHERE (raw)` for the relation in scope.
 
     Args:
-        now: the time by which literals such as `today` are evaluated once.
-        analyze_query: analyses a subquery before it is refused; without it, it is refused
-            immediately.
+        now: the time for literals such as `today`, which are evaluated only once.
+        analyze_query: analyses a subquery before replctl refuses it, so that its own errors come
+            first; None to refuse subqueries immediately.
 
     Raises:
         DatatypeMismatch: the filter is not a boolean.
-        FeatureNotSupported: a row filter must not contain it.
+        FeatureNotSupported: the expression has parts that a row filter must not have (0A000).
         PostgresError: the expression is invalid.
     """
     analyzer = Analyzer(
@@ -69,11 +69,11 @@ def analyze_row_filter(
 
 
 def check_row_filter(expr: nodes.Expr, environment: Environment) -> None:
-    """Check that a row filter is simple enough to be evaluated without reading the catalog.
+    """Check that a row filter is so simple that it can be evaluated without reading the catalog.
 
     Raises:
-        FeatureNotSupported: the filter is not simple enough; the error points at the first
-            forbidden node.
+        FeatureNotSupported: the filter is not simple enough.  The error points at the first
+            forbidden part.
     """
     for node in nodes.walk(expr):
         if isinstance(node, nodes.CaseWhen):
@@ -84,7 +84,7 @@ def check_row_filter(expr: nodes.Expr, environment: Environment) -> None:
 
 
 def _forbidden(node: nodes.Expr, environment: Environment) -> str | None:
-    """Return why a node is not allowed; None if it is."""
+    """Return a sentence that says why a node is not allowed; None if it is allowed."""
     operators: tuple[int, ...] = ()
     functions: tuple[int, ...] = ()
     match node:

@@ -1,4 +1,4 @@
-"""A run of a subscription, which table synchronization and apply share."""
+"""Define a run of a subscription, which table synchronization and apply share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from replctl.replication.log_range import LogRange
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts, Subscriber
 from replctl.replication.table_definition import SchemaChange
 
-#: Called with transactions that were applied together, and the rows that they changed.
+#: A function that is called with transactions that were applied together, and with the number of
+#: rows that they have changed.
 OnApplied: TypeAlias = Callable[[Sequence[RemoteTransaction], RowCounts], None]
 
 
@@ -21,10 +22,11 @@ class SubscriptionRun:
     """A running subscription with its publisher and subscriber.
 
     Attributes:
-        on_progress: called with the current work, the amount done, and the total.
-        on_applied: called with written transactions; for the rows of a copy without transactions.
-        follow_schema: called with each change of published definitions, when everything before it
-            is applied; None: the subscriber does not follow them.
+        on_progress: called with a description of the current work, the amount done, and the total.
+        on_applied: called after transactions are written.  After a copy it is called without
+            transactions.
+        follow_schema: called with each change of published definitions, after all changes before it
+            are applied; None if the subscriber does not follow them.
     """
 
     publisher: Publisher
@@ -43,14 +45,18 @@ class SubscriptionRun:
         )
 
     def schema_changes(self, from_lsn: int, to_lsn: int) -> list[SchemaChange]:
-        """Return the changes in (from_lsn, to_lsn] to call `follow_schema` with."""
+        """Return the changes of published definitions in (from_lsn, to_lsn] that the subscriber
+        follows.
+        """
         if self.follow_schema is None:
             return []
         names = self.subscription.publications
         return self.publisher.tables.schema_changes(names, from_lsn, to_lsn)
 
     def log_range(self, from_lsn: int, to_lsn: int) -> LogRange:
-        """Return a range of the publisher's log with the subscriber's current requirements."""
+        """Return a range of the publisher's log, with the changes that the subscriber now
+        requires.
+        """
         starts = self.subscriber.state.starts()
         publications, origin = self.subscription.publications, self.subscription.origin
         return LogRange(from_lsn, to_lsn, publications, starts, origin)

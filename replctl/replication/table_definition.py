@@ -1,4 +1,4 @@
-"""The definitions of published tables, and the statements that make tables like them."""
+"""Define the definitions of published tables, and write the statements that create equal tables."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class ColumnDefinition:
     Attributes:
         type: the type in CREATE TABLE, with its schema: `numeric(10,2)`, `public.mood`.
         collation: None for the type's default.
-        attnum: identifies the column at the publisher, whatever its name; 0: unknown.
-        missing_value: the value in rows from before the column was added; None: NULL.
-        is_computed: these rows have values that were computed for each of them.
-        type_name, typmod: the type, as the catalog names it.
-        delta_type: the Delta type of a native column in Spark's words; '' for other columns.
+        attnum: identifies the column at the publisher, even after a renaming; 0 if unknown.
+        missing_value: the value in rows that are older than the column; None for NULL.
+        is_computed: rows that are older than the column have values that were computed for each
+            row.
+        type_name, typmod: the type's name in typed expressions, and its modifier.
+        delta_type: the Delta type of a native column in Spark's syntax; '' for other columns.
     """
 
     name: str
@@ -51,10 +52,10 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TypeDefinition:
-    """An enum or a domain of published columns.
+    """An enum or a domain that published columns use.
 
     Attributes:
-        statements: the statements that create it, without semicolons.
+        statements: the statements that create the type, without semicolons.
     """
 
     schema: str
@@ -68,12 +69,14 @@ class TableDefinition:
 
     Attributes:
         columns: the published columns, in their order.
-        primary_key: its name and columns; None if a column of it is not published.
-        identity: the name and the columns of another index that is the replica identity.
+        primary_key: name and columns of the primary key; None if there is none, or if a column of
+            it is not published.
+        identity: name and columns of the index that is the replica identity, if it is not the
+            primary key.
         is_identified_by_row: the replica identity is FULL.
-        types: the user-defined types, each after those that it needs.
-        oid: identifies the table at the publisher, whatever its name; 0: unknown.
-        attnums: all its columns, published or not.
+        types: the user-defined types of the columns, each after the types that it needs.
+        oid: identifies the table at the publisher, even after a renaming; 0 if unknown.
+        attnums: the numbers of all columns, published or not.
     """
 
     schema: str
@@ -93,11 +96,12 @@ class TableDefinition:
         return RelationName(self.schema, self.name)
 
     def statements(self, schema: str, name: str, table_options: str) -> Iterator[str]:
-        """Yield the statements that create a table like this one, each without its semicolon.
+        """Yield the statements that create an equal table, each without its semicolon.
 
         Args:
             schema, name: the names of the new table.
-            table_options: storage parameters, as in WITH (...); "" for none.
+            table_options: the storage parameters between the parentheses of WITH (...); "" for
+                none.
         """
         table = quote_qualified_identifier(schema, name)
         items = [column.text for column in self.columns]
@@ -141,10 +145,10 @@ class ColumnChanges:
     """The changes of a published table's columns from one definition to the next.
 
     Attributes:
-        dropped: names.
-        renamed: names before and after.
-        retyped: the columns before and after, by these names.
-        nullable: names of the columns that may be NULL now.
+        dropped: the names of dropped columns.
+        renamed: the old and the new name of each renamed column.
+        retyped: the old and the new definition of each column with another type or collation.
+        nullable: the names of the columns that have lost NOT NULL.
         added: the new columns.
     """
 
@@ -156,8 +160,8 @@ class ColumnChanges:
 
 
 def column_changes(before: TableDefinition, after: TableDefinition) -> ColumnChanges:
-    """Return how the columns of a table have changed.  Columns that only enter or leave a column
-    list have not.
+    """Return how the columns of a table have changed.  Columns that were only added to a column
+    list, or removed from it, do not count.
     """
     if before.oid != after.oid:
         return ColumnChanges()
@@ -173,7 +177,8 @@ def column_changes(before: TableDefinition, after: TableDefinition) -> ColumnCha
 
 
 def native_statements(table: str, column: ColumnDefinition) -> Iterator[str]:
-    """Yield the statement that makes a column of a new table native, if the published one is.
+    """Yield the statement that makes a column of a new table native, if the published column is
+    native.
 
     Args:
         table: the table's name in SQL.
@@ -187,14 +192,14 @@ def native_statement(table: str, column: str, delta_type: str) -> str:
 
     Args:
         table: the table's name in SQL.
-        delta_type: the Delta type in Spark's words.
+        delta_type: the Delta type in Spark's syntax.
     """
     name, type_ = quote_identifier(column), quote_string(delta_type)
     return f"ALTER TABLE {table} ALTER COLUMN {name} SET (delta_type = {type_})"
 
 
 def schema_statement(name: str) -> str:
-    """Return the statement that makes a schema, without its semicolon."""
+    """Return the statement that creates a schema, without its semicolon."""
     return f"CREATE SCHEMA {quote_identifier(name)}"
 
 

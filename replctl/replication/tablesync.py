@@ -1,13 +1,15 @@
-"""Synchronization of tables, next to the apply of those that are ready: states i, d, f, s, r
-(tablesync.c).
+"""Synchronize tables, while apply continues for tables that are ready (tablesync.c).
 
-i  →  d  a snapshot of the publisher is fixed, and kept over a crash
-   →  f  the rows are there, in one transaction of the subscriber; changes from behind the snapshot
-          are applied to this table alone, until it is where apply is
-   →  s  it is there
-   →  r  the table belongs to the subscription's apply
+A table's synchronization goes through these states:
 
-The table's own slot holds back the versions that its copy and its changes need.  If a copy fails,
+i  (initialize) nothing has happened yet
+d  (data) the subscription has recorded a snapshot of the publisher, so that it survives a crash
+f  (finished copy) one transaction of the subscriber has written the rows.  Now the changes after
+   the snapshot are applied to this table alone, until it has reached the position of apply
+s  (synchronized) the table has reached the position of apply
+r  (ready) the subscription's apply writes the table
+
+The table's own slot retains the versions that its copy and its changes need.  If a copy fails,
 apply continues without the table.
 """
 
@@ -33,7 +35,7 @@ from replctl.replication.subscription_run import SubscriptionRun
 
 
 def unsynchronized(subscriber: Subscriber) -> list[RelationName]:
-    """Return the tables, by (schema, name), that are not handed over to apply yet."""
+    """Return the published tables, by schema and name, that are not handed over to apply yet."""
     relations = subscriber.state.relations()
     return [name for name, item in relations.items() if item.state is not RelState.READY]
 
@@ -42,11 +44,12 @@ def synchronize(
     run: SubscriptionRun,
     name: RelationName,
 ) -> None:
-    """Bring a table to state f, from any state left by a crash, and then to the end of the
-    publisher's log. Apply may continue meanwhile.
+    """Copy a table (state f), and apply its changes up to the end of the publisher's log.  Apply of
+    other tables may continue meanwhile.  An earlier attempt that was interrupted in any state is
+    continued.
 
     Raises:
-        PostgresError: its rows cannot be copied, or its changes cannot be applied.  The next
+        PostgresError: the rows cannot be copied, or the changes cannot be applied.  The next
             attempt continues from there, or starts again if nothing is written.
     """
     relation = run.subscriber.state.relations().get(name)
@@ -65,13 +68,13 @@ def hand_over(
     run: SubscriptionRun,
     name: RelationName,
 ) -> None:
-    """Hand a synchronized table over to apply: states s and r.  Apply pauses meanwhile.
+    """Hand a copied table over to apply (states s and r).  Apply must pause meanwhile.
 
     Raises:
-        PostgresError: its changes cannot be applied; it stays in state f.
+        PostgresError: the table's changes cannot be applied.  The table stays in state f.
     """
     relation = run.subscriber.state.relations().get(name)
-    if relation is None:  # a refresh has removed it from the subscription
+    if relation is None:  # a REFRESH has removed the table from the subscription
         return
     if relation.state is RelState.FINISHEDCOPY:
         table = run.of_table(relation)
@@ -87,7 +90,7 @@ def hand_over(
 
 
 def drop_slot(publisher: Publisher, name: str) -> bool:
-    """Drop the slot of a table if it exists, and return whether it did."""
+    """Drop the slot of a table if it exists, and return whether it existed."""
     try:
         publisher.slots.drop(name)
     except UndefinedObject:
@@ -122,11 +125,13 @@ def _begun_copy(
     name: RelationName,
     relation: SubscriptionRelation,
 ) -> SubscriptionRelation:
-    """Return the table in state d, with the snapshot left by a crash, or a new one."""
+    """Return the table in state d, with the snapshot of an interrupted attempt, or with a new
+    snapshot.
+    """
     if relation.snapshot is not None:
         return relation
     slot_name = run.slot_name(relation)
-    drop_slot(run.publisher, slot_name)  # of an earlier attempt
+    drop_slot(run.publisher, slot_name)  # a slot of an earlier attempt
     run.publisher.slots.create(
         slot_name,
         two_phase=False,
@@ -163,8 +168,8 @@ def _copy_begun(
 
 
 def _check_slot(publisher: Publisher, name: str) -> None:
-    """Check that the versions held back by a table's slot still exist.  Without a slot this is
-    unknown.
+    """Check that the versions that a table's slot retains still exist.  Do nothing if the slot does
+    not exist.
     """
     try:
         publisher.slots.position(name)

@@ -1,4 +1,4 @@
-"""The output plugin test_decoding: changes as text (contrib/test_decoding).
+"""Implement the output plugin test_decoding: changes as text (contrib/test_decoding).
 
 BEGIN 750
 table public.t: INSERT: a[integer]:1 b[text]:'x'
@@ -31,8 +31,8 @@ from replctl.types.quote import quote_identifier, quote_qualified_identifier
 _BARE = frozenset(["int2", "int4", "int8", "oid", "float4", "float8", "numeric"])
 _BITS = frozenset(["bit", "varbit"])
 
-#: Options with their defaults.  replctl never rewrites or streams, so that the last two have no
-#: effect.
+#: Options with their defaults.  The last two have no effect, because replctl never rewrites tables
+#: or streams transactions.
 _OPTIONS = {
     "include-xids": True,
     "include-timestamp": False,
@@ -78,7 +78,7 @@ class TestDecoding:
         )
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
-        """Return the lines of a transaction, or of a message outside of one."""
+        """Return the lines for a transaction, or for a message outside of transactions."""
         if isinstance(decoded, Message):
             return [OutputRow(decoded.lsn, 0, _message(decoded))]
         changes = decoded.changes
@@ -135,7 +135,7 @@ _WORDS = {Action.INSERT: "INSERT", Action.UPDATE: "UPDATE", Action.DELETE: "DELE
 
 
 def _key(columns: Sequence[DecodedColumn], values: Values) -> str:
-    """Return an old row without its NULLs."""
+    """Return the columns and values of an old row, without NULLs."""
     pairs = zip(columns, values, strict=True)
     return "".join(_shown(column, value) for column, value in pairs if value is not None)
 

@@ -1,4 +1,4 @@
-"""The transformation of an UPDATE when a row filter lets only one of its images through.
+"""Transform an UPDATE if only its old or only its new row passes the row filter.
 
 PostgreSQL's documentation, section 31.3.3, "UPDATE Transformations".
 """
@@ -18,11 +18,11 @@ class Action(Enum):
 
     @property
     def publish_option(self) -> str:
-        """Return the name in a publication's parameter `publish`."""
+        """Return the action's name in a publication's parameter `publish`."""
         return self.name.lower()
 
 
-#: (old row matches, new row matches) -> what is replicated.  Documentation, table 31.1.
+#: (old row matches, new row matches) -> the replicated action.  Documentation, table 31.1.
 UPDATE_TRANSFORMATION: dict[tuple[bool, bool], Action | None] = {
     (False, False): None,
     (False, True): Action.INSERT,
