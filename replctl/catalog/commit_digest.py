@@ -98,7 +98,7 @@ def is_in_log(connection: Connection, position: LogPosition) -> bool:
 
 
 def note_trimmed(connection: Connection, lsn: int) -> None:
-    """Record that commits up to an LSN may be removed. Only the newest of them is kept for
+    """Record that commits up to an LSN may be removed.  Only the newest of them is kept for
     certain.
     """
     control = state_schema.pg_control

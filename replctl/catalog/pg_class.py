@@ -200,7 +200,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
-    """The partition key of a table. The strategy is r(ange), l(ist) or h(ash)."""
+    """The partition key of a table.  The strategy is r(ange), l(ist) or h(ash)."""
 
     strategy: Literal["r", "l", "h"]
     attnums: tuple[int, ...]  # 0 for an expression

@@ -25,7 +25,7 @@ def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[
 def put_settings(
     catalog: Catalog, database_oid: int, role_oid: int, settings: dict[str, str]
 ) -> None:
-    """Replace the settings of a role in a database. An empty dict removes them."""
+    """Replace the settings of a role in a database.  An empty dict removes them."""
     table = schema.pg_db_role_setting
     where = (table.c.setdatabase == database_oid, table.c.setrole == role_oid)
     catalog.delete(table, *where)

@@ -44,7 +44,7 @@ def stored_default_acl(
 def put_default_acl(
     catalog: Catalog, role_oid: int, schema_oid: int, kind: AclKind, acl: Acl | None
 ) -> None:
-    """Replace default privileges. None restores the built-in defaults."""
+    """Replace default privileges.  None restores the built-in defaults."""
     table = schema.pg_default_acl
     where = (
         table.c.defaclrole == role_oid,

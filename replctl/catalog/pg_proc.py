@@ -14,7 +14,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A row of pg_proc. Types have their names in typed expressions."""
+    """A row of pg_proc.  Types have their names in typed expressions."""
 
     oid: int
     name: str

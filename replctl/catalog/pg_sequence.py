@@ -63,7 +63,7 @@ class Sequence:
 
 
 def insert_sequence(catalog: Catalog, sequence: Sequence, state: State) -> None:
-    """Add a sequence with its state. The caller has added its relation."""
+    """Add a sequence with its state.  The caller has added its relation."""
     sequence = replace(sequence, node=sequence.relid)
     catalog.insert(schema.pg_sequence, seqrelid=sequence.relid, **_values_of(sequence))
     _insert_state(catalog.connection, sequence.node, state)

@@ -51,7 +51,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
 
 
 def become_primary(connection: Connection) -> None:
-    """Make this cluster the primary. From now on it assigns LSNs."""
+    """Make this cluster the primary.  From now on it assigns LSNs."""
     control = state_schema.pg_control
     keep_tables(connection)
     connection.execute(

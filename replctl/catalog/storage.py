@@ -140,7 +140,7 @@ class Storage:
 
     @property
     def is_in_base(self) -> bool:
-        """Return whether replctl chose the directory. Then the directory has no other files."""
+        """Return whether replctl chose the directory.  Then the directory has no other files."""
         return not self.is_adopted and not self.has_location and not self.is_read_only
 
 
@@ -223,7 +223,7 @@ def load_storage(
 def insert_storage(
     catalog: Catalog, relid: int, location: str, *, is_adopted: bool, has_location: bool
 ) -> None:
-    """Record where a relation's Delta table is, or will be. An adopted table exists already."""
+    """Record where a relation's Delta table is, or will be.  An adopted table exists already."""
     catalog.insert(
         state_schema.storage_table,
         relid=relid,

@@ -126,7 +126,7 @@ def parse_table_map(
 
 
 class _Parser:
-    """Parses a list of pairs. Names are quoted as in SQL."""
+    """Parses a list of pairs.  Names are quoted as in SQL."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -134,7 +134,7 @@ class _Parser:
         self._take()
 
     def pairs(self) -> Iterator[tuple[tuple[str | None, str], tuple[str | None, str]]]:
-        """Yield the pairs of names. The schema is None for a name without a schema."""
+        """Yield the pairs of names.  The schema is None for a name without a schema."""
         if self._token is None:
             return
         while True:

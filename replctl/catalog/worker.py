@@ -103,7 +103,7 @@ def claim_worker(
 def release_worker(
     cluster: Cluster, subscription_oid: int, relid: int = APPLY, *, stays: bool
 ) -> None:
-    """Release the subscription or table that this process holds. Stay attached if `stays`."""
+    """Release the subscription or table that this process holds.  Stay attached if `stays`."""
     table = state_schema.logical_worker
     key = (table.c.subid == subscription_oid, table.c.relid == relid)
     with cluster.begin(write=True) as connection:
@@ -354,7 +354,7 @@ def _pid(row: Any) -> int:
 
 
 def _is_recent(time: int, now: int) -> bool:
-    """Return whether a report is still recent. A time in the future is not recent."""
+    """Return whether a report is still recent.  A time in the future is not recent."""
     return 0 <= now - time < _STATUS_INTERVAL
 
 

@@ -85,7 +85,7 @@ def _schemas(source: Source, publication: Publication) -> Iterator[Entry]:
 
 
 def subscriptions(source: Source) -> Iterator[Entry]:
-    """Yield subscriptions. They do not connect when the dump is restored (dumpSubscription)."""
+    """Yield subscriptions.  They do not connect when the dump is restored (dumpSubscription)."""
     for subscription in list_subscriptions(source.catalog):
         name = quote_identifier(subscription.name)
         names = ", ".join(map(quote_identifier, subscription.publications))

@@ -14,7 +14,7 @@ from replctl.query.view_definition import view_definition
 
 
 def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Yield the views. The dump fills materialized views at its end."""
+    """Yield the views.  The dump fills materialized views at its end."""
     for view in relations.values():
         if view.kind not in ("v", "m"):
             continue

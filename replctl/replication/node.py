@@ -70,7 +70,7 @@ class RemoteRelation:
 
     @property
     def definition(self) -> CopiedDefinition:
-        """Return the definition that a copy records. Later runs compare it to detect changes."""
+        """Return the definition that a copy records.  Later runs compare it to detect changes."""
         return CopiedDefinition(
             frozenset(self.filters), tuple(column.name for column in self.columns)
         )
@@ -258,7 +258,7 @@ class Slots(Protocol):
     def alter(
         self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
     ) -> None:
-        """Change properties of a slot. None keeps a property."""
+        """Change properties of a slot.  None keeps a property."""
 
     def drop(self, name: str) -> None:
         """Drop a slot."""

@@ -85,7 +85,7 @@ class PublicationSet:
         Raises:
             FeatureNotSupported: the publications list different columns of the table.
         """
-        if not is_publishable(relation):  # FOR ALL TABLES and IN SCHEMA do not exclude these
+        if not is_publishable(relation):  # FOR ALL TABLES would include it
             return None
         ancestors = list(
             load_relations(self._catalog, ancestors_of(self._catalog, relation.oid)).values()

@@ -3,13 +3,12 @@
 A reconcile deletes only rows that the publisher does not have, and only if the publications publish
 deletes.  These rules say which of them:
 
-1. All of them, if the subscription itself has made every commit that has changed rows since the
+1.  All of them, if the subscription itself has made every commit that has changed rows since the
    table was empty, copied or reconciled.
-2. Otherwise, the rows that pass any row filter that was applied since then.  This requires that
-only
-   one subscription writes the partition tree, that its origin is `any`, and that the columns of the
-   filters are replicated without a change of type.
-3. Otherwise, the rows that the statement specifies.
+2.  Otherwise, the rows that pass any row filter that was applied since then.  This requires that
+   only one subscription writes the partition tree, that its origin is `any`, and that the columns
+   of the filters are replicated without a change of type.
+3.  Otherwise, the rows that the statement specifies.
 """
 
 from __future__ import annotations
