@@ -298,7 +298,7 @@ class Cluster:
         """Return the name of a database.
 
         Raises:
-            InvalidCatalogName: it no longer exists.
+            InvalidCatalogName: the database no longer exists.
         """
         with self.begin(write=False) as connection:
             row = Catalog(connection, 0).first(schema.pg_database, schema.pg_database.c.oid == oid)

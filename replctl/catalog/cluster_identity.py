@@ -63,7 +63,7 @@ def record_home(connection: Connection, path: Path) -> None:
 
 
 def identifier_at(home: Path) -> int | None:
-    """Return the system identifier of the cluster in a directory; None if there is none.
+    """Return the system identifier of the cluster in a directory; None if there is no cluster.
 
     Raises:
         ObjectNotInPrerequisiteState: there is a catalog that cannot be read (55000).

@@ -1,4 +1,4 @@
-"""The chain of a cluster's commits: each commit has a digest that covers its predecessor.
+"""Chain a cluster's commits: each commit has a digest that covers its predecessor.
 
 A reader of the log remembers the digest of the newest commit that it has read.  A catalog that was
 restored from a backup continues with other commits, which may reuse the LSNs of lost ones.  Its log
@@ -19,9 +19,9 @@ from sqlalchemy import Connection, func, or_, select, update
 from replctl.catalog import state_schema
 from replctl.record import dataclass
 
-#: Bytes of the random number, and its characters in a digest.
+#: Bytes of the random number, and the number of its characters in a digest.
 _RANDOM = 8
-#: Characters of the hash in a digest.
+#: Number of characters of the hash in a digest.
 _HASH = 40
 #: The digest of the newest commit; compiled once, because each commit runs it.
 _NEWEST = (

@@ -229,7 +229,7 @@ def update_constraint(catalog: Catalog, constraint: Constraint) -> None:
 
 
 def delete_constraint(catalog: Catalog, oid: int) -> None:
-    """Remove a constraint; the caller removes its index."""
+    """Remove a constraint. The caller removes the constraint's index."""
     catalog.delete(schema.pg_constraint, schema.pg_constraint.c.oid == oid)
 
 

@@ -69,7 +69,7 @@ class CopiedCluster:
     """The changes that turned a copy into a separate cluster.
 
     Attributes:
-        system_identifier: its new identifier.
+        system_identifier: the new identifier.
         ended: the number of transactions in progress that were aborted.
         slots: the dropped slots.  Subscribers and standbys use them at the original.
         subscriptions: the disabled subscriptions, whose publishers are other clusters.

@@ -115,8 +115,8 @@ class CatalogEnvironment(BuiltinEnvironment):
     """A database as seen by one transaction.
 
     Args:
-        catalog: its catalogs.
-        database: its name.
+        catalog: the catalogs of the database.
+        database: the name of the database.
         search_path: names of the schemas to search after pg_catalog; missing ones are ignored.
         role_oid: the role that looks up; schemas that it may not use are ignored.
         temporary_schema: the name of the schema behind pg_temp.

@@ -126,7 +126,7 @@ def update_role(catalog: Catalog, role: Role) -> None:
 
 
 def delete_role(catalog: Catalog, oid: int) -> None:
-    """Remove a role and its memberships; the role must not own anything."""
+    """Remove a role and its memberships. The role must not own any object."""
     table = schema.pg_auth_members
     catalog.delete(table, (table.c.roleid == oid) | (table.c.member == oid))
     catalog.delete(schema.pg_authid, schema.pg_authid.c.oid == oid)

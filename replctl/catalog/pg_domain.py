@@ -24,9 +24,10 @@ class Domain:
     """A domain's own properties, without those of its base type.
 
     Attributes:
-        name: its name in typed expressions.
-        base: its base type, which may be a domain, too; `typmod` is the modifier of `base`.
-        constraints: sorted by name.
+        name: the domain's name in typed expressions.
+        base: the domain's base type, which may also be a domain.  `typmod` is the modifier of
+            `base`.
+        constraints: the domain's constraints, sorted by name.
     """
 
     name: str

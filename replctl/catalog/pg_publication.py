@@ -56,7 +56,7 @@ class PublishedTable:
 
 
 class Memberships:
-    """The tables and schemas of some publications of a database (pg_publication.c)."""
+    """Finds the tables and schemas of some publications of a database (pg_publication.c)."""
 
     def __init__(self, catalog: Catalog, publications: Sequence[Publication]) -> None:
         self._catalog = catalog
@@ -77,7 +77,8 @@ class Memberships:
 
     def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
         """Return a table's entry in a publication, with filter and columns.  Return None if the
-        publication does not list the table, or also publishes its schema or all tables.
+        publication does not list the table by name, or if it publishes the table's schema or all
+        tables.
         """
         if publication.all_tables or relation.schema_oid in self._schemas[publication.oid]:
             return None
@@ -85,7 +86,8 @@ class Memberships:
 
     def members(self, publication: Publication) -> set[int]:
         """Return the OIDs of the relations of a publication (pg_get_publication_tables).  For a
-        partitioned table these are its leaf partitions, or with publish_via_partition_root itself.
+        partitioned table these are its leaf partitions, or the table itself if the publication has
+        publish_via_partition_root.
         """
         via_root = publication.publish_via_partition_root
         if publication.all_tables:

@@ -82,7 +82,7 @@ def insert_type(
 
     Args:
         kind: e for an enum, c for the row type of relation `relid`, d for a domain.
-        facts: further columns of pg_type.
+        facts: the values of further columns of pg_type.
 
     Returns:
         The name of the new type in typed expressions.

@@ -135,7 +135,7 @@ class WalReceiver:
 @contextmanager
 def attached(standby: Cluster) -> Iterator[WalReceiver]:
     """Yield a standby that is attached to its primary.  Its slot is active until the end of the
-    block.
+    `with` statement.
 
     Raises:
         ObjectNotInPrerequisiteState: the cluster is not a standby.

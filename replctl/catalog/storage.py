@@ -403,7 +403,7 @@ def abandon_storage(connection: Connection) -> list[str]:
     """Remove the records of columns and tables whose definitions were undone.
 
     A column that exists in the Delta table stays recorded under a number below 0, so that no other
-    column gets its name.  `owner` is then the attnum of its former relation's column.
+    column gets its name.  `owner` is then the attnum of the relation's column to which it belonged.
     A table that replctl has begun to create stays recorded, like a dropped table, so that VACUUM
     removes its files.
 

@@ -121,7 +121,7 @@ class Catalog:
         return select(*columns).where(self.visible(table)).subquery(table.name)
 
     def visible(self, table: Table) -> ColumnElement[bool]:
-        """Return the condition that a row of a versioned table is visible in this database."""
+        """Return the condition that a row of a table belongs to this database and is visible."""
         if not table.info.get("versioned"):
             return _of_database(table, self.database_oid)
         return and_(_of_database(table, self.database_oid), self._is_alive(table))
@@ -209,8 +209,8 @@ class Catalog:
         """Add a row.
 
         Raises:
-            TransactionInProgress: another open transaction has changed an object of the row
-                (55P03).
+            TransactionInProgress: another open transaction has locked an object of the row, because
+                it has changed the object or depends on it (55P03).
         """
         self._changed()
         if "dbid" in table.c:

@@ -118,7 +118,7 @@ def _domain(source: Source, row: Any) -> Entry:
 
 
 def functions(source: Source) -> Iterator[Entry]:
-    """Yield the functions (dumpFunc)."""
+    """Yield the user-defined functions (dumpFunc)."""
     for function in list_functions(source.catalog):
         schema_name = source.schema_name(function.schema_oid)
         types_shown = ", ".join(map(source.environment.format_type, function.arguments))
@@ -166,7 +166,7 @@ def dollar_quoted(text: str) -> str:
 
 
 def operators(source: Source) -> Iterator[Entry]:
-    """Yield the operators (dumpOpr)."""
+    """Yield the user-defined operators (dumpOpr)."""
     for operator in list_operators(source.catalog):
         schema_name = source.schema_name(operator.schema_oid)
         function = source.environment.function(operator.function_oid)

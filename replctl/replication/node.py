@@ -316,7 +316,7 @@ class PublishedTables(Protocol):
         """Return the relations of the publications, sorted by name."""
 
     def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
-        """Return the definitions with which a subscriber can create the published tables, by
+        """Return the definitions with which a subscriber can create the published tables, sorted by
         name.
         """
 
@@ -450,7 +450,9 @@ class SubscriberState(Protocol):
         """Record progress up to `to`, after changes that write nothing."""
 
     def restart(self, position: LogPosition) -> None:
-        """Continue from a position of another log.  Undo a partly written batch of the old log."""
+        """Continue from a position of another log.  Undo a partly written batch of the old log.
+        The caller must have made sure that no table depends on the old position.
+        """
 
     def enable_two_phase(self) -> None:
         """Change the state of two-phase commit from pending to enabled."""

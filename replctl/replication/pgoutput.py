@@ -62,7 +62,8 @@ class PgOutput:
         Raises:
             InvalidParameterValue: an option is missing, or its value is wrong.
             SqlSyntaxError: an option is given twice, or is not a boolean.
-            FeatureNotSupported: the protocol's version is unknown.
+            FeatureNotSupported: the version of the protocol, or an option, is not supported
+                (0A000).
         """
         given: dict[str, int | bool | str | tuple[str, ...]] = {}
         for name, text in options:

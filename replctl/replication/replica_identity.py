@@ -21,8 +21,8 @@ from replctl.replication.published_relation import PublicationSet, PublishedRela
 
 
 def identity_columns(relation: Relation) -> tuple[int, ...] | None:
-    """Return the attnums of a table's replica identity: () if it has none, None if it is the whole
-    row (FULL).
+    """Return the attnums of a table's replica identity; () if the table has none, None if the whole
+    row is the identity (FULL).
     """
     match relation.replica_identity:
         case "f":
