@@ -187,7 +187,7 @@ def _column(source: Source, table: Relation, column: Column) -> str:
 
 
 def _is_apart(source: Source, table: Relation, column: Column) -> bool:
-    """Return whether a column's default is dumped after CREATE TABLE. This is so if it uses a
+    """Return whether CREATE TABLE omits a column's default.  This is so if the default uses a
     sequence of the table, which is created later, if the column is inherited, or if it is an
     identity column.
     """

@@ -91,8 +91,9 @@ def name_both(error: PostgresError, subscription: Subscription, published: Relat
 
 
 def decoding_context(slot: str, commit_lsn: int) -> str:
-    """Return the CONTEXT of an error of the output plugin (output_plugin_error_callback in
-    logical.c)."""
+    """Return the CONTEXT for an error of the output plugin (output_plugin_error_callback in
+    logical.c).
+    """
     return (
         f'slot "{slot}", output plugin "pgoutput", in the change callback, associated LSN'
         f" {format_lsn(commit_lsn)}"
@@ -107,7 +108,7 @@ def error_context(
     column: str = "",
     published: RelationName | None = None,
 ) -> str:
-    """Return the CONTEXT of an error of the apply worker (apply_error_callback in worker.c).
+    """Return the CONTEXT for an error of the apply worker (apply_error_callback in worker.c).
 
     Args:
         published: the name of the published relation, if it differs from `relation`.

@@ -39,7 +39,7 @@ _SUBSCRIBER_WENT_BACK = (
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A problem with a position: the message and DETAIL of the error."""
+    """The reason why a position cannot be used: message and DETAIL of the error."""
 
     message: str
     detail: str
@@ -112,7 +112,9 @@ def _error(
 def _own_position(
     subscriber: Subscriber, relation: SubscriptionRelation, main: LogPosition
 ) -> LogPosition | None:
-    """Return a table's own position; None if the table has the subscription's position, or none."""
+    """Return a table's own position; None if the table uses the subscription's position, or has
+    none.
+    """
     if relation.snapshot is not None:
         return LogPosition(relation.snapshot.lsn, relation.snapshot.digest)
     if relation.state is RelState.FINISHEDCOPY:

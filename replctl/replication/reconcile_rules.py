@@ -3,12 +3,12 @@
 A reconcile deletes only rows that the publisher does not have, and only if the publications publish
 deletes.  These rules say which of them:
 
-1.  All of them, if the subscription itself has made every commit that has changed rows since the
+1. All of them, if the subscription itself has made every commit that has changed rows since the
    table was empty, copied or reconciled.
-2.  Otherwise, the rows that pass any row filter that was applied since then.  This requires that
+2. Otherwise, the rows that pass any row filter that was applied since then.  This requires that
    only one subscription writes the partition tree, that its origin is `any`, and that the columns
    of the filters are replicated without a change of type.
-3.  Otherwise, the rows that the statement specifies.
+3. Otherwise, the rows that the statement specifies.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class RowOwnership:
 
     Attributes:
         publishes_delete: the publications publish deletes of the table.
-        is_own: the subscription itself has made every commit that has changed rows since the table
-            was empty, copied or reconciled, and for this published table.
+        is_own: every commit that has changed rows since the table was empty, copied or reconciled
+            comes from the subscription itself, and from this published table.
         has_other_feeds: another subscription writes into the same partition tree, or this
             subscription writes rows of another published table into the same leaf partitions.
-        has_any_origin: the subscription has origin = any.
+        has_any_origin: the subscription has `origin = any`.
         scope: the rows that pass an applied row filter.
     """
 

@@ -147,7 +147,8 @@ class ColumnChanges:
     Attributes:
         dropped: the names of dropped columns.
         renamed: the old and the new name of each renamed column.
-        retyped: the old and the new definition of each column with another type or collation.
+        retyped: the old and the new definition of each column with another type, collation or Delta
+            type.
         nullable: the names of the columns that have lost NOT NULL.
         added: the new columns.
     """
