@@ -346,7 +346,7 @@ class Decoding(Protocol):
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int
     ) -> list[int]:
-        """Return the LSNs in (from_lsn, to_lsn) at which published definitions change, in order."""
+        """Return the LSNs in (from_lsn, to_lsn] at which published definitions change, in order."""
 
     def commits(self, from_lsn: int, to_lsn: int) -> list[int]:
         """Return the LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
