@@ -35,9 +35,9 @@ def put_settings(
 
 
 def settings_at_start(catalog: Catalog, database_oid: int, role_oid: int) -> dict[str, str]:
-    """Return the initial settings of a session.  Settings of the role in this database take
-    precedence over settings of the role, those over settings of the database, and those over
-    settings of all sessions (process_settings).
+    """Return the initial settings of a session.  If several settings have one name, the first of
+    these wins: of the role in this database, of the role, of the database, of all sessions
+    (process_settings).
     """
     found: dict[str, str] = {}
     for place in (

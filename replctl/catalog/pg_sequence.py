@@ -359,8 +359,9 @@ class SequenceValues:
 
     @contextmanager
     def in_portions(self) -> Iterator[None]:
-        """Let `take` fetch single values of a query in portions, each up to twice as large as the
-        one before, because a catalog transaction for each value takes some milliseconds.
+        """Let `take` fetch single values of a query in portions.  Each portion is up to twice as
+        large as the one before.  The reason: a catalog transaction for each value takes some
+        milliseconds.
 
         At the end the sequence gets unused values back, unless another session has taken values
         since.  Then the sequence has a gap, as after a crash.

@@ -39,7 +39,7 @@ class Horizon:
         lsn: the oldest position that a reader still needs.
         time: commits after this time (microseconds since 1970) are kept in any case.
         now: the current time.  Commit times after it come from clocks that were ahead.
-        settled_lsn: a commit with such a time and an LSN below this one is older than `time`,
+        settled_lsn: a commit with such a time is older than `time` if its LSN is below this one,
             because a later commit has a time before `time`.
     """
 

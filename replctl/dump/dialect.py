@@ -156,9 +156,9 @@ def _column_list(source: Source, table: Relation) -> Iterator[str]:
 def _found_columns(
     source: Source, table: Relation
 ) -> list[tuple[str, str, int, str | None]] | None:
-    """Return the name, type, typmod and collation of each column that an adoption without a list
-    gives, except columns that the catalog does not know yet.  Return None if the Delta log cannot
-    be read.
+    """Return the columns that an adoption without a list gives: name, type, typmod and collation.
+    Columns that the catalog does not know yet are omitted.  Return None if the Delta log cannot be
+    read.
     """
     assert table.storage is not None
     known = {c.identity for c in storage_columns(source.catalog.connection, table.oid)}

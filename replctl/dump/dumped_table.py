@@ -187,9 +187,8 @@ def _column(source: Source, table: Relation, column: Column) -> str:
 
 
 def _is_apart(source: Source, table: Relation, column: Column) -> bool:
-    """Return whether CREATE TABLE omits a column's default.  This is so if the default uses a
-    sequence of the table, which is created later, if the column is inherited, or if it is an
-    identity column.
+    """Return whether CREATE TABLE omits a column's default.  This holds for inherited columns,
+    identity columns, and defaults that use a sequence of the table, which is created later.
     """
     if column.default is None or column.identity:
         return column.identity != ""

@@ -2,7 +2,7 @@
 
 This module does not know whether the key's row exists.  Each net effect says what happens if the
 row exists and if not.  As in PostgreSQL's apply worker, an UPDATE or DELETE of a missing row is
-skipped, and an INSERT of an existing key is a conflict (documentation, section 31.5, "Conflicts").
+skipped.  An INSERT of an existing key is a conflict (documentation, section 31.5, "Conflicts").
 """
 
 from __future__ import annotations
