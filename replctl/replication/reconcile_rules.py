@@ -110,7 +110,8 @@ def owned_conditions(
     """Return the conditions for the rows that a reconcile deletes if the publisher does not have
     them; () for all rows, None for no rows.
 
-    If the statement must specify the rows, but does not, return the conditions of the scope.
+    If the statement must specify the rows, but does not, return the conditions of the scope; () if
+    the scope is unknown.
 
     Args:
         said: the rule in the statement, if any.
