@@ -1,4 +1,4 @@
-"""Delta tables that others own: map their columns to PostgreSQL's."""
+"""Map the columns of Delta tables that others own to PostgreSQL's columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _SIMPLE = {
     "timestamp": "timestamptz",
     "timestamp_ntz": "timestamp",
 }
-#: Metadata of a field: the collations of its texts, by path.  Other texts are compared by bytes.
+#: Key in the metadata of a field: the collations of its texts, by path.  Texts without a collation
+#: are compared by bytes.
 _COLLATIONS = "__COLLATIONS"
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
 
@@ -38,7 +39,7 @@ class DeltaColumn:
     """A column of a Delta table in PostgreSQL's terms.
 
     Attributes:
-        physical_name: its name in files, if different.
+        physical_name: the column's name in data files; None if it is `name`.
     """
 
     name: str
@@ -61,7 +62,7 @@ def delta_settings(location: str) -> dict[str, str]:
 
 
 def collation_of(type_name: str) -> str | None:
-    """Return the default collation of a column of a type."""
+    """Return the default collation of columns of a type; None if the type has no collation."""
     return (
         "default"
         if type_name in ("text", "varchar", "bpchar", "_text", "_varchar", "_bpchar")
@@ -70,7 +71,7 @@ def collation_of(type_name: str) -> str | None:
 
 
 def delta_type_shown(field: Mapping[str, Any]) -> str:
-    """Return the type of a column of a Delta schema for messages."""
+    """Return the type of a Delta column in the form that messages show."""
     declared = field["type"]
     native = delta_type.declared(declared)
     if native is not None and native.is_native:
@@ -81,7 +82,9 @@ def delta_type_shown(field: Mapping[str, Any]) -> str:
 
 
 def _collations(field: Mapping[str, Any]) -> list[str]:
-    """Return the collations of a column's texts.  Spark, not PostgreSQL, compares by them."""
+    """Return the collations of a column's texts.  Spark compares the texts by them; PostgreSQL does
+    not.
+    """
     details = field.get("metadata")
     found = details.get(_COLLATIONS) if isinstance(details, dict) else None
     return [str(name) for name in found.values()] if isinstance(found, dict) else []
@@ -105,7 +108,7 @@ def is_stored_alike(found: DeltaColumn, column: Column) -> bool:
 
 
 def stored_physical_name(field: Mapping[str, Any]) -> str | None:
-    """Return the name of a column in files, if it differs from its own."""
+    """Return the name of a column in data files; None if it equals the column's own name."""
     physical = physical_name(field)
     return None if physical == field["name"] else physical
 

@@ -1,7 +1,7 @@
-"""Adopt a table: enter its newest version in the commit log, and no older version.
+"""Adopt a table: record its newest version in the commit log, and no older version.
 
-The newest checkpoint and the later commits are enough, as for Delta: the rest of the log may have
-been cleaned up.
+Like Delta, replctl reads only the newest checkpoint and the later commits.  The rest of the log may
+have been cleaned up.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class NewestVersion:
 
     Attributes:
         commit: the commit of that version.
-        fields: its columns as the schema has them, in the table's order.
-        outside: the path of a file outside the table's directory, and the log file that names it;
-            None if there is none.
+        fields: its columns in the form of the Delta schema, in the table's order.
+        outside: the path of a file outside the table's directory, and the place in the log that
+            names the file, as text for a message; None if there is no such file.
         table_id: metaData.id.
     """
 
@@ -53,9 +53,8 @@ def newest_version(location: str) -> NewestVersion:
 
     Raises:
         UndefinedTable: there is no Delta table.
-        ObjectNotInPrerequisiteState: one of these commits
-            is missing in the log (55000).
-        FeatureNotSupported: it requires an unknown protocol.
+        ObjectNotInPrerequisiteState: one of these commits is missing in the log (55000).
+        FeatureNotSupported: the table requires an unknown protocol.
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     newest = latest_version(location)
@@ -91,12 +90,12 @@ def enter_adopted(
     found: NewestVersion,
     left_out: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Enter the current version of an adopted table.  Replication starts there and reads no older
-    version.
+    """Record the current version of an adopted table in the commit log.  Replication starts at this
+    version and reads no older one.
 
     Args:
-        left_out: its columns that the relation does not have.  They are reserved, so that a later
-            version does not seem to add them.
+        left_out: columns of the table that the relation does not have.  Their names are reserved,
+            so that a later version does not seem to add these columns.
     """
     commit = found.commit
     for field in left_out:

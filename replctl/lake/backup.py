@@ -38,8 +38,8 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The result of a backup: the numbers of tables and files copied, and the tables with a
-    LOCATION, as (name, location), which are not copied.
+    """The result of a backup: the numbers of copied tables and files, and the tables with a
+    LOCATION as (name, location).  A backup does not copy these tables.
     """
 
     tables: int
@@ -49,7 +49,7 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table to copy, below the home, up to a version."""
+    """A table to copy: its location relative to the home, and the last version to copy."""
 
     relid: int
     name: str | None
@@ -60,13 +60,13 @@ class _Table:
 def back_up(cluster: Cluster, directory: Path) -> Backup:
     """Copy a cluster into a new directory.  If that fails, the directory is left empty.
 
-    Only VACUUM waits meanwhile.
+    VACUUM waits until the backup ends; other statements do not wait.
 
     Raises:
         FeatureNotSupported: the cluster is a standby, whose tables belong to its primary.
         ObjectNotInPrerequisiteState: the directory is not empty, or lies inside the cluster's
             directory or that of a table (55000).
-        UndefinedFile: a table is missing (58P01).
+        UndefinedFile: the Delta table of a relation is missing (58P01).
         IoError: something cannot be read or written.
     """
     directory = directory.absolute()
@@ -146,8 +146,8 @@ def _copy_catalog(cluster: Cluster, path: Path) -> None:
         target.close()
 
 
-#: The cluster's own tables, each with the newest version that the catalog knows: from the log, or
-#: from the start of a transaction in progress.  An existing table always has a version.
+#: The cluster's own tables, each with the newest version that the catalog knows.  This version is in
+#: the log, or a transaction in progress has recorded it.  Every existing table has a version.
 _KNOWN = f"""
     SELECT s.relid, c.relname, s.location, max(
         0,
@@ -203,7 +203,7 @@ def _copy_table(source: Path, target: Path, version: int) -> int:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield all files below a folder; links are not followed."""
+    """Yield all files below a folder.  Do not follow symbolic links."""
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.is_dir(follow_symlinks=False):
             yield from _files(Path(entry.path))
@@ -212,8 +212,9 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _is_left_out(name: str, version: int) -> bool:
-    """Return whether a file of Delta's log is not copied.  These belong to a later version, are
-    incomplete, or may change while being read (_last_checkpoint, which Delta does not need).
+    """Return whether the backup omits a file of Delta's log.  It omits files of later versions,
+    incomplete files, and _last_checkpoint.  Delta does not need _last_checkpoint, which may change
+    during the copy.
     """
     last = last_version(checked_name(name))
     if last is not None:

@@ -54,7 +54,7 @@ class BatchApply(TargetWrite):
 
     def has_target(self, remote: RemoteRelation) -> bool:
         """Return whether a local table can receive changes of a relation.  Like PostgreSQL's
-        worker, apply also calls this for relations that it does not apply.
+        worker, apply also checks relations whose changes it does not apply.
         """
         if self._state.table is not None:
             return True
@@ -65,12 +65,13 @@ class BatchApply(TargetWrite):
         return True
 
     def joins(self, remote: RemoteRelation) -> bool:
-        """Return whether the local table of a relation has no columns of its own.  An UPDATE would
-        keep their values; a DELETE and an INSERT of the same key would not.
+        """Return whether versions of a relation may be joined: its local table has no columns of
+        its own.  An UPDATE keeps the values of such columns; a DELETE and an INSERT of the same key
+        do not.
         """
         try:
             table = self._local.table(remote)
-        except PostgresError:  # it is reported for the first of its changes (apply)
+        except PostgresError:  # apply reports it for the relation's first change
             return False
         return table.has_no_own_columns
 
@@ -84,19 +85,19 @@ class BatchApply(TargetWrite):
     def _isolated(self, changes: RelationChanges) -> set[int]:
         try:
             table = self._local.table(changes.relation)
-        except PostgresError:  # it is reported for the first of its changes (apply)
+        except PostgresError:  # apply reports it for the relation's first change
             return set()
         return table.isolated_positions(changes)
 
     def apply(
         self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
-        """Write the changes at positions from `first` to `last` as one batch, count the rows, and
-        set the progress to `to`.
+        """Write the changes at positions from `first` to `last` as one batch, set the progress to
+        `to`, and return the row counts.
 
         Raises:
-            ReplicationConflict: a change does not fit.  The written part of the batch is undone,
-                unless a table is unusable.
+            ReplicationConflict: a change conflicts with its table.  The written part of the batch
+                is undone, unless a table is unusable.
             PostgresError: the batch cannot be written.  It is abandoned if no part of it is
                 written.
         """
@@ -116,8 +117,9 @@ class BatchApply(TargetWrite):
     def _apply(
         self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
-        """Return the applied batch.  If another writer commits first, the batch stays
-        unfinished."""
+        """Apply a batch and return the row counts.  If another writer commits first, the batch
+        stays unfinished.
+        """
         unfinished = self._state.unfinished_batch()
         part = BatchPart(self._local, batch, first, last, is_begun=unfinished is not None)
         with self.locked(part.trees) as locked, ExitStack() as stack:
@@ -146,7 +148,7 @@ class BatchApply(TargetWrite):
                 unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to, part)
             else:
                 # Finish the batch even if nothing seems left to write: Spark may have completed a
-                # write since the tables were checked.  Others may have written, too.
+                # write since the tables were checked.  Other programs may have written, too.
                 undone = undone_leaves(self._session, tables, targets, self._check.application)
                 missing = (leaves & undone) | leaves.difference(targets)
                 unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
@@ -167,7 +169,7 @@ class BatchApply(TargetWrite):
 
     @contextmanager
     def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
-        """Yield what `apply` would write now, without locking or writing anything.
+        """Yield the outcomes that `apply` would write now, without locking or writing anything.
 
         Raises:
             ReplicationConflict: see `apply`.
@@ -186,13 +188,13 @@ class BatchApply(TargetWrite):
             yield [work.outcome for work in part.table_work(done, stack)]
 
     def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[str, int]:
-        """Return the number of changes of each action (I, U, D) of a relation at some positions."""
+        """Count a relation's changes at positions from `first` to `last`, by action (I, U, D)."""
         return count_actions(self._session, changes, first, last)
 
     def estimated_paths(
         self, changes: RelationChanges, counts: Mapping[str, int], first: int, last: int
     ) -> list[str]:
-        """Return the likely write path of changes when the rows that they meet are unknown.
+        """Return the likely write paths of changes, without reading the rows that they affect.
 
         Args:
             counts: the result of `count_sent`.
@@ -256,7 +258,7 @@ class BatchApply(TargetWrite):
         undo(self._session, begun)
 
     def _extend_batch(self, batch: ApplyBatch, leaves: Sequence[Relation]) -> ApplyBatch:
-        """Assign steps to tables that have none in a batch, or that need a new one."""
+        """Return a batch in which these tables have new write steps."""
         if not leaves:
             return batch
         with self._state.writing() as catalog:
@@ -273,7 +275,7 @@ class BatchApply(TargetWrite):
         to: LogPosition,
         conflicts: Mapping[ConflictType, int],
     ) -> None:
-        """Enter the versions, the commit and the progress in one transaction."""
+        """Record the versions, the commit and the progress in one transaction of the catalog."""
 
         def note_progress(catalog: Catalog, local_lsn: int) -> None:
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)

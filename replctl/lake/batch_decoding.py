@@ -74,7 +74,7 @@ class BatchDecoding:
     """Decodes the changes that a session's database publishes (replication.node.Decoding).
 
     Args:
-        feeds: feeds of its tables that several subscriptions share.
+        feeds: feeds of the database's tables that several subscriptions share.
     """
 
     def __init__(self, session: Session, feeds: SharedFeeds | None = None) -> None:
@@ -84,8 +84,8 @@ class BatchDecoding:
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int
     ) -> list[int]:
-        """Return the LSNs in (from_lsn, to_lsn) at which the definitions that these publications
-        publish change, in order.
+        """Return the LSNs in (from_lsn, to_lsn) at which definitions of published tables change, in
+        order.
         """
         with self._session.read() as catalog:
             entries = entries_between(catalog, from_lsn, to_lsn)
@@ -115,7 +115,7 @@ class BatchDecoding:
         return batch_ends(self._session, log, max_changes)
 
     def pending(self, log: LogRange) -> dict[RelationName, PendingChanges]:
-        """Return the log's summary of pending changes of published relations, without decoding."""
+        """Summarize the pending changes of published relations from the log, without decoding."""
         return pending_changes(self._session, log)
 
     @contextmanager
@@ -129,8 +129,8 @@ class BatchDecoding:
         """Yield the changes of a range of the log, under the definitions valid in it.
 
         Raises:
-            UndefinedObject: there was no such publication (42704).  One created later did not
-                publish anything then.
+            UndefinedObject: a publication does not exist (42704).  A publication that was created
+                after these changes is no error; it publishes none of them.
             DecodingFailure: a row filter fails for a row, or the publications list different
                 columns of a table that changes.
         """
@@ -190,7 +190,10 @@ class BatchDecoding:
         partitions.
 
         Args:
-            are_joined: compared versions may be joined; the result says whether some are.
+            are_joined: compared versions may be joined.
+
+        Returns:
+            the changes, and whether some versions are joined.
         """
         by_leaf = _by_leaf(entries)
         relations = {relid: published[relid].relation for relid in by_leaf}
@@ -260,7 +263,7 @@ class BatchDecoding:
             raise self._key_fault(error, remote) from error
 
     def _key_fault(self, error: IntegrityError, remote: RemoteRelation) -> DecodingFailure:
-        """Return the error for rows without a key, or with a key that other rows have, too."""
+        """Return the error for rows without a key, or with the key of another row."""
         with self._session.read() as catalog:
             database = current_database(catalog)
         error.detail = f'{error.detail} The table is in database "{database}".'
@@ -270,8 +273,8 @@ class BatchDecoding:
 
 @dataclass(frozen=True, slots=True)
 class _Definitions:
-    """The existing publications among the requested ones, the relations that they publish, and the
-    faults of others.
+    """The requested publications that exist, the relations that they publish, and the errors of
+    relations that they cannot publish.
     """
 
     publications: frozenset[str]
@@ -282,7 +285,7 @@ class _Definitions:
 def _definitions(
     catalog: Catalog, publications: Sequence[str], relids: Collection[int]
 ) -> _Definitions:
-    """Return the valid definitions of changed tables, by the tables' own OIDs."""
+    """Return the definitions that the catalog has for changed tables, by the tables' own OIDs."""
     publication_set = PublicationSet.of_names(catalog, publications)
     found: dict[int, PublishedRelation] = {}
     problems: list[PostgresError] = []
@@ -299,8 +302,8 @@ def _definitions(
 
 
 def _between_commits(definition_lsns: Sequence[int], commits: Sequence[int]) -> Iterator[int]:
-    """Return the last change of definitions between each two commits of rows.  A commit of rows may
-    change definitions itself.
+    """Yield the LSN of the last change of definitions between each two commits of rows.  A commit
+    of rows may also change definitions.
     """
     for before, after in pairwise(commits):
         between = [lsn for lsn in definition_lsns if before < lsn <= after]
@@ -317,7 +320,7 @@ class _Placed:
 
 
 def _placed(entries: Sequence[LogEntry]) -> list[_Placed]:
-    """Return entries in the order of commits, numbered from 1."""
+    """Number entries from 1, in the order of commits."""
     return [_Placed(position, entry) for position, entry in enumerate(entries, start=1)]
 
 
@@ -341,7 +344,9 @@ def _transactions(entries: Sequence[LogEntry]) -> tuple[RemoteTransaction, ...]:
 def _truncations(
     entries: Sequence[LogEntry], published: dict[int, PublishedRelation]
 ) -> Iterator[Truncation]:
-    """Return the TRUNCATEs to send: that of a partition only if it is published as itself."""
+    """Yield the TRUNCATEs to send.  A TRUNCATE of a partition is sent only if the partition is
+    published under its own name.
+    """
     by_statement: dict[int, list[_Placed]] = defaultdict(list)
     for placed in _placed(entries):
         entry = placed.entry
@@ -360,7 +365,7 @@ def _truncations(
 
 
 def _versions_to_read(entries: Sequence[LogEntry]) -> dict[int, list[int]]:
-    """Return the versions of each table, by OID, whose changes must be decoded."""
+    """Return the versions whose changes must be decoded, by the table's OID."""
     found: dict[int, list[int]] = defaultdict(list)
     for entry in entries:
         if entry.action == CHANGE and entry.version is not None:
@@ -373,7 +378,7 @@ def _with_refused(
     published: dict[int, PublishedRelation],
     has_target: Callable[[RemoteRelation], bool],
 ) -> LogRange:
-    """Return a range that also includes relations without a table at the subscriber, because it
+    """Return the range extended by relations that have no table at the subscriber.  The subscriber
     must report them.
     """
     refused = {
@@ -388,7 +393,7 @@ def _with_refused(
 def _wanted_entries(
     log: LogRange, entries: Sequence[LogEntry], published: dict[int, PublishedRelation]
 ) -> list[LogEntry]:
-    """Return the entries of a range that are sent."""
+    """Return the entries of a range that must be sent."""
     return [
         entry
         for entry in entries
@@ -461,7 +466,7 @@ def _check_in_log(relation: Relation, versions: Sequence[int], name: RelationNam
 
 
 def _has_other_writers(leaf: Relation) -> bool:
-    """Return whether other programs, which do not enforce its key, write a table."""
+    """Return whether other programs write a table.  They do not enforce its key."""
     return leaf.storage is not None and (leaf.storage.is_adopted or leaf.storage.has_foreign)
 
 

@@ -1,5 +1,5 @@
-"""A part of a batch that is applied together, and its outcome for the tables.  The outcome is
-computed before a write, and for `sync --explain`.
+"""Compute the outcome of a part of a batch for the tables: before it is written, and for
+`sync --explain`.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class BatchPart:
 
     Args:
         first, last: the positions.
-        is_begun: its changes are known to fit, and some may be written already.
-        is_trial: it will not be written.
+        is_begun: the batch is unfinished: its changes were checked before, and some may be written.
+        is_trial: the changes will not be written.
 
     Attributes:
-        trees: the existing tables that it affects.
+        trees: the existing tables that the changes affect.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class BatchPart:
 
     @property
     def truncated(self) -> set[int]:
-        """The OIDs of the tables that TRUNCATE empties."""
+        """Return the OIDs of the tables that TRUNCATE empties."""
         return {
             leaf.oid
             for truncation in self.truncations
@@ -121,12 +121,12 @@ class BatchPart:
         """Return the work for each table.
 
         Args:
-            done: tables already written, each with its version before that.
-            stack: keeps the outcomes.
+            done: tables already written, each with its version before the write.
+            stack: the outcomes remain valid until it closes.
             locked: the versions of the tables when they were locked; None if they are not locked.
 
         Raises:
-            ReplicationConflict: a change does not fit.
+            ReplicationConflict: a change conflicts with its table.
         """
         found = in_parallel(
             [
@@ -181,9 +181,7 @@ class BatchPart:
 
 
 class _Problems:
-    """Collects the changes that the tables of a batch cannot take, and reports the earliest
-    problem.
-    """
+    """Collects the changes that cannot be applied, and raises the error of the earliest one."""
 
     def __init__(self) -> None:
         self._found: list[ReplicationConflict] = []
@@ -192,11 +190,12 @@ class _Problems:
     def of(
         self, changes: RelationChanges, first_action: Callable[[], tuple[int, str] | None]
     ) -> Iterator[None]:
-        """Attribute errors of the `with` block to the changes of one relation: by default to the
-        first. Errors are ignored if no change is sent.
+        """Attribute errors of the `with` block to the changes of one relation.  An error without a
+        position belongs to the first change.  If no change is sent, ignore the error.
 
         Args:
-            first_action: finds that change's position and action.
+            first_action: returns the position and action of the first change; None if there is
+                none.
         """
         try:
             yield

@@ -1,9 +1,10 @@
 """Transaction blocks (xact.c): statements that take effect together or not at all.
 
-Definitions of a block are rows of the catalog that others see after its commit.  Changes of tables
-are committed to Delta immediately, under the relations' locks.  They enter the log with the block's
-transaction number and become valid when that commits.  ROLLBACK undoes them by inverse commits,
-which are not decoded.  If the process died, the next user of a table undoes its block.
+The definitions that a block makes are rows of the catalog.  Other sessions see them after its
+commit.  Changes of tables are committed to Delta immediately, under the relations' locks.  The log
+records them with the block's transaction number, and they become valid when this transaction
+commits.  ROLLBACK undoes them by inverse commits, which are not decoded.  If the process dies, the
+next session that uses one of the tables undoes the block.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def begin(session: Session, *, is_implicit: bool = False) -> TransactionBlock:
     """Open a block.
 
     Args:
-        is_implicit: opened without BEGIN, for the statements of one query string.
+        is_implicit: the block is opened without BEGIN, for the statements of one query string.
     """
     session.transaction_start = session.statement_start
     session.block = TransactionBlock(
@@ -84,12 +85,12 @@ def commit(session: Session) -> None:
 
 
 def _rewrite_schemas(session: Session, written: Sequence[Relation]) -> None:
-    """Take columns that are dropped now out of tables that the block has written, and rename those
-    that are renamed now.
+    """Remove dropped columns from the Delta tables that the block has written, and rename renamed
+    columns there.
     """
     try:
         rewrite_schemas(session, written)
-    except PostgresError as error:  # the block is committed; their next write tries it again
+    except PostgresError as error:  # the block is committed; the tables' next write retries it
         session.notice(
             "dropped and renamed columns could not be changed in the Delta tables yet",
             severity="WARNING",

@@ -1,5 +1,6 @@
-"""Adopt tables by their names in the catalogs of Spark.  A name is resolved to a location, which
-replctl uses from then on; before Spark reads or writes the table, the name must still lead there.
+"""Adopt tables by their names in the catalogs of Spark.  replctl resolves a name to a location once
+and then uses the location.  Before Spark reads or writes the table, replctl checks that the name
+still leads to this location.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def resolved_table(session: Session, name: str) -> tuple[str, str]:
 
     Raises:
         InvalidName: it is not a name (42602).
-        UndefinedTable: the name leads to nothing.
-        FeatureNotSupported: it leads to something else than a Delta table.
+        UndefinedTable: no table has this name.
+        FeatureNotSupported: the table is not a Delta table.
     """
     parts = name_parts(name)
     if len(parts) > 1 and parts[-2].lower() == "delta" and "/" in parts[-1]:
@@ -84,7 +85,9 @@ def resolved_table(session: Session, name: str) -> tuple[str, str]:
 
 
 def full_name(parts: list[str], found: CatalogTable) -> str:
-    """Return a name in Spark with the catalog and the schema in which Spark has found the table."""
+    """Return a name in Spark, completed with the catalog and schema in which Spark has found the
+    table.
+    """
     if len(parts) == 1 and found.namespace:
         parts = [*name_parts(found.namespace), *parts]
     if found.catalog and (len(parts) < 3 or parts[0].lower() != found.catalog.lower()):
@@ -129,7 +132,7 @@ def _refused(name: str, format_: str) -> FeatureNotSupported:
 
 
 def check_names(session: Session, relids: Collection[int]) -> None:
-    """Check the names of those of some tables that were adopted by name, as `check_name`.
+    """Call `check_name` for each of these tables that was adopted by name.
 
     Raises:
         ObjectNotInPrerequisiteState: see `check_name`.
@@ -146,11 +149,11 @@ def check_names(session: Session, relids: Collection[int]) -> None:
 
 
 def check_name(session: Session, relation: Relation) -> None:
-    """Check that the name of a table that was adopted by name still leads to its location.  Within
-    a minute, a session asks Spark once.
+    """Check that the name of a table that was adopted by name still leads to its location.  A
+    session asks Spark at most once a minute for each table.
 
     Raises:
-        ObjectNotInPrerequisiteState: it leads elsewhere, or nowhere (55000).
+        ObjectNotInPrerequisiteState: the name leads to another table, or to nothing (55000).
     """
     name, storage = relation.options.get(CATALOG_TABLE), relation.storage
     if name is None or storage is None or not storage.is_adopted:

@@ -1,8 +1,9 @@
-"""Register tables that replctl makes in the catalogs of Spark, under the name that their storage
-parameter catalog_table has.
+"""Register replctl's own tables in the catalogs of Spark, under the names that their storage
+parameter catalog_table gives.
 
-A table is registered when its Delta table exists, before its first rows are written.  The catalog
-notes it afterwards, so that the next write repeats what a crash has interrupted.
+replctl registers a table when its Delta table exists, before it writes the first rows.  Afterwards
+it records the registration in its own catalog.  If a crash interrupts this, the next write of the
+table repeats it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def missing_registration(session: Session, relation: Relation) -> str | None:
     registered already.
 
     Raises:
-        DuplicateTable: the name leads to something else (42P07).
+        DuplicateTable: the name already leads to another table (42P07).
         InvalidSchemaName: its schema does not exist in the catalogs of Spark (3F000).
     """
     name = relation.options.get(CATALOG_TABLE)
@@ -54,7 +55,7 @@ def register(session: Session, relation: Relation, name: str) -> None:
     """Register a table whose Delta table exists.
 
     Raises:
-        DuplicateTable: somebody else has taken the name meanwhile (42P07).
+        DuplicateTable: another program has used the name meanwhile (42P07).
     """
     location, parts = storage_of(relation).location, name_parts(name)
     spark.jobs.register_table(session.engine(), parts, location)
@@ -68,8 +69,8 @@ def register(session: Session, relation: Relation, name: str) -> None:
 
 
 def unregister_dropped(session: Session) -> None:
-    """Take the names of tables that were dropped out of the catalogs of Spark, unless a name leads
-    elsewhere now.  A name that cannot be taken out is reported, and forgotten.
+    """Remove the names of dropped tables from the catalogs of Spark, unless a name now leads to
+    another table.  If a name cannot be removed, print a WARNING and forget the name.
     """
     with session.cluster.begin(write=False) as connection:
         dropped = registrations_of_dropped(connection)

@@ -18,7 +18,11 @@ from replctl.spark import ChangeSource, FeedVersion
 
 
 def change_source(published: PublishedRelation, versions: Sequence[FeedVersion]) -> ChangeSource:
-    """Return the source to decode for a published table: some of its versions, oldest first."""
+    """Return the source from which Spark decodes versions of a published table.
+
+    Args:
+        versions: oldest first.
+    """
     relation, root = published.relation, published.published_as
     key = relation.primary_key or next((i for i in relation.indexes if i.is_replica_identity), None)
     names = tuple(column.name for column in relation.index_columns(key)) if key is not None else ()
@@ -35,7 +39,7 @@ def change_source(published: PublishedRelation, versions: Sequence[FeedVersion])
 
 
 def feed_version(entry: LogEntry, position: int) -> FeedVersion:
-    """Return the table version of a log entry."""
+    """Return the table version that a log entry records."""
     assert entry.version is not None
     return FeedVersion(
         entry.version,
@@ -48,7 +52,9 @@ def feed_version(entry: LogEntry, position: int) -> FeedVersion:
 def pieces_by_type(
     published: PublishedRelation, versions: Sequence[FeedVersion]
 ) -> list[tuple[PublishedRelation, tuple[FeedVersion, ...]]]:
-    """Return the versions of a table, grouped by the types of its columns."""
+    """Return successive versions of a table in groups with the same columns and types.  Each group
+    comes with the table's definition at that time.
+    """
     relation, found = published.relation, []
     for types, group in groupby(versions, key=lambda v: relation_at(relation, v.version).columns):
         own = tuple(group)
@@ -58,7 +64,7 @@ def pieces_by_type(
 
 
 def changed_types(relation: Relation, other: Relation) -> set[str]:
-    """Return the names of the columns that have different types."""
+    """Return the names of the columns whose types differ between two relations."""
     pairs = zip(relation.columns, other.columns, strict=True)
     return {a.name for a, b in pairs if (a.type, a.typmod) != (b.type, b.typmod)}
 
