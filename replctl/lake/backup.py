@@ -146,8 +146,8 @@ def _copy_catalog(cluster: Cluster, path: Path) -> None:
         target.close()
 
 
-#: The cluster's own tables, each with the newest version that the catalog knows.  This version is in
-#: the log, or a transaction in progress has recorded it.  Every existing table has a version.
+#: The cluster's own tables, each with the newest version that the catalog knows.  This version is
+#: in the log, or a transaction in progress has recorded it.  Every existing table has a version.
 _KNOWN = f"""
     SELECT s.relid, c.relname, s.location, max(
         0,

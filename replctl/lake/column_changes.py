@@ -1,9 +1,9 @@
-"""Follow the changes to the columns of a relation's Delta table: those of other programs, which
-add, rename, drop and restore columns, and replctl's own.
+"""Follow changes to the columns of a relation's Delta table.  Other programs add, rename, drop and
+restore columns; replctl itself removes and renames them.
 
 With column mapping a column is identified by its physical name, which a rename does not change
-(Delta's protocol, section "Column Mapping").  Without it, and if a version replaces the whole
-schema, a column is identified by its name.
+(Delta's protocol, section "Column Mapping").  Without column mapping, a column is identified by its
+name.  The same applies if a version replaces the whole schema.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class ColumnChanges:
     """The differences between the columns of a version and the known columns.
 
     Attributes:
-        renamed: known columns in their new form: with another name, dropped, or restored.
-        known: the fields of the known columns, by their numbers.
-        new: the fields of the others.
+        renamed: the known columns that were renamed, dropped or restored, in their new form.
+        known: the fields of the known columns, by the columns' numbers.
+        new: the fields of new columns.
     """
 
     renamed: tuple[StorageColumn, ...]
@@ -70,11 +70,11 @@ class ColumnChanges:
 def column_changes(
     known: Collection[StorageColumn], found: Sequence[_Field], version: int
 ) -> ColumnChanges:
-    """Return how the columns of a version differ from the known ones.
+    """Return the differences between the columns of a version and the known columns.
 
-    If a column is missing and another one has its name, the table was replaced, and both are the
-    same column.  If the column was dropped before, the added one is a different column, whatever
-    its name.
+    If a known column is missing and a new column has its name, the table was replaced, and both are
+    the same column.  But if the known column was dropped in an earlier version, the new column is a
+    different one.
     """
     matched: dict[int, _Field] = {}
     rest: list[_Field] = []
@@ -134,18 +134,18 @@ def follow_columns(
     *,
     notes_dropped: bool = True,
 ) -> None:
-    """Enter the changes that another writer made to the columns of a table, valid from that commit
-    on.
+    """Record the changes that another writer's commit makes to the columns of a table.  They are
+    valid from this commit on.
 
     A new column is added to the relation, unless its type is unreadable.  A renamed column gets its
     new name in the relation (`_renamed_columns`).  A widened column gets the new type, unless
-    something depends on the old one.  A column that became nullable becomes nullable in the
-    relation.  A dropped column is dropped from the relation, unless something depends on it, and
-    comes back when it is restored.
+    something depends on the old type.  A column that became nullable becomes nullable in the
+    relation.  A dropped column is dropped from the relation, unless something depends on it.  A
+    restored column is added to the relation again.
 
     Args:
-        found: the columns that the table has at that version (delta_log.columns_of).
-        notes_dropped: missing columns were dropped; otherwise replctl creates them again.
+        found: the columns of the table at this version (delta_log.columns_of).
+        notes_dropped: missing columns were dropped.  If false, replctl creates them again.
     """
     _rename_columns(catalog, relid, _renamed_back(catalog, relid, found), version)
     relation = get_relation(catalog, relid)
@@ -188,10 +188,10 @@ def follow_columns(
 
 
 def follow_own_columns(catalog: Catalog, relid: int, mark: CommitMark, version: int) -> None:
-    """Enter the columns that a version of replctl's own has removed or renamed (schema_rewrite.py).
+    """Record the columns that one of replctl's own commits removed or renamed (schema_rewrite.py).
 
-    A renamed column is another column in storage from that commit on, so that decoding of earlier
-    versions finds the one from before.
+    From this commit on, a renamed column is a new column in storage.  So decoding of earlier
+    versions still finds the old column.
     """
     note_removal(catalog.connection, relid, version, names=mark.removes)
     _rename_columns(catalog, relid, mark.renames, version)
@@ -200,10 +200,10 @@ def follow_own_columns(catalog: Catalog, relid: int, mark: CommitMark, version: 
 def _rename_columns(
     catalog: Catalog, relid: int, renames: Collection[tuple[int, str]], version: int
 ) -> None:
-    """Enter new columns in storage for some columns, from a version on.
+    """Record a new column in storage for each renamed column, valid from a version on.
 
     Args:
-        renames: the numbers of the columns in storage until then, and their names since then.
+        renames: the columns' old numbers in storage, and their new names.
     """
     relation = get_relation(catalog, relid) if renames else None
     if relation is None or relation.storage is None:
@@ -223,9 +223,12 @@ def _rename_columns(
 
 
 def _renamed_back(catalog: Catalog, relid: int, found: Sequence[_Field]) -> list[tuple[int, str]]:
-    """Return the columns of replctl's own table that have another of their names, because the table
-    was put back, or is newer than the catalog: their numbers in storage, and these names.  With
-    column mapping, which only others use, a column is not identified by its names.
+    """Return the columns of replctl's own table that have an earlier or later name of theirs: their
+    numbers in storage, and these names.  This happens if the table was restored, or is newer than
+    the catalog.
+
+    Return nothing if the table has column mapping.  Only other programs turn it on, and columns
+    then have identities other than their names.
     """
     relation = get_relation(catalog, relid)
     storage = None if relation is None else relation.storage
@@ -254,8 +257,9 @@ def _renamed_back(catalog: Catalog, relid: int, found: Sequence[_Field]) -> list
 def _followed_columns(
     catalog: Catalog, relid: int, relation: Relation | None
 ) -> list[StorageColumn]:
-    """Return the columns to compare with the columns of the Delta table.  Leave out columns that
-    replctl has removed from its own table: others may give their names to new columns.
+    """Return the known columns to compare with the columns of the Delta table.  Omit columns that
+    replctl has removed from its own table, because other programs may add new columns with these
+    names.
     """
     known = storage_columns(catalog.connection, relid)
     storage = None if relation is None else relation.storage
@@ -268,8 +272,7 @@ def _followed_columns(
 def _altered_columns(
     catalog: Catalog, relation: Relation, found: Mapping[int, _Field], version: int
 ) -> dict[int, Column]:
-    """Return the columns of an adopted table that now have wider types or may be NULL, by
-    attnum."""
+    """Return the columns of an adopted table that now have wider types or allow NULL, by attnum."""
     storage = relation.storage
     if storage is None or not storage.is_adopted:
         return {}
@@ -292,8 +295,8 @@ def _altered_columns(
 def _lost_columns(
     catalog: Catalog, relation: Relation | None, changes: ColumnChanges
 ) -> dict[int, Column]:
-    """Return the columns of an adopted table that others have dropped and nothing depends on, by
-    their numbers in storage.
+    """Return the columns of an adopted table that other programs dropped and on which nothing
+    depends, by their numbers in storage.
     """
     storage = None if relation is None else relation.storage
     if relation is None or storage is None or not storage.is_adopted:
@@ -310,12 +313,12 @@ def _lost_columns(
 def _restored_columns(
     catalog: Catalog, relation: Relation, changes: ColumnChanges, lost: Mapping[int, Column]
 ) -> dict[int, Column]:
-    """Return the columns to put back, because others have restored what they had dropped, or added
-    a column by its name; by attnum.  The relation's column was dropped then (`_lost_columns`), not
-    by ALTER TABLE.
+    """Return the columns to restore in the relation, by attnum: other programs dropped them earlier
+    (`_lost_columns`), and now restored them or added columns with their names.  Columns that ALTER
+    TABLE dropped are not restored.
 
     Args:
-        lost: the columns that the version drops.
+        lost: the columns that this version drops.
     """
     back = {
         stored.number: changes.known[stored.number]
@@ -376,7 +379,7 @@ def _may_lose_not_null(relation: Relation, column: Column) -> bool:
 
 
 def _not_null_before(storage: Storage, version: int) -> set[str]:
-    """Return the identities of the columns that could not be NULL before a version."""
+    """Return the identities of the columns that did not allow NULL before a version."""
     try:
         before = metadata_at(storage.location, version - 1)
     except ObjectNotInPrerequisiteState:  # unknown
@@ -416,16 +419,16 @@ def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]
 def names_around(
     storage: Storage, versions: Collection[int]
 ) -> tuple[tuple[int, dict[int, str | None]], ...]:
-    """Return column names (`stored_names`) by version, oldest first: at each of some versions, at
-    the version before it, and at the last renaming.  Versions after the last renaming are left
-    out, so that the result is empty if no name has changed since.
+    """Return column names (`stored_names`) with their versions, oldest first: at each of these
+    versions, at the version before each, and at the last renaming.  Omit versions after the last
+    renaming.  The result is empty if all versions are after it.
     """
     last = storage.last_renaming
     found: dict[int, dict[int, str | None]] = {}
     for version in versions:
         if version <= last:
             found[version] = stored_names(storage, version)
-            # A log that begins with the version does not contain the names before
+            # If the log begins with this version, it does not contain the earlier names
             is_same = version == 0 or metadata_of(storage.location, version) is None
             found[version - 1] = stored_names(storage, version if is_same else version - 1)
     if found:
@@ -436,8 +439,8 @@ def names_around(
 def names_in_log(
     location: str, columns: Collection[StorageColumn], versions: Collection[int]
 ) -> tuple[tuple[int, dict[int, str | None]], ...]:
-    """Return the column names before some versions, at each of them, and now, by attnum, oldest
-    first. The versions need not be entered.
+    """Return column names by attnum, with their versions, oldest first: at each of these versions,
+    at the version before each, and at the newest version.  The commit log may lack these versions.
 
     Raises:
         The errors of `stored_names`.
@@ -461,7 +464,7 @@ def _names_in(storage: Storage, metadata: TableMetadata) -> dict[int, str | None
 
 
 def _names_of(columns: Collection[StorageColumn], metadata: TableMetadata) -> dict[int, str | None]:
-    """Return the column names in a table's metadata, by attnum."""
+    """Return the column names in a table's metadata, by the columns' numbers in storage."""
     names = metadata.names
     identities = {column.identity for column in columns}
     others = {name.lower(): name for known, name in names.items() if known not in identities}
@@ -472,7 +475,7 @@ def _names_of(columns: Collection[StorageColumn], metadata: TableMetadata) -> di
 
 
 def has_since(storage: Storage, attnum: int, version: int | None) -> bool:
-    """Return whether a column was added to a table up to a version (None: the newest)."""
+    """Return whether a column was added to a table in or before a version (None: the newest)."""
     column = storage.columns.get(attnum)
     since = None if column is None else column.since_version
     return since is not None and (version is None or since <= version)

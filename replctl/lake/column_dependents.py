@@ -1,5 +1,5 @@
-"""Find out if something in the catalog depends on a column of an adopted table, so that the column
-cannot follow what the owner does to it.
+"""Find out if something in the catalog depends on a column of an adopted table.  If so, replctl
+does not follow the owner's changes to this column.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replctl.expr import nodes
 
 
 def has_type_dependents(catalog: Catalog, relation: Relation, attnum: int) -> bool:
-    """Return whether something may depend on a column's type (as alter_type._check_unused)."""
+    """Return whether something may depend on a column's type, like alter_type._check_unused."""
     column = relation.column_at(attnum)
     return (
         _has_dependents(catalog, relation, attnum)
@@ -29,7 +29,8 @@ def has_type_dependents(catalog: Catalog, relation: Relation, attnum: int) -> bo
 
 def has_dependents(catalog: Catalog, relation: Relation, attnum: int) -> bool:
     """Return whether something may depend on a column: a key, an index, a publication's row filter
-    or column list, or a subscription that writes it.  The column's own constant default does not.
+    or column list, or a subscription that writes it.  The column's own constant default does not
+    count.
     """
     column = relation.column_at(attnum)
     default = () if column.default is None else nodes.walk(column.default)

@@ -1,4 +1,4 @@
-"""Detect columns of a published table that are no longer readable, because others dropped them or
+"""Detect columns of a table that are no longer readable, because other programs dropped them or
 changed their type.
 """
 
@@ -77,8 +77,8 @@ def _can_be_read(readable: DeltaColumn | None, column: Column) -> bool:
 
 
 def has_type(relation: Relation, column: Column) -> bool:
-    """Return whether the newest version of a relation's table has a column in the type that
-    `column` has.
+    """Return whether the newest version of a relation's table stores `column` with the column's
+    type.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -95,7 +95,7 @@ def has_type(relation: Relation, column: Column) -> bool:
 def check_decodable(
     session: Session, published: PublishedRelation, versions: Sequence[int]
 ) -> None:
-    """Check that the columns required by the changes of a published table are readable.
+    """Check that the columns needed to decode changes of a published table are readable.
 
     Raises:
         DecodingFailure: one of them cannot be read at a version.
@@ -109,7 +109,7 @@ def check_decodable(
 def check_listable(
     session: Session, published: PublishedRelation, versions: Sequence[int], slot_name: str
 ) -> None:
-    """Check columns as `check_decodable`, for functions that list the changes of a slot.
+    """Make the check of `check_decodable` for functions that list the changes of a slot.
 
     Raises:
         UndefinedColumn: others have dropped one of the columns (42703).
@@ -140,7 +140,7 @@ def _decoding_fault(
 def check_copyable(
     session: Session, table: TableToCopy, leaf: Relation, version: int | None
 ) -> None:
-    """Check that the columns required by a copy of a published table are readable.
+    """Check that the columns needed to copy a published table are readable.
 
     Args:
         leaf: one of the tables that hold its rows.
@@ -181,7 +181,7 @@ def check_columns(session: Session, relation: Relation) -> None:
 
 
 def dropped_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresError]:
-    """Return an error for each column of a relation that others have dropped, by attnum."""
+    """Return an error for each column of a relation that other programs dropped, by attnum."""
     stored = {} if relation.storage is None else relation.storage.columns
     faults = [
         ColumnFault(relation, column, known.renamed_version or 0)
@@ -192,8 +192,8 @@ def dropped_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresE
 
 
 def _unfit_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresError]:
-    """Return an error for each column of a relation that the newest version lacks (even if that
-    version is not entered yet), or whose type there cannot hold its values; by attnum.
+    """Return an error for each column of a relation that the newest version of its Delta table
+    lacks or has with an unsuitable type, by attnum.  The commit log may still lack this version.
     """
     storage = relation.storage
     if storage is None or not has_foreign_rules(storage):

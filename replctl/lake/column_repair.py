@@ -1,4 +1,4 @@
-"""The statements that repair a published table with an unreadable column."""
+"""Compose the statements that repair a published table with an unreadable column."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class ColumnFault:
     """A column that a version of a table lacks, or has with another type.
 
     Attributes:
-        found: its type in Delta's notation; None: it was dropped.
-        readable: the type as a column of PostgreSQL; None if it is unreadable.
+        found: the column's type there, in Delta's notation; None if it was dropped.
+        readable: the column as one of PostgreSQL; None if its type has no counterpart there.
     """
 
     relation: Relation
@@ -48,8 +48,8 @@ class Repair:
 
     Attributes:
         database: the publisher's database.
-        statements: the statements to run there; may be empty.
-        root: the table as it is published.
+        statements: the statements to run in this database; may be empty.
+        root: the table under whose name the faulty table is published.
         leaves: the statements stop publishing the table.
     """
 
@@ -60,11 +60,11 @@ class Repair:
 
     @property
     def hint(self) -> str | None:
-        """Return the hint for the publisher."""
+        """Return the hint for the publisher; None if it has no statements to run."""
         return self._use(self.statements) if self.statements else None
 
     def hint_for_slot(self, name: str) -> str:
-        """Return the hint for listing a slot's later changes."""
+        """Return the hint for a slot: it also skips the slot's changes up to now."""
         skip = f"SELECT pg_replication_slot_advance({quote_literal(name)}, pg_current_wal_lsn());"
         return self._use([*self.statements, skip])
 
@@ -90,7 +90,7 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
     publications, because the published rows are no longer defined.
 
     Args:
-        root: the table as it is published.
+        root: the table under whose name the faulty table is published.
     """
     database = current_database(catalog)
     now = load_relations(catalog, {fault.relation.oid, root.oid})
@@ -127,9 +127,10 @@ class _Places:
     """The publications that list a table by name.
 
     Attributes:
-        listed: all of them.
-        filtering, listing: the ones whose row filter, or whose column list, uses the column.
-        using: the ones in `filtering` or `listing`.
+        listed: the table's entries in all these publications.
+        filtering: the entries whose row filter uses the column.
+        listing: the entries whose column list has the column.
+        using: the entries in `filtering` or `listing`.
 
     Args:
         name: the name of the column.
@@ -152,7 +153,7 @@ class _Places:
 
     @property
     def has_only_this(self) -> bool:
-        """Return whether a publication lists no other column."""
+        """Return whether a publication's column list has only this column."""
         return any(len(place.columns or ()) < 2 for place in self.listing)
 
     def drop(self, place: PublishedTable) -> str:
@@ -161,7 +162,7 @@ class _Places:
         return f"{self._alter(place)} DROP TABLE {table};"
 
     def add(self, place: PublishedTable, without: str | None = None) -> str:
-        """Return the statement that publishes the table again without a column."""
+        """Return the statement that adds the table to a publication again, without a column."""
         shown = quote_qualified_identifier(self._root.schema, self._root.name)
         if place.columns is not None:
             names = [self._root.column_at(attnum).name for attnum in place.columns]
@@ -184,8 +185,8 @@ def made_again(
     session: Session, catalog: Catalog, relation: Relation, column: Column
 ) -> str | None:
     """Return the hint for restoring a column of a subscription's target with its values; None if
-    the table is not a target.  A table whose rows are stored elsewhere, such as a shallow clone,
-    must be replaced, because it must not be read.
+    the table is not a target.  A table with files outside its directory, such as a shallow clone,
+    must be replaced, because replctl must not read it.
     """
     oids = set(subscriptions_of_relation(catalog, relation.oid))
     subscriptions = [s for s in list_subscriptions(catalog) if s.oid in oids]

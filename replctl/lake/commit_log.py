@@ -1,7 +1,7 @@
-"""The commit log: maps Delta versions of relations to transactions, and orders them.
+"""Keep the commit log, which maps Delta versions of relations to transactions, and orders them.
 
-Within a relation, LSNs always have the order of Delta's versions.  Therefore versions made by other
-writers are entered first; they are read from Delta's own log, without Spark.
+Within a relation, LSNs always have the order of Delta's versions.  Therefore replctl first records
+versions of other writers.  It reads them from Delta's own log, without Spark.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ from replctl.own_command import own_command
 from replctl.types.boolean import bool_in
 from replctl.types.quote import quote_literal, quote_qualified_identifier
 
-#: Errors that say that a table cannot or must not be read.
+#: Errors of tables that replctl cannot read or must not read.
 UNREADABLE = (
     DataCorrupted,
     FeatureNotSupported,
@@ -90,12 +90,12 @@ UNREADABLE = (
 
 
 def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
-    """Return whether Delta's log of a relation differs from ours: it has unknown versions, or lacks
-    known ones.  This lists the log and checks the newest known version.
+    """Return whether Delta's log of a relation has versions that the commit log lacks, or lacks
+    versions that the commit log has.  To find out, list the log and check the newest known version.
 
     Raises:
-        UndefinedFile: the table is missing (58P01).
-        IoError: the log cannot be listed.
+        UndefinedFile: the Delta table is missing (58P01).
+        IoError: Delta's log cannot be listed.
     """
     storage = relation.storage
     if storage is None or not storage.is_made:
@@ -104,8 +104,11 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
-    """Return the tables (all of the database, or some) with unlogged versions, or whose log cannot
-    be listed.
+    """Return the tables that have versions that the commit log lacks, or whose log cannot be
+    listed.
+
+    Args:
+        relids: check only these tables; None for all tables of the database.
     """
     behind = []
     for table in logged_tables(catalog, relids):
@@ -127,10 +130,10 @@ def _is_behind(table: LoggedTable) -> bool:
 
 
 def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
-    """Check that versions missing in our log are readable, before Spark reads the relations.
+    """Check that versions that the commit log lacks are readable, before Spark reads the relations.
 
     Raises:
-        PostgresError: one of them cannot be read (see `commits_since`).
+        PostgresError: a version cannot be read (see `commits_since`).
     """
     for table in logged_tables(catalog, relations):
         relation = relations[table.relid]
@@ -150,7 +153,7 @@ def enter_readable(
     *,
     ends: bool = False,
 ) -> dict[int, PostgresError]:
-    """Enter the versions of several relations as `enter_versions`, if there are any.
+    """Call `enter_versions` for each of the relations that has unlogged versions.
 
     Returns:
         the errors of unreadable relations, by OID.  They only stop statements that need these
@@ -193,7 +196,7 @@ def put_back_hint(relation: Relation) -> str:
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
-    """Return the commits of a relation that our log lacks, as `commits_since`."""
+    """Return the commits of a relation that the commit log lacks, in the form of `commits_since`."""
     return commits_since(
         catalog, cluster, relation, last_logged_version(catalog.connection, relation.oid)
     )
@@ -209,22 +212,22 @@ def commits_since(
 ) -> list[DeltaCommit]:
     """Read the commits of a relation, and recognise replctl's own by their mark.
 
-    A commit is replctl's own if our log says so and its file has not changed.  A commit that is not
-    in our log yet is replctl's own if its mark is signed, the catalog knows the mark's nonce for
-    this relation, and no earlier commit has the same mark.
+    A commit is replctl's own if the commit log says so and its file has not changed.  A commit that
+    the commit log lacks is replctl's own if all of this is true: its mark is signed, the catalog
+    knows the mark's nonce for this relation, and no earlier commit has the same mark.
 
     Args:
-        version: only newer ones; None for all.
-        reads_files: the files that they name will be read;
-            otherwise the files may be outside the table's directory.
+        version: read only newer versions; None for all versions.
+        reads_files: the caller will read the files that the commits name.  If false, these files
+            may be outside the table's directory.
 
     Returns:
-        The commits, oldest first.
+        the commits, oldest first.
 
     Raises:
-        UndefinedFile: the storage is missing.
-        ObjectNotInPrerequisiteState: some of them are no
-            longer in Delta's log, or one has the mark of a newer copy of this catalog (55000).
+        UndefinedFile: the Delta table is missing (58P01).
+        ObjectNotInPrerequisiteState: a commit is no longer in Delta's log, or has the mark of a
+            newer copy of this catalog (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
         CannotConnectNow: a standby that was promoted writes the table (57P03).
     """
@@ -277,7 +280,9 @@ def _read_commits(
 
 
 class ForeignFiles(InsufficientPrivilege):
-    """Raised if a table has files outside its directory and was not declared as trusted."""
+    """Raised if the log of a table names files outside its directory, and the table does not have
+    the option foreign_files.
+    """
 
 
 def has_foreign_files(relation: Relation) -> bool:
@@ -289,7 +294,7 @@ def leads_out(relation: Relation, path: str, what: str, *, hint: str) -> Foreign
     """Return the error of a file outside a table's directory.
 
     Args:
-        what: the text that names the file.
+        what: the part of the log that names the file, as text for the message.
         hint: the hint of the error.
     """
     return ForeignFiles(
@@ -322,12 +327,12 @@ def _own_marks(
     marks: Mapping[int, CommitMark],
     logged: int,
 ) -> dict[int, CommitMark]:
-    """Return the marks that are replctl's own, by version, among the signed ones.  Each has the
-    number of its transaction in this catalog: a restored catalog gives lost transactions new
-    numbers.
+    """Return those of the signed marks that are replctl's own, by version.  Each has the number of
+    its transaction in this catalog.  This number may differ from the one in the commit, because a
+    restored catalog gives new numbers to lost transactions.
 
     Args:
-        logged: the newest version in our log.
+        logged: the newest version in the commit log.
     """
     own: dict[int, CommitMark] = {}
     entered = entered_versions(catalog.connection, relation.oid, min(marks) - 1)
@@ -341,7 +346,7 @@ def _own_marks(
         relid, xid = known.get(mark.nonce, (None, mark.xid))
         if commit.version <= logged:
             as_own = EnteredVersion(commit.digest, mark.place)
-            # An entry that VACUUM has removed was judged when it was entered
+            # If VACUUM has removed the entry, the mark was checked when the entry was made
             is_own = entered.get(commit.version, as_own) == as_own
         else:
             check_timeline(catalog.connection, mark.timeline)
@@ -371,7 +376,7 @@ def _written_by_a_copy(
 
 
 def marked_text(cluster: Cluster, mark: CommitMark, relid: int) -> str:
-    """Return the `userMetadata` of a commit of replctl's own."""
+    """Return the `userMetadata` for one of replctl's own commits."""
     timeline = cluster.control().timeline
     key = cluster.signing_key
     return signed_text(replace(mark, timeline=timeline), cluster.system_identifier, key, relid)
@@ -383,13 +388,13 @@ def check_written(
     """Check that Delta has made a requested commit.
 
     Delta silently skips a commit if the table already has a larger step for the same transaction
-    identifier: one of this subscription, or a forged one.
+    identifier.  That step comes from this subscription, or is forged.
 
     Args:
         before: the newest version of the table before the write.
 
     Raises:
-        DataCorrupted: no version since then has the mark (XX001).
+        DataCorrupted: no later version has the mark (XX001).
     """
     assert relation.storage is not None
     location = relation.storage.location
@@ -414,11 +419,11 @@ def not_carried_out(relation: Relation) -> DataCorrupted:
 def learn_marks(
     catalog: Catalog, cluster: Cluster, relation: Relation, numbers: Mapping[int, int]
 ) -> None:
-    """Accept commits of a newer state of this catalog as the cluster's own.  The catalog was
-    restored from a backup, or belongs to a standby.
+    """Accept commits of a newer state of this catalog as the cluster's own.  There are such commits
+    if the catalog was restored from a backup, or belongs to a standby.
 
     Args:
-        numbers: the new numbers of lost transactions, by the numbers in the marks.
+        numbers: new numbers of lost transactions, by the transactions' numbers in the marks.
     """
     if relation.storage is None or latest_version(relation.storage.location) is None:
         return
@@ -441,7 +446,7 @@ def enter_versions(
     *,
     ends: bool = False,
 ) -> None:
-    """Enter the versions of a relation that our log lacks, oldest first.
+    """Record the versions of a relation that the commit log lacks, oldest first.
 
     Versions of `own_xid` are entered as part of it.  Versions of `undone_xid`, and versions that
     their transaction has undone, are entered as changing nothing.  Each version of another writer
@@ -454,12 +459,12 @@ def enter_versions(
     the subscriptions of the table are recorded (target_fault).
 
     Args:
-        ends: `own_xid` has finished writing: later commits of others are entered another time.
+        ends: `own_xid` has finished writing.  Later commits of other writers are not recorded now.
 
     Raises:
         The errors of `commits_since`.
-        ObjectNotInPrerequisiteState: the table was replaced while the
-            transaction `own_xid` wrote it (55000).
+        ObjectNotInPrerequisiteState: the table was replaced while the transaction `own_xid` wrote
+            it (55000).
     """
     storage = relation.storage
     if storage is None:
@@ -532,12 +537,12 @@ def _enter(
     is_undone: bool = False,
     by_row: bool = False,
 ) -> None:
-    """Enter a version.
+    """Record a version in the commit log.
 
     Args:
-        is_undone: enter the version as changing nothing.
-        by_row: a TRUNCATE of others only removes the rows that existed.  A transaction that had
-            removed other rows before is being undone, and these come back.
+        is_undone: record the version as changing nothing.
+        by_row: record another writer's TRUNCATE as the removal of the rows that existed then.  This
+            is needed while a transaction is undone: rows that it removed earlier come back.
     """
     assert relation.storage is not None
     if commit.mark is not None:
@@ -559,8 +564,8 @@ def _enter(
 
 
 def _action(location: str, commit: DeltaCommit) -> str:
-    """Return the effect of a commit on rows.  For commits without replctl's mark, their actions
-    decide: an operation called TRUNCATE counts as one only if it leaves no rows.
+    """Return the effect of a commit on rows.  If a commit without replctl's mark calls its operation
+    TRUNCATE, it counts as one only if the table then has no rows.
     """
     if not commit.changes_data:
         return NONE
@@ -574,9 +579,10 @@ def _detail(commit: DeltaCommit) -> dict[str, object] | None:
     """Return how to read the changes of a commit.
 
     Returns:
-        the keys of the ways that apply, each with True; None if none does.  `changes_keys`: update
-        images must be paired by row id.  Our mark says whether this is so.  Commits of others may
-        need it.  `compared`: the rows before and after the version must be compared.
+        True by key, only for the keys that apply; None if none applies.  `changes_keys`: update
+        images must be paired by row id.  replctl's mark says whether this is necessary; for each
+        UPDATE and MERGE of another writer it may be.  `compared`: the rows before and after the
+        version must be compared, because the commit has no change data feed.
     """
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys

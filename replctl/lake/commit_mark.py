@@ -1,8 +1,8 @@
-"""The mark of replctl's own commits in Delta's `userMetadata`: the commit's meaning to replctl,
-signed with the catalog's key.
+"""Write and read the mark of replctl's own commits in Delta's `userMetadata`.  A mark says what the
+commit means to replctl, and is signed with the catalog's key.
 
-A mark is only valid together with the catalog (commit_log.py): the catalog must have recorded its
-nonce before the write.  Text of other writers is never a mark.
+A signature is not enough: a mark is valid only if the catalog recorded its nonce before the write
+(commit_log.py).  Text of other writers is never a mark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from replctl.record import dataclass
 
 _PREFIX = '{"replctl":'
-#: Characters; replctl's marks are far shorter.
+#: Maximum number of characters of a mark.  replctl's marks are far shorter.
 _LONGEST = 100_000
 
 
@@ -26,16 +26,16 @@ class CommitMark:
 
     Attributes:
         nonce: the nonce of the intent to write the relation.
-        number: 1 for the first commit that is made with the nonce, 2 for the second, ...
+        number: 1 for the first commit with this nonce, 2 for the second, and so on.
         xid: the transaction.
         timeline: the cluster's timeline.
         silent: the commit is not decoded, and is not undone.
-        whole: it is the only commit of its transaction.
-        truncates: it empties the table; the commit log has a separate entry for that.
-        changes_keys: images of its updates must be paired by row id.
-        undoes: the versions that it undoes.
-        removes: the names, in storage, of columns that it removes from the table.
-        renames: the columns that it renames: their numbers in storage, and their new names.
+        whole: the commit is the only one of its transaction.
+        truncates: the commit empties the table.  The commit log has a separate entry for this.
+        changes_keys: images of the commit's updates must be paired by row id.
+        undoes: the versions that the commit undoes.
+        removes: the names in storage of the columns that the commit removes from the table.
+        renames: the columns that the commit renames: their numbers in storage, and new names.
         origin: the origin of replicated changes.
         origin_at: LSN and timestamp at that origin, if they are known.
     """
@@ -56,11 +56,11 @@ class CommitMark:
 
     @property
     def place(self) -> str:
-        """Return nonce and number, which together are unique among the commits of a relation."""
+        """Return nonce and number.  Together they are unique among the commits of a relation."""
         return f"{self.nonce}/{self.number}"
 
 
-#: Default values, which the text leaves out.
+#: Default values; the text omits attributes that have them.
 _DEFAULTS = {
     name: value
     for name, value in asdict(CommitMark("", 0, 0)).items()
@@ -100,7 +100,7 @@ def mark_of(user_metadata: object, key: bytes, relid: int) -> CommitMark | None:
 
 
 def _mark(body: Mapping[str, Any]) -> CommitMark:
-    """Return the mark of a signed body, which `signed_text` has made."""
+    """Return the mark in a body whose signature is valid."""
     known = {field.name for field in fields(CommitMark)}
     said = {name: value for name, value in body.items() if name in known}
     for name in ("undoes", "removes", "origin_at"):

@@ -1,9 +1,9 @@
-"""Present the files that versions of a Delta table removed and added as two small Delta tables. The
-difference between the two is the change made by the versions.
+"""Present the files that versions of a Delta table removed and added as two small Delta tables.
+The difference between the two tables is the change that the versions made.
 
-Each consists only of a log, whose `add` actions refer to the existing files.  So Spark reads old
-rows with the old schema and new rows with the new schema, including column mapping, widened types,
-deletion vectors and row ids.
+Each of the two tables consists only of a log, whose `add` actions refer to the existing files.  So
+Spark reads old rows with the old schema and new rows with the new schema.  This includes column
+mapping, widened types, deletion vectors and row ids.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PROTOCOL = {
     "readerFeatures": _FEATURES,
     "writerFeatures": [*_FEATURES, "domainMetadata", "rowTracking"],
 }
-#: Properties that describe how files store rows.  Delta refuses other properties without their
-#: feature.
+#: Properties that describe how files store rows.  Other properties are omitted: Delta refuses them
+#: if the protocol lacks their feature.
 _PROPERTIES = (MAPPING_MODE, "delta.columnMapping.maxColumnId")
 _ROW_ID_COLUMNS = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
 )
-#: Metadata of columns that describes how files store them.
+#: Prefixes of the keys in a column's metadata that describe how files store the column.
 _COLUMN_NOTES = ("delta.columnMapping.", "delta.typeChanges", "__CHAR_VARCHAR_TYPE_STRING")
 #: A file of a table (`file_key`), and its entry in the log.
 _Key: TypeAlias = tuple[str, str]
@@ -47,13 +47,13 @@ _KEPT = ("partitionValues", "size", "baseRowId", "defaultRowCommitVersion")
 
 @dataclass(frozen=True, slots=True)
 class ComparedFiles:
-    """The logs of the two tables, each one commit.
+    """The logs of the two tables.  Each log consists of one commit.
 
     Attributes:
         before: the log of the removed files; None if there are none.
         after: the log of the added files; None if there are none.
         has_row_ids: rows of all these files have row ids.
-        files: all these files and their deletion vectors, as the table's log names them.
+        files: the paths of all these files and of their deletion vectors, as in the table's log.
     """
 
     before: str | None
@@ -66,14 +66,16 @@ def compared_files(location: str, version: int, first: int | None = None) -> Com
     """Return the files changed by versions of a table as the logs of two tables.
 
     Added files do not count if they existed before with the same deletion vector, or if a later
-    version removed them.  Fields missing in a `remove` are taken from the `add` that it removes.
+    version removed them.  A removed file has the fields of the `add` action that added it, because
+    a `remove` action may lack some of them.
 
     Args:
-        version: the last one.
-        first: the first one, after which none has metadata of its own; None for one version.
+        version: the last of the versions.
+        first: the first of the versions; None if there is only one.  No later version may have
+            metadata of its own.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say which files these were (55000).
+        ObjectNotInPrerequisiteState: the log no longer says which files these were (55000).
         DataCorrupted, IoError: the log is broken (XX001) or unreadable.
     """
     first = version if first is None else first
@@ -101,10 +103,11 @@ def compared_files(location: str, version: int, first: int | None = None) -> Com
 def _earlier_files(
     location: str, first: int, changes: Sequence[tuple[dict[_Key, _Body], dict[_Key, _Body]]]
 ) -> dict[_Key, _Body] | None:
-    """Return the earlier files that a version and the later ones name.
+    """Return the files that existed before the version `first` and that the changes name.
 
     Returns:
-        None if the log begins with the version and its `remove` actions are complete.
+        the files by `file_key`; None if the log no longer contains the earlier version, but the
+        `remove` actions have all fields.
     """
     paths = {path for removes, adds in changes for path, _vector in [*removes, *adds]}
     try:
@@ -117,7 +120,7 @@ def _earlier_files(
 
 
 def _changed_files(location: str, version: int) -> tuple[dict[_Key, _Body], dict[_Key, _Body]]:
-    """Return the files that a version removes and those that it adds, by `file_key`."""
+    """Return the files that a version removes, and the files that it adds, by `file_key`."""
     removes, adds = (
         {
             file_key(action[kind]): action[kind]
@@ -137,7 +140,7 @@ def _net_files(
 
     Args:
         changes: the files that each version removes and adds.
-        earlier: the files that existed before; None if the log does not say.
+        earlier: the named files that existed before; None if the log does not say.
     """
     gone: dict[_Key, _Body] = {}
     come: dict[_Key, _Body] = {}
@@ -152,9 +155,9 @@ def _net_files(
 
 
 def _log(metadata: dict[str, Any], bodies: Iterable[Mapping[str, Any]], places: _Places) -> str:
-    """Return the only commit of a table that consists of some files."""
+    """Return the text of a log whose only commit adds these files."""
     adds = [_add(body, places) for body in bodies]
-    # Delta keeps the state of tables by their ids, too
+    # Delta also caches the state of tables by their ids
     content = json.dumps([metadata, adds], sort_keys=True)
     shown = metadata | {"id": str(uuid.uuid5(uuid.NAMESPACE_URL, content))}
     actions = [{"protocol": _PROTOCOL}, {"metaData": shown}, *({"add": add} for add in adds)]
@@ -217,7 +220,7 @@ class _Places:
         self._root = f"{self._scheme}{quote(folder.location) if folder.is_local else location}"
 
     def uri(self, path: str) -> str:
-        """Return a path of the table's log as an absolute URI."""
+        """Return the absolute URI for a path in the table's log."""
         if has_scheme(path):
             return path
         if path.startswith("/"):

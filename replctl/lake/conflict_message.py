@@ -1,5 +1,5 @@
-"""The messages for rows that a table cannot take, in statements and subscriptions (execMain.c,
-nbtinsert.c, ri_triggers.c).
+"""Compose the errors for rows that violate a table's constraints, in statements and subscriptions
+(execMain.c, nbtinsert.c, ri_triggers.c).
 """
 
 from __future__ import annotations
@@ -88,8 +88,10 @@ def orphan(
     values: Sequence[str | None],
     reader: RowReader,
 ) -> PostgresError:
-    """Return the error for a row that refers to no row; `values` belong to the foreign key's
-    columns.
+    """Return the error for a row whose foreign key refers to no row.
+
+    Args:
+        values: the values of the foreign key's columns in this row.
     """
     names = [relation.column_at(attnum).name for attnum in constraint.columns]
     head = (
@@ -134,11 +136,11 @@ def not_carried_out(
     violation: PostgresError,
     assigned: Collection[int] | None,
 ) -> FeatureNotSupported:
-    """Return the error if rows cannot be changed with the row that they refer to (CASCADE, SET
-    NULL).
+    """Return the error for a foreign key's action (CASCADE, SET NULL) that replctl does not support
+    for this statement.
 
     Args:
-        violation: the violation of the first of them.
+        violation: the violation that the action would have avoided.
         assigned: the columns that an UPDATE assigns; None for a DELETE.
     """
     event = "DELETE" if assigned is None else "UPDATE"
@@ -168,7 +170,7 @@ def duplicated(
 def doubly_published(
     relation: Relation, target: Target, problem: Problem, reader: RowReader
 ) -> PostgresError:
-    """Return the error for published rows with the same key."""
+    """Return the error for several published rows with the same key."""
     names = [relation.column_at(attnum).name for attnum in target.key]
     key = reader.key(relation, names, [problem.row[attnum] for attnum in target.key])
     return UniqueViolation(
@@ -182,7 +184,7 @@ def doubly_published(
 def _duplicate(
     relation: Relation, leaf: Relation, unique: UniqueKey, problem: Problem, reader: RowReader
 ) -> PostgresError:
-    """Return the error for a duplicate key, with the leaf partition's own index."""
+    """Return the error for a duplicate key.  It names the leaf partition's own index."""
     names = [relation.column_at(attnum).name for attnum in unique.attnums]
     is_partial = unique.condition is not None
     alike = [
@@ -192,7 +194,8 @@ def _duplicate(
         and (index.predicate is not None) == is_partial
         and [c.name for c in leaf.index_columns(index)] == names
     ]
-    # A root's index has another name in a leaf, which is unknown if there are several partial ones
+    # A root's index has another name in a leaf.  This name is unknown if there are several partial
+    # indexes
     name = min(alike, key=lambda index: index.name != unique.name).name if alike else ""
     key = reader.key(leaf, names, [problem.row[attnum] for attnum in unique.attnums])
     return UniqueViolation(
@@ -221,8 +224,8 @@ def _key(shown: str | None) -> str:
 
 
 def _checks(target: Target) -> list[tuple[str, Expr | StoredExpr]]:
-    """Return the checks in the numbering of spark.outcome.checks_of, which starts after those of
-    domains.
+    """Return the checks in the order of spark.outcome.checks_of, without the domains' checks, which
+    precede them there.
     """
     own = [check for leaf in target.leaves for check in leaf.checks]
     return [*target.checks, *own]
