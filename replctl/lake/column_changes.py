@@ -345,10 +345,11 @@ def _restored_columns(
 def _renamed_columns(
     catalog: Catalog, relation: Relation, found: Mapping[int, _Field]
 ) -> dict[int, str]:
-    """Return the new names of the columns of an adopted table that others have renamed, by attnum.
+    """Return the new names of the columns of an adopted table that other programs renamed, by
+    attnum.
 
-    A column keeps its name if ALTER TABLE has given it one, if the table is a partition, has
-    inheritance, or if a subscription writes it: that one finds its columns by their names.
+    A column keeps its name in each of these cases: ALTER TABLE has renamed it; the table is a
+    partition or has inheritance; a subscription writes the table, because it finds columns by name.
     """
     storage = relation.storage
     if storage is None or not storage.is_adopted or relation.parents:

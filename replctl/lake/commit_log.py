@@ -196,7 +196,9 @@ def put_back_hint(relation: Relation) -> str:
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
-    """Return the commits of a relation that the commit log lacks, in the form of `commits_since`."""
+    """Return the commits of a relation that the commit log lacks, in the form that `commits_since`
+    returns.
+    """
     return commits_since(
         catalog, cluster, relation, last_logged_version(catalog.connection, relation.oid)
     )
@@ -448,15 +450,17 @@ def enter_versions(
 ) -> None:
     """Record the versions of a relation that the commit log lacks, oldest first.
 
-    Versions of `own_xid` are entered as part of it.  Versions of `undone_xid`, and versions that
-    their transaction has undone, are entered as changing nothing.  Each version of another writer
-    becomes a transaction of its own, except after a version of `own_xid`: then it becomes a part of
-    that transaction, because entries are decoded in order. Entering stops before a version of
-    another transaction in progress: later versions must not be visible yet.  Columns added by
-    others belong to the relation from their commit on; renamed columns are read by their new names.
+    Versions of `own_xid` are recorded as part of this transaction.  Versions of `undone_xid`, and
+    versions that their own transaction has undone, are recorded as changing nothing.  Each version
+    of another writer becomes a transaction of its own.  But after a version of `own_xid`, it
+    becomes a part of that transaction, because entries are decoded in order.
 
-    If the table no longer has the newest version of our log, a break is entered.  Faults that stop
-    the subscriptions of the table are recorded (target_fault).
+    Recording stops before a version of another transaction in progress: later versions must not be
+    visible yet.  Columns that other programs added belong to the relation from their commit on.
+    Renamed columns are read by their new names.
+
+    If the table no longer has the newest version of the commit log, a break is recorded.  Faults
+    that stop the subscriptions of the table are also recorded (target_fault).
 
     Args:
         ends: `own_xid` has finished writing.  Later commits of other writers are not recorded now.
@@ -564,8 +568,8 @@ def _enter(
 
 
 def _action(location: str, commit: DeltaCommit) -> str:
-    """Return the effect of a commit on rows.  If a commit without replctl's mark calls its operation
-    TRUNCATE, it counts as one only if the table then has no rows.
+    """Return the effect of a commit on rows.  If another writer calls its operation TRUNCATE, it
+    counts as one only if the table is empty afterwards.
     """
     if not commit.changes_data:
         return NONE

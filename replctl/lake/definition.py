@@ -1,4 +1,4 @@
-"""Order DDL in the log: a definition takes effect after everything committed before it."""
+"""Order DDL in the commit log: a definition takes effect after all earlier commits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from replctl.session import Session
 
 @contextmanager
 def changing_definitions(session: Session) -> Iterator[Catalog]:
-    """Yield the catalogs to change by DDL, as one transaction.
+    """Yield the catalog, in which the `with` block can change definitions in one transaction.
 
-    Commits of other writers enter the log first, so that they are decoded under the old
-    definitions. This lists each table's log and does not need Spark.  Definitions by blocks of dead
-    processes are undone before.  An unreadable table does not stop DDL, because it must be possible
+    First undo the definitions of transaction blocks whose processes died.  Then record the commits
+    of other writers, so that they are decoded under the old definitions.  This lists each table's
+    log and does not need Spark.  An unreadable table does not stop DDL, because it must be possible
     to drop it.
     """
     recover(session)

@@ -1,8 +1,8 @@
 """Parse and check the actions of Delta's log, which may come from any writer.  Other modules rely
-on the checks made here.
+on the checks of this one.
 
-Delta's protocol, section "Actions", says which fields an action has.  Unknown actions and fields
-are ignored.  `commitInfo` may have any content; only known fields are used.
+Delta's protocol, section "Actions", says which fields an action has.  replctl ignores unknown
+actions and fields.  `commitInfo` may have any content; replctl uses only known fields.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class BrokenLogError(ValueError):
-    """Raised for a broken file of a log.  The message is the end of a sentence."""
+    """Raised for a broken file of a log.  The message is the second part of a sentence."""
 
 
 def parse_actions(content: bytes) -> list[dict[str, Any]]:
     """Return the actions of a commit, each as {its name: its fields}.
 
     Raises:
-        BrokenLogError: the commit is torn, or an action does not have the form that Delta gives it.
+        BrokenLogError: the commit is incomplete, or an action does not have Delta's form.
     """
     actions = _parse_lines(content, is_complete=True)
     if not actions:
@@ -62,10 +62,10 @@ def parse_checkpoint(content: bytes) -> list[dict[str, Any]]:
 
 
 def check_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Check a row of a checkpoint, of which only some columns may have been read, and return it.
+    """Check a row of a checkpoint and return it.  The row may have only some of the columns.
 
     Raises:
-        BrokenLogError: an action does not have the form that Delta gives it.
+        BrokenLogError: an action does not have Delta's form.
     """
     return {
         kind: body if body is None else _checked(kind, body, is_complete=False)
@@ -89,8 +89,8 @@ def parse_columns(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def file_uris(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of the files that an action names, as URIs: the file of data or changes, and
-    the deletion vector.
+    """Yield the URIs of the files that an action names: of the data file or change file, and of the
+    deletion vector.
     """
     yield body["path"]
     vector = body.get("deletionVector")
@@ -125,8 +125,8 @@ def _decoded(text: str) -> bytes:
 
 
 def counted_rows(body: Mapping[str, Any]) -> int | None:
-    """Return the number of rows in the file of an `add` or `remove`, without deleted ones; None if
-    the statistics, which may have any content, do not say it.
+    """Return the number of rows in the file of an `add` or `remove`, without deleted rows; None if
+    the statistics have no valid number.  Statistics may have any content.
     """
     written = body.get("stats")
     try:
@@ -149,14 +149,14 @@ def commit_time(info: Mapping[str, Any]) -> int:
 
 
 def is_readable(info: Mapping[str, Any]) -> bool:
-    """Return whether Delta can read a `commitInfo`.  Its change data feed requires that, whatever
-    the other actions contain.
+    """Return whether Delta can read a `commitInfo`.  Otherwise Delta cannot read the commit's change
+    data feed, even if the other actions are valid.
     """
     return all(info.get(name) is None or check(info[name]) for name, check in _INFO.items())
 
 
 def counts_in(info: Mapping[str, Any]) -> dict[str, str]:
-    """Return the numbers among the metrics of a `commitInfo`."""
+    """Return those metrics of a `commitInfo` that are numbers."""
     metrics = info.get("operationMetrics")
     if not isinstance(metrics, dict):
         return {}
@@ -222,8 +222,8 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int | float:
-    """Return an integer; very long ones, which Python refuses to parse and Delta never has, are
-    invalid.
+    """Convert an integer of JSON.  Convert very long ones to float, so that they count as invalid:
+    Python refuses to parse them, and Delta never has them.
     """
     return int(text) if len(text) < 40 else float(text)
 
@@ -235,8 +235,8 @@ def _is_closed(text: str) -> bool:
 
 
 def _place(kind: str, body: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the key under which an action may occur only once in a commit; None if it may occur
-    often.
+    """Return the key of an action; None if it has none.  A commit may have only one action with a
+    key.
     """
     if kind in ("metaData", "protocol"):
         return (kind,)
@@ -324,7 +324,7 @@ def _is_vector_name(text: str) -> bool:
 
 
 def _is_type(value: object, depth: int = 0) -> bool:
-    """Return whether a value is the type of a column, or of a part of one, in Delta's form."""
+    """Return whether a value is the type of a column, or of a part of a column, in Delta's form."""
     if depth > 100:
         return False
     if not isinstance(value, dict):
@@ -361,7 +361,7 @@ _OPTIONAL_FILE: dict[str, _Check] = {
     "deletionTimestamp": _is_integer,
     "extendedFileMetadata": _is_flag,
 }
-#: For each action its mandatory fields, and its optional fields, with their types.
+#: The mandatory and the optional fields of each action, with the checks of their values.
 _ACTIONS: dict[str, tuple[dict[str, _Check], dict[str, _Check]]] = {
     "add": (
         {
@@ -401,8 +401,8 @@ _ACTIONS: dict[str, tuple[dict[str, _Check], dict[str, _Check]]] = {
     "commitInfo": ({}, {}),
 }
 _MAPS = ("configuration", "partitionValues")
-#: Fields of `commitInfo` that Delta itself reads (org.apache.spark.sql.delta.actions.CommitInfo),
-#: as its writers fill them.
+#: Checks of the fields of `commitInfo` that Delta itself reads
+#: (org.apache.spark.sql.delta.actions.CommitInfo).  They accept what Delta's writers write.
 _INFO: dict[str, _Check] = {
     **dict.fromkeys(
         ("userId", "userName", "operation", "clusterId", "isolationLevel", "userMetadata",
@@ -422,7 +422,7 @@ def _checked(kind: str, body: object, *, is_complete: bool) -> dict[str, Any]:
     """Return the fields of an action, without those that are null.
 
     Args:
-        is_complete: its mandatory fields must be present.
+        is_complete: the action's mandatory fields must be present.
     """
     if kind == "commitInfo":
         return body if isinstance(body, dict) else _UNREADABLE_INFO
@@ -441,8 +441,8 @@ def _checked(kind: str, body: object, *, is_complete: bool) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a value read from Parquet in the form of JSON.  In Parquet, maps are lists, and a
-    missing deletion vector may be an empty one.
+    """Convert a value from Parquet to the form that it has in JSON.  In Parquet, a map is a list of
+    pairs, and a missing deletion vector may be a struct whose fields are all null.
     """
     if name in _MAPS and isinstance(value, list):
         pairs = [item for item in value if isinstance(item, tuple) and len(item) == 2]

@@ -1,4 +1,4 @@
-"""One commit of a Delta table, and how many rows it changes."""
+"""Describe one commit of a Delta table, and count the rows that it changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from replctl.lake.commit_mark import CommitMark
 from replctl.record import dataclass
 
-#: Operations, and their metrics that count changed rows: those of Spark, then those of delta-rs.
+#: Operations, and their metrics that count changed rows: first Spark's names, then those of
+#: delta-rs.
 _ROW_METRICS = {
     "WRITE": ("numOutputRows",),  # delta-rs does not count the rows that an overwrite removes
     "UPDATE": ("numUpdatedRows", "num_updated_rows"),
@@ -25,22 +26,22 @@ class DeltaCommit:
     """One version of a table.
 
     Attributes:
-        version: Delta's number.
+        version: Delta's number of the version.
         timestamp: milliseconds since 1970 by the writer's clock, or the time of the version's file
             if the writer recorded none.
-        operation: Delta's name for it: WRITE, UPDATE, MERGE, TRUNCATE, OPTIMIZE, CREATE TABLE ...
+        operation: Delta's name of the operation, such as WRITE, MERGE, TRUNCATE or CREATE TABLE.
         digest: SHA-256 of the version's file.
-        user_metadata: the writer's note.
-        changes_data: it adds or removes rows, as far as known.
-        changes_schema: it has a metaData action.
+        user_metadata: the writer's `userMetadata`, of any type.
+        changes_data: the commit adds or removes rows, or its change data feed is unreadable.
+        changes_schema: the commit has a metaData action.
         metrics: the writer's metrics, by Delta's names.
-        file_rows: rows in the files that it adds and removes, or in the deletion vectors that it
-            changes; None if the writer did not count them.
-        outside: a path outside the table's directory that it names; None if there is none.
-        feed_size: bytes of the files of its change feed.
-        has_feed: the commit says that Delta can read its change feed.  Otherwise the versions
-            before and after are compared (change_feed.with_feeds).
-        metadata: its metaData action; None, if it has none.
+        file_rows: rows in the files that the commit adds and removes, or in the deletion vectors
+            that it changes; None if the writer did not count them.
+        outside: a path outside the table's directory that the commit names; None if it names none.
+        feed_size: bytes of the files of the commit's change data feed.
+        has_feed: Delta can read the commit's change data feed, according to the commit.  Otherwise
+            replctl compares the versions before and after (change_feed.with_feeds).
+        metadata: the commit's metaData action; None if it has none.
         parameters: the operation's parameters, by Delta's names.
         file_state: number, size and time of the version's file; they change if it is replaced.
         mark: replctl's mark of its own commit (commit_log.commits_since); None for other writers.
@@ -70,7 +71,7 @@ class DeltaCommit:
 
     @property
     def undoes(self) -> tuple[int, ...]:
-        """The versions that it undoes, if it is replctl's own."""
+        """Return the versions that the commit undoes; none if it is not replctl's own."""
         return () if self.mark is None else self.mark.undoes
 
     def is_of(self, xid: int) -> bool:
@@ -79,11 +80,11 @@ class DeltaCommit:
 
     @property
     def changed_rows(self) -> int | None:
-        """The number of rows it inserts, updates and deletes; None if the writer did not count
-        them.
+        """Return the number of rows that the commit inserts, updates and deletes; None if the
+        writer did not count them.
 
-        For replaceWhere it is the larger of the rows added and removed: the metrics do not say how
-        many of them are new versions of others.
+        For replaceWhere, return the number of added or of removed rows, whichever is larger: the
+        metrics do not say how many of the added rows are new versions of removed ones.
         """
         names = _ROW_METRICS.get(self.operation, ())
         counts = [int(self.metrics[name]) for name in names if name in self.metrics]
@@ -96,9 +97,9 @@ class DeltaCommit:
 
     @property
     def decoded_rows(self) -> int | None:
-        """The estimated maximum number of changes from decoding the commit; None if unknown.
+        """Estimate the maximum number of changes that decoding yields; None if unknown.
 
-        Commits that replace rows have only counted the new ones.
+        The metrics of a commit that replaces rows count only the new ones.
         """
         if self.operation == "WRITE" and self.file_rows is not None:
             return self.file_rows

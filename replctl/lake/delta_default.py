@@ -1,5 +1,5 @@
-"""Defaults of columns of a Delta table, which are expressions of Spark's SQL: give new rows those
-that are plain literals.
+"""Use the defaults of a Delta table's columns for new rows, if they are plain literals.  Other
+defaults are expressions of Spark's SQL, which replctl does not evaluate.
 
 Delta's protocol, section "Default Columns": the writer supplies the values.
 """
@@ -26,12 +26,12 @@ _BOOLEANS = {"true": "t", "false": "f"}
 
 
 def with_delta_default(column: Column, name: str, defaults: Mapping[str, str]) -> Column:
-    """Return a column with the default of the Delta table if it has none here.  One that is not a
-    literal becomes the column's `foreign_default`.
+    """Return a column with the default of the Delta table, if the relation's column has none.  A
+    default that is not a literal becomes the column's `foreign_default`.
 
     Args:
         name: the name of the column in the Delta table.
-        defaults: the defaults of the Delta table, by name.
+        defaults: the defaults of the Delta table, by column name.
     """
     text = defaults.get(name)
     if text is None or column.has_default or column.generated or column.identity:
@@ -52,13 +52,13 @@ def literal_default(column: Column, text: str) -> nodes.Const | None:
         return None
     try:
         value = canonical(column.type, found, column.typmod)
-    except PostgresError:  # Spark has another range
+    except PostgresError:  # the type has another range in Spark
         return None
     return nodes.Const(column.type, value, column.typmod, column.collation)
 
 
 def _literal(column: Column, text: str) -> str | None:
-    """Return a literal of Spark's SQL as text of PostgreSQL's; None if it is no such literal."""
+    """Convert a literal of Spark's SQL to PostgreSQL's text; None if it is not a plain literal."""
     if column.type == "bool":
         return _BOOLEANS.get(text.lower())
     if column.type == "date":

@@ -1,5 +1,5 @@
-"""Describe a Delta table by its log: protocol, features, change data feed, identity, partition and
-clustering columns.
+"""Describe a Delta table from its log: protocol, features, change data feed, and identity,
+partition and clustering columns.
 
 Delta's protocol, sections "Protocol Evolution", "Change Metadata", "Clustered Table" and "Identity
 Columns".
@@ -34,10 +34,11 @@ class DeltaDescription:
     """A Delta table at its newest version.
 
     Attributes:
-        reader, writer: the versions of the protocol.
-        features: the table features, without those that the versions imply.
+        reader, writer: the versions of the protocol for readers and writers.
+        features: the table features that the protocol lists.
         table_id: metaData.id.
-        partitions, clustering: names of partition columns and of clustering columns.
+        partitions: the names of the partition columns.
+        clustering: the names of the clustering columns.
         identity: the identity columns, each with its first value and its step.
         types: the types of all columns in Delta, by name.
     """
@@ -89,7 +90,7 @@ def _identity(fields: list[dict[str, Any]]) -> Iterator[tuple[str, int, int]]:
 
 
 def _clustering(location: str) -> tuple[str, ...]:
-    """Return the clustering columns by their names in files: those of the newest action."""
+    """Return the names in data files of the clustering columns, from the newest action."""
     for domain in _domains(location):
         if domain["domain"] == _CLUSTERING:
             return () if domain.get("removed") else _columns(domain["configuration"], location)
@@ -97,7 +98,9 @@ def _clustering(location: str) -> tuple[str, ...]:
 
 
 def _domains(location: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the domain metadata of a table, the newest first, up to the newest checkpoint."""
+    """Yield the domain metadata of a table: first of the commits after the newest checkpoint, newest
+    first, then of this checkpoint.
+    """
     names = log_names(location)
     whole = max(checkpoints(names), default=-1)
     for version in sorted((v for v in versions_in(names) if v > whole), reverse=True):

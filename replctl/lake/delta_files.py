@@ -1,12 +1,13 @@
-"""The files of a Delta table: their size, and those not needed by readers that start at a version
-(like Delta's VACUUM and log clean-up, but by version instead of time).
+"""Find the files of a Delta table, their size, and the files that no reader needs from a version
+on.  Delta's VACUUM and log clean-up also do this, but by time instead of version.
 
 A file is needed if it belongs to the table at that version, if a later commit added it, or if it
-holds changes of a later commit.  So every version from there on, and every later change, stays
-readable; older versions do not.
+contains changes of a later commit.  So this version, every later version and every later change
+stay readable; older versions do not.
 
-Only files named in the table's own log are removed, and old files with Delta's names that no log
-names.  Recent ones are kept, because their commit may still follow.
+There are two kinds of unneeded files: files that the table's own log names, and old files with
+Delta's names that no log names.  Recent files of the second kind are kept, because the commit that
+names them may still follow.
 """
 
 from __future__ import annotations
@@ -56,16 +57,16 @@ _WHOLE_FILES = [*_WHOLE_ADD, *(name for name in FILE_COLUMNS if name.startswith(
 
 
 def unneeded_files(location: str, version: int, untracked_before: float | None) -> list[str]:
-    """Return the data files, change files and deletion vectors that no version from `version` on
-    needs.
+    """Return the data files, change files and deletion vectors that neither `version` nor a later
+    version needs.
 
     Args:
         untracked_before: also return files that the log does not name, if they have Delta's names
-            and were last changed before this time (seconds since 1970); None: no such files.
+            and were last changed before this time (seconds since 1970).  None: omit such files.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say what the table was at that version, or
-            says it in a way that is not known here.
+        ObjectNotInPrerequisiteState: the log does not say which files the table had at that
+            version.
         IoError: the files cannot be listed.
     """
     files = _logged_files(location, version)
@@ -81,8 +82,8 @@ def unneeded_files(location: str, version: int, untracked_before: float | None) 
 
 
 def untracked_files(location: str, version: int, since: float) -> list[str]:
-    """Return the files of failed writes: those with Delta's names that changed since a time
-    (seconds since 1970) and that no commit after `version` names.
+    """Return the files of failed writes: files with Delta's names that were last changed at or after
+    `since` (seconds since 1970), and that no commit after `version` names.
 
     Raises:
         ObjectNotInPrerequisiteState: the log does not have these commits any more.
@@ -132,8 +133,8 @@ def table_size(location: str) -> int:
 
 
 def superfluous_files(location: str, size: int) -> int:
-    """Return how many files fewer a table would have after OPTIMIZE.  Each new file has up to
-    `size` bytes, and rows of one partition.
+    """Return the number of files that OPTIMIZE would save.  OPTIMIZE makes files of up to `size`
+    bytes, each with rows of one partition.
 
     Raises:
         ObjectNotInPrerequisiteState: see `unneeded_files`.
@@ -148,7 +149,7 @@ def superfluous_files(location: str, size: int) -> int:
 
 
 def files_at(location: str, version: int) -> list[dict[str, Any]]:
-    """Return the files of a table at a version, as the log describes them.
+    """Return the files of a table at a version, in the form of the log's `add` actions.
 
     Raises:
         ObjectNotInPrerequisiteState: the log no longer has the files of the version.
@@ -157,7 +158,7 @@ def files_at(location: str, version: int) -> list[dict[str, Any]]:
 
 
 def whole_files_at(location: str, version: int) -> list[dict[str, Any]]:
-    """Return the files as `files_at`, with all that is known of them except their statistics.
+    """Return the files like `files_at`, with all fields of the log except statistics.
 
     Raises:
         ObjectNotInPrerequisiteState: the log no longer has the files of the version.
@@ -166,8 +167,8 @@ def whole_files_at(location: str, version: int) -> list[dict[str, Any]]:
 
 
 def log_size(location: str) -> int:
-    """Return the size in bytes of the part of a table's log that says which files it has now: the
-    newest checkpoint, without its sidecars, and the commits after it.
+    """Return the size in bytes of the part of a log that says which files the table has now.  This
+    part is the newest checkpoint, without its sidecars, and the commits after it.
 
     Raises:
         IoError: the log cannot be read.
@@ -188,7 +189,7 @@ def has_files_elsewhere(location: str) -> bool:
     """Return whether a table's newest version has files outside the table's directory.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say which files it has.
+        ObjectNotInPrerequisiteState: the log does not say which files the table has.
     """
     newest, paths = max(_commits(log_names(location)), default=0), TablePaths(location)
     bodies = files_at(location, newest)
@@ -204,8 +205,8 @@ def is_empty_at(location: str, version: int) -> bool:
 
 
 def has_changes(location: str, version: int) -> bool:
-    """Return whether the files with a version's changes still exist: those of its change data feed,
-    or those that it added and removed.
+    """Return whether the files with a version's changes still exist: the files of its change data
+    feed, or the files that it added and removed.
 
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
@@ -282,12 +283,12 @@ def remove_versions(location: str, first: int) -> None:
 
 
 def unneeded_log(location: str, version: int, before: float) -> list[str]:
-    """Return the log files older than the newest checkpoint up to `version`, and the sidecars that
-    no checkpoint from there on refers to.
+    """Return the unneeded log files: the ones older than the newest checkpoint at or before
+    `version`, and the sidecars to which neither this checkpoint nor a later one refers.
 
     Args:
-        before: return only sidecars last changed before this time (seconds since 1970), because a
-            checkpoint of newer ones may still follow.
+        before: return only sidecars last changed before this time (seconds since 1970).  A
+            checkpoint that refers to newer sidecars may still follow.
     """
     names = log_names(location)
     start = _checkpoint_before(names, version)
@@ -313,10 +314,10 @@ class _LoggedFiles:
     """The files that a log names, by their paths relative to the table.
 
     Attributes:
-        named: all of them.
-        needed: the files that some version from `version` on needs.
-        needed_elsewhere: the last path component of needed files that are not known to be below the
-            table.
+        named: all files that the log names.
+        needed: the files that `version` or a later version needs.
+        needed_elsewhere: the last path components of other needed files: it is unknown if these
+            files are below the table's directory.
     """
 
     named: set[str]
@@ -361,12 +362,12 @@ def _files_of(
     seen: list[dict[str, Any]] | None = None,
     columns: list[str] = FILE_COLUMNS,
 ) -> list[dict[str, Any]]:
-    """Return the files that a table consists of at a version, as the log describes them.
+    """Return the files of a table at a version, in the form of the log's `add` actions.
 
     Args:
-        names: the names of the files of its log.
-        seen: gets every file that is named on the way.
-        columns: the columns of a checkpoint to read.
+        names: the names of the table's log files.
+        seen: the list to which every file is added that the read part of the log names.
+        columns: the columns to read from a checkpoint.
     """
     met: list[dict[str, Any]] = [] if seen is None else seen
     start = _checkpoint_before(names, version)
@@ -398,7 +399,7 @@ def files_by_key(
     """Return the files of a table at a version that have one of these paths, by `file_key`.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say what the table was then (55000).
+        ObjectNotInPrerequisiteState: the log lacks a commit up to that version (55000).
     """
     names = log_names(location)
     start = _checkpoint_before(names, version)

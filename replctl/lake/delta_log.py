@@ -63,8 +63,9 @@ def latest_version(location: str) -> int | None:
 
 
 def readable_after(location: str, version: int) -> int:
-    """Return the version after which a table's commits can be read: `version`, or a later one if
-    the log was cleaned beyond it."""
+    """Return the version after which all commits of a table can be read: `version`, or a later
+    version if the commits directly after `version` were removed from the log.
+    """
     newer = [number for number in log_versions(location) if number > version]
     return min(newer, default=version + 1) - 1
 
@@ -73,9 +74,9 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     """Yield the commits newer than `version`, oldest first.
 
     Raises:
-        UndefinedFile: the table's storage is missing, although it had that version.
-        ObjectNotInPrerequisiteState: some of them are no longer in the log.
-        DataCorrupted: one of them is broken, or missing between others (XX001).
+        UndefinedFile: the table is missing, although it once had `version`.
+        ObjectNotInPrerequisiteState: the first of these commits is no longer in the log.
+        DataCorrupted: a commit is broken, or missing between others (XX001).
         IoError: the log cannot be read.
     """
     versions = log_versions(location)
@@ -98,8 +99,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
 
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log.
-        DataCorrupted, IoError: it is broken (XX001), or cannot be read.
-        FeatureNotSupported: it asks for a protocol that is not known here.
+        DataCorrupted, IoError: the version is broken (XX001), or cannot be read.
+        FeatureNotSupported: the version requires a protocol that replctl does not know.
     """
     info: dict[str, Any] = {}
     metadata: dict[str, Any] | None = None
@@ -131,7 +132,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         commit_time(info) or _file_time(location, version),
         operation if isinstance(operation, str) else "",
         info.get("userMetadata"),
-        changes_data or not has_feed,  # no feed is read across it
+        changes_data or not has_feed,  # a feed must not be read across this version
         metadata is not None,
         counts_in(info),
         _file_rows(files),
@@ -181,8 +182,8 @@ def _outside(location: str, bodies: Sequence[dict[str, Any]]) -> str | None:
 
 
 def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
-    """Return DeltaCommit.file_rows.  A file that is both removed and added has a new deletion
-    vector.
+    """Return DeltaCommit.file_rows.  A file that a commit both removes and adds has got a new
+    deletion vector.
     """
     rows: dict[str, int] = {}
     for body in files:
@@ -209,7 +210,7 @@ def version_state(location: str, version: int) -> tuple[int, int, int] | None:
 
 
 def metadata_of(location: str, version: int) -> dict[str, Any] | None:
-    """Return the metaData action of one version; None, if it has none.
+    """Return the metaData action of one version; None if it has none.
 
     Raises:
         The errors of `read_actions`.
@@ -226,7 +227,7 @@ def actions_of_kinds(
         The errors of `read_actions`.
     """
     content = _read_version(location, version)
-    # Most versions need not be parsed
+    # Most versions have no such action, and need not be parsed
     if b"\\u" not in content and not any(f'"{kind}"'.encode() in content for kind in kinds):
         return {}
     actions = _actions(content, location, version)
@@ -234,8 +235,7 @@ def actions_of_kinds(
 
 
 def checkpoint_metadata(location: str, version: int) -> dict[str, Any] | None:
-    """Return the metaData action that the checkpoint at a version has; None, if there is no
-    checkpoint.
+    """Return the metaData action of the checkpoint at a version; None if there is no checkpoint.
 
     Raises:
         The errors of `read_checkpoint`.
@@ -257,7 +257,7 @@ def checkpoint_action(location: str, version: int | None, kind: str) -> dict[str
 
 
 def file_state_of(location: str, version: int) -> str | None:
-    """Return number, size and time of a version's file; None, if it is not in the log."""
+    """Return number, size and time of a version's file as a text; None if it is not in the log."""
     try:
         return ":".join(map(str, TableFolder.of(location).state(_version_file(version))))
     except FileNotFoundError:
@@ -267,9 +267,9 @@ def file_state_of(location: str, version: int) -> str | None:
 
 
 def version_digest(location: str, version: int) -> str | None:
-    """Return the SHA-256 of a version's file; None, if it is not in the log.
+    """Return the SHA-256 of a version's file; None if it is not in the log.
 
-    The file is read again only if its size or time changes.
+    The file is read again only if its number, size or time changes.
     """
     folder, name = TableFolder.of(location), _version_file(version)
     try:
@@ -286,7 +286,7 @@ def _digest(folder: TableFolder, name: str, _state: tuple[int, int, int]) -> str
 
 
 def schema_at(location: str) -> dict[str, Any]:
-    """Return the newest metaData action of the log: schema, partition columns, properties.
+    """Return the newest metaData action of the log: schema, partition columns and properties.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -296,11 +296,11 @@ def schema_at(location: str) -> dict[str, Any]:
 
 
 def stored_columns(location: str) -> list[dict[str, Any]]:
-    """Return the columns of a table, as Delta describes them: each has a name and a type.
+    """Return the columns of a table in the form of Delta's schema: each has a name and a type.
 
     Raises:
         UndefinedTable: there is no Delta table.
-        DataCorrupted: it has no schema of Delta's form.
+        DataCorrupted: the newest metaData action has no schema in Delta's form (XX001).
     """
     return columns_of(schema_at(location), location, None)
 
@@ -308,10 +308,10 @@ def stored_columns(location: str) -> list[dict[str, Any]]:
 def columns_of(
     metadata: Mapping[str, Any], location: str, version: int | None
 ) -> list[dict[str, Any]]:
-    """Return the columns that a metaData action of a version describes, as `stored_columns`.
+    """Return the columns in a version's metaData action, in the form of `stored_columns`.
 
     Raises:
-        DataCorrupted: it has no schema of Delta's form (XX001).
+        DataCorrupted: the action has no schema in Delta's form (XX001).
     """
     try:
         return parse_columns(metadata)
@@ -333,14 +333,14 @@ def _newest_action(location: str, kind: str) -> dict[str, Any]:
         for action in read_actions(location, version):
             if kind in action:
                 return dict(action[kind])
-    found = checkpoint_action(location, None, kind)  # the log was cleaned up to it
+    found = checkpoint_action(location, None, kind)  # older commits were removed from the log
     if found is not None:
         return found
     raise UndefinedTable(f'there is no Delta table at "{location}"')
 
 
 def table_properties(location: str) -> dict[str, str]:
-    """Return the properties of a table that are set.
+    """Return the properties that are set for a table.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -359,8 +359,8 @@ def stored_names(location: str) -> set[str]:
 
 
 def written_step(location: str, application: str) -> int | None:
-    """Return the newest transaction version of `application` in a table's log, as far as the log
-    reaches back.
+    """Return the newest transaction version of `application` in a table's log; None if the log has
+    none.
 
     Raises:
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
@@ -374,7 +374,9 @@ def written_step(location: str, application: str) -> int | None:
 
 
 def applied_step(location: str, application: str, version: int) -> int | None:
-    """Return the transaction version that `application` has written in a version of the table."""
+    """Return the transaction version of `application` in a version of the table; None if that
+    version has none.
+    """
     for action in read_actions(location, version):
         txn = action.get("txn")
         if txn is not None and txn["appId"] == application:
@@ -387,7 +389,7 @@ def read_actions(location: str, version: int) -> list[dict[str, Any]]:
 
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log.
-        DataCorrupted: it is broken (XX001).
+        DataCorrupted: the version is broken (XX001).
     """
     return _actions(_read_version(location, version), location, version)
 
@@ -424,12 +426,12 @@ def read_checkpoint(
     columns: list[str],
     paths: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the rows of the checkpoint at a version, or of the newest (None); none, if there is
-    none.
+    """Return the rows of a checkpoint; no rows if there is no such checkpoint.
 
     Args:
-        columns: only these, by their paths: `add.path`.
-        paths: in Parquet files, read only files with one of these `add.path`; None for all.
+        version: the version of the checkpoint; None for the newest checkpoint.
+        columns: the paths of the columns to read, such as `add.path`.
+        paths: in Parquet files, read only rows with one of these `add.path`; None for all rows.
     """
     found = checkpoints(log_names(location))
     newest = max(found, default=None) if version is None else version
@@ -446,7 +448,7 @@ def read_checkpoint(
 
 
 def sidecars_of(location: str, version: int) -> set[str]:
-    """Return the names of the files that the checkpoint at a version refers to (V2)."""
+    """Return the names of the sidecars to which the checkpoint (V2) at a version refers."""
     return set(_sidecars(read_checkpoint(location, version, ["sidecar.path"])))
 
 
@@ -474,7 +476,7 @@ def _checkpoint_rows(
 
 
 def checkpoints(names: list[str]) -> dict[int, list[str]]:
-    """Return the complete checkpoints of a log: the files of each, by version."""
+    """Return the complete checkpoints of a log by version, each as the names of its files."""
     parts: dict[tuple[int, int, str], list[str]] = {}
     for name in names:
         match = _CHECKPOINT_FILE.fullmatch(name)
@@ -488,7 +490,7 @@ def log_names(location: str) -> list[str]:
     """Return the names of the files of a table's log; empty if there is no table.
 
     Raises:
-        IoError: they cannot be listed.
+        IoError: the log cannot be listed.
     """
     try:
         return TableFolder.of(location).names(LOG_FOLDER)

@@ -1,7 +1,7 @@
-"""The names that Delta's writers (Spark, Kernel, delta-rs) give to the files of a table.
+"""Recognise the names that Delta's writers (Spark, Kernel, delta-rs) give to a table's files.
 
-A file that no log names is only removed if it has such a name: other files in a table's directory
-belong to somebody else.
+replctl removes a file that no log names only if it has such a name.  Other files in a table's
+directory belong to somebody else.
 
 Source: FileNames.scala, DelayedCommitProtocol.scala and DeletionVectorDescriptor.scala in Delta;
 PROTOCOL.md, sections "Data Files", "Deletion Vectors", "Change Data Files", "Delta Log Entries".
@@ -27,16 +27,16 @@ _VERSION_FILE = re.compile(
 _COMPACTED_FILE = re.compile(r"\d{20}\.(\d{20})\.compacted\.json", re.ASCII)
 _SIDECAR = re.compile(rf"(?:[\d.]+\.checkpoint\.[\d.]+\.)?{_UUID}\.parquet", re.ASCII)
 _STAGED_COMMIT = re.compile(rf"\d{{20}}\.{_UUID}\.json", re.ASCII)
-#: Temporary names of log files: a writer renames the file when it is complete, or leaves it behind
-#: when it dies.
+#: Temporary names of log files.  A writer renames the file when it is complete; if the writer dies
+#: before, the file remains.
 _UNFINISHED = re.compile(rf"(?:\.(.+)\.{_UUID}\.tmp|_commit_{_UUID}\.json\.tmp)", re.ASCII)
 #: The check sum that Hadoop writes next to a local file.
 _CHECK_SUM = re.compile(r"\.(.+)\.crc")
 
 
 def is_data_name(path: str) -> bool:
-    """Return whether the last name of a path is one for data, changes or a deletion vector, or for
-    a check sum of one.
+    """Return whether a path is that of a data file, a change file or a deletion vector, or of the
+    check sum of such a file.  Only the last name of the path counts.
     """
     return _DATA_FILE.fullmatch(checked_name(path)) is not None
 
@@ -58,7 +58,7 @@ def is_log_name(path: str) -> bool:
 
 
 def is_unfinished_name(name: str) -> bool:
-    """Return whether a log file has the name of an incomplete one."""
+    """Return whether a log file has the name of an incomplete log file."""
     found = _UNFINISHED.fullmatch(name)
     if found is None:
         return False

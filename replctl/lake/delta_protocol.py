@@ -1,9 +1,9 @@
-"""The requirements of a Delta table for readers and writers (Delta's protocol, section "Protocol
-Evolution").
+"""Check the requirements of a Delta table for readers and writers (Delta's protocol, section
+"Protocol Evolution").
 
-A table with an unknown reader feature may keep rows or commits where replctl does not look. A table
-with an unknown writer feature may have rules that replctl would break.  Both are refused, and the
-error names the feature.
+A table with an unknown reader feature may have rows or commits in places that replctl does not
+read.  A table with an unknown writer feature may have rules that replctl would break.  replctl
+refuses both, and names the feature in the error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from replctl.errors import FeatureNotSupported
 
 #: The newest versions of the protocol that replctl knows.
 _VERSIONS = {"minReaderVersion": 3, "minWriterVersion": 7}
-#: The reader features that Delta 4.4 reads, and replctl in Delta's log.
+#: The reader features that Delta 4.4 supports, and that replctl supports when it reads Delta's log.
 _READER_FEATURES = frozenset(
     {
         "columnMapping",
@@ -31,8 +31,8 @@ _READER_FEATURES = frozenset(
         "variantType-preview",
     }
 )
-#: The writer features that Delta 4.4 writes (TableFeature.allSupportedFeaturesMap), in addition to
-#: those that are also reader features.
+#: The writer features that Delta 4.4 supports (TableFeature.allSupportedFeaturesMap).  Features for
+#: readers and writers are in both sets.
 _WRITER_FEATURES = _READER_FEATURES | {
     "allowColumnDefaults",
     "appendOnly",
@@ -51,14 +51,14 @@ _WRITER_FEATURES = _READER_FEATURES | {
     "materializePartitionColumns",
     "rowTracking",
 }
-#: Features of tables whose rows or commits are not only in their directory.
+#: Features of tables that have rows or commits outside their directory, each with the reason.
 _ELSEWHERE = {
     "catalogManaged": "a catalog service has its newest commits",
     "catalogOwned-preview": "a catalog service has its newest commits",
     "coordinatedCommits-preview": "a commit coordinator has its newest commits",
     "redirectReaderWriter-preview": "its rows have moved to another table",
 }
-#: Features that only matter to writers.
+#: The same features and the ones that matter only to writers.
 _WRITTEN_ELSEWHERE = {
     **_ELSEWHERE,
     "redirectWriterOnly-preview": "its new rows go to another table",
@@ -92,7 +92,7 @@ def check_writer_protocol(protocol: Mapping[str, Any], location: str) -> None:
 
 
 def reads_deletion_vectors(protocol: Mapping[str, Any]) -> bool:
-    """Return whether the newest protocol action makes readers look for deletion vectors."""
+    """Return whether the newest protocol action requires readers to support deletion vectors."""
     return "deletionVectors" in (protocol.get("readerFeatures") or ())
 
 
@@ -111,7 +111,7 @@ def _check_versions(
 def _check_features(
     location: str, subject: str, features: set[str], reasons: Mapping[str, str]
 ) -> None:
-    """Raise an error if a feature of a table keeps its rows or commits elsewhere."""
+    """Raise an error if a feature means that the table has rows or commits elsewhere."""
     elsewhere = features & reasons.keys()
     if elsewhere:
         name = min(elsewhere)

@@ -1,9 +1,9 @@
-"""The rules of a Delta table for its rows: NOT NULL, CHECK, generated and identity columns,
-append-only tables, and the limits of partition columns.
+"""Read and check the rules of a Delta table for its rows: NOT NULL, CHECK, generated and identity
+columns, append-only tables, and the limits of partition columns.
 
 Delta's protocol, sections "Column Invariants", "CHECK Constraints", "Append-only Tables",
-"Generated Columns" and "Identity Columns".  Delta enforces them at the commit of a write.  replctl
-reads them from the table's newest metadata, and checks them before the write.
+"Generated Columns" and "Identity Columns".  Delta enforces these rules at the commit of a write.
+replctl reads them from the table's newest metadata, and checks them before the write.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ class DeltaRules:
     """The rules of a table.  Columns have their names in the Delta table.
 
     Attributes:
-        columns: all of them.
-        not_null: columns that must not be NULL.
-        defaults: the default expressions of columns, in Spark's SQL.
-        checks: the CHECK constraints by name, and the invariants by column, in Spark's SQL.
-        generated: the expressions of generated columns, in Spark's SQL.
-        identity: identity columns: Delta always assigns the values (a), or also accepts values at
-            INSERT (d).
+        columns: all columns.
+        not_null: the columns that must not be NULL.
+        defaults: the columns with defaults, each with the default's expression in Spark's SQL.
+        checks: the names of CHECK constraints and of columns with invariants, each with its
+            condition in Spark's SQL.
+        generated: the generated columns, each with its expression in Spark's SQL.
+        identity: the identity columns, each with a letter: Delta always assigns the values (a), or
+            also accepts values at INSERT (d).
         text_partitions: partition columns of text, in which Delta stores '' as NULL.
         is_append_only: no row may be changed or deleted.
         formats: other formats for which Delta writes metadata after each commit (UniForm).
@@ -68,7 +69,7 @@ class DeltaRules:
 
     @property
     def required(self) -> frozenset[str]:
-        """The columns that must not be NULL, and that Delta does not fill by itself."""
+        """Return the columns that must not be NULL, and that Delta does not fill by itself."""
         filled = (*self.defaults, *self.generated, *self.identity)
         return self.not_null - {name for name, _rule in filled}
 
@@ -77,7 +78,7 @@ def rules_of(state: TableState, location: str) -> DeltaRules:
     """Return the rules in a table's metadata.
 
     Raises:
-        DataCorrupted: it has no schema of Delta's form (XX001).
+        DataCorrupted: the metadata has no schema in Delta's form (XX001).
     """
     if not state.metadata:
         return DeltaRules()
@@ -110,7 +111,7 @@ def rules_of(state: TableState, location: str) -> DeltaRules:
 
 
 def names_any(text: str, columns: Collection[str]) -> bool:
-    """Return whether an expression in Spark's SQL may use one of some columns."""
+    """Return whether an expression in Spark's SQL may use one of these columns."""
     words = "|".join(re.escape(name) for name in columns)
     return bool(words) and re.search(rf"(?<!\w)({words})(?!\w)", text, re.IGNORECASE) is not None
 
@@ -121,10 +122,12 @@ def _notes(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _invariant(notes: Mapping[str, Any]) -> str | None:
-    """Return the condition of a column, `{"expression": {"expression": "x > 3"}}`."""
+    """Return the invariant of a column from `{"expression": {"expression": "x > 3"}}`; None if it
+    has none.
+    """
     try:
         found = json.loads(notes[_INVARIANT])["expression"]["expression"]
-    except (KeyError, TypeError, ValueError):  # Delta, too, only accepts this form
+    except (KeyError, TypeError, ValueError):  # Delta also accepts only this form
         return None
     return found if isinstance(found, str) else None
 
@@ -148,7 +151,7 @@ def delta_rules(relation: Relation) -> DeltaRules:
 
 def with_delta_columns(relation: Relation) -> Relation:
     """Return a relation with Delta's generated and identity columns, and with Delta's defaults for
-    columns that have none here.
+    columns that have no default in the relation.
 
     Raises:
         The errors of `delta_rules`.
@@ -171,7 +174,10 @@ def with_delta_columns(relation: Relation) -> Relation:
 
 
 def check_takes_updates(relation: Relation, column: str) -> None:
-    """Check that an UPDATE may assign a column of a relation (of `with_delta_columns`).
+    """Check that an UPDATE may assign a column of a relation.
+
+    Args:
+        relation: the relation with its Delta columns (`with_delta_columns`).
 
     Raises:
         GeneratedAlways: the column is an identity column of Delta, which never updates such columns
@@ -186,12 +192,12 @@ def check_takes_updates(relation: Relation, column: str) -> None:
         )
 
 
-#: The effect of a statement, for messages.
+#: The statements in messages, by action.
 _DOES = {"U": "update", "D": "delete from", "T": "truncate"}
 
 
 def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisiteState | None:
-    """Return the error if a table's rows may not be changed, else None.
+    """Return the error if a table is append-only, else None.
 
     Args:
         action: U, D or T.
@@ -214,14 +220,15 @@ def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisit
 
 
 def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
-    """Check that Spark can write the metadata of a table for other formats.  Without their
-    libraries, Delta would fail after its commit.
+    """Check that Spark has the libraries to write a table's metadata in other formats (UniForm).
+    Without them, Delta would fail after its commit.
 
     Args:
         has_class: returns whether Spark has a Java class.
 
     Raises:
-        ObjectNotInPrerequisiteState: it cannot (55000). As `delta_rules`.
+        ObjectNotInPrerequisiteState: Spark lacks a library (55000).
+        The errors of `delta_rules`.
     """
     for name in delta_rules(relation).formats:
         library, class_name = _FORMATS.get(name, (name, ""))
@@ -240,11 +247,11 @@ def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
 
 
 def check_can_be_undone(relation: Relation) -> None:
-    """Check that the changes of a table by a transaction block can be rolled back.
+    """Check that a transaction block's changes of a table can be rolled back.
 
     Raises:
-        ObjectNotInPrerequisiteState: the table does not allow deleting rows, or the relation
-            leaves columns out (55000).
+        ObjectNotInPrerequisiteState: the table is append-only, or the relation omits columns of the
+            table (55000).
         The errors of `delta_rules`.
     """
     if relation.storage is not None and relation.storage.left_out:
