@@ -149,7 +149,7 @@ def commit_time(info: Mapping[str, Any]) -> int:
 
 
 def is_readable(info: Mapping[str, Any]) -> bool:
-    """Return whether Delta can read a `commitInfo`.  Otherwise Delta cannot read the commit's change
+    """Return whether Delta can read a `commitInfo`.  If not, Delta cannot read the commit's change
     data feed, even if the other actions are valid.
     """
     return all(info.get(name) is None or check(info[name]) for name, check in _INFO.items())

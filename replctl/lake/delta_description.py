@@ -98,8 +98,8 @@ def _clustering(location: str) -> tuple[str, ...]:
 
 
 def _domains(location: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the domain metadata of a table: first of the commits after the newest checkpoint, newest
-    first, then of this checkpoint.
+    """Yield the domain metadata of a table, newest first: from the commits after the newest
+    checkpoint, then from this checkpoint.
     """
     names = log_names(location)
     whole = max(checkpoints(names), default=-1)

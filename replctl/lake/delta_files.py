@@ -82,7 +82,7 @@ def unneeded_files(location: str, version: int, untracked_before: float | None) 
 
 
 def untracked_files(location: str, version: int, since: float) -> list[str]:
-    """Return the files of failed writes: files with Delta's names that were last changed at or after
+    """Return the files of failed writes: files with Delta's names that were changed at or after
     `since` (seconds since 1970), and that no commit after `version` names.
 
     Raises:

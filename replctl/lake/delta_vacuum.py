@@ -1,14 +1,15 @@
-"""VACUUM: remove versions that no slot, copy, transaction, batch or recent reader needs.
+"""Execute VACUUM: remove versions that no slot, copy, transaction, batch or recent reader needs.
 
-VACUUM removes, and nothing else:
+VACUUM removes only these files:
 
-1. files named in a table's own log that no kept version needs; 2. if the directory was empty when
-replctl created the table: files with Delta's names that no log names, and that are older than a
-week, the retention and every open intent; 3. files of Delta's log below a kept checkpoint; 4. all
-files with Delta's names of a dropped table whose directory replctl chose.
+1. Files that a table's own log names and that no kept version needs.
+2. Files with Delta's names that no log names, if the directory was empty when replctl created the
+   table.  They must be older than a week, the retention and every open intent.
+3. Files of Delta's log that are older than a kept checkpoint.
+4. All files with Delta's names of a dropped table whose directory replctl chose.
 
-It also trims the catalog's own log and history.  Files are removed before the log entries that name
-them, so that after a crash the next VACUUM continues.
+VACUUM also trims the catalog's own log and history.  It removes files before the log entries that
+name them, so that after a crash the next VACUUM continues.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import OPTIMIZED_FILE_SIZE
 
-#: Minimum age in seconds of removed files that no log names: Delta's deletedFileRetentionDuration.
+#: Files that no log names are removed only after this number of seconds: Delta's default of
+#: deletedFileRetentionDuration.
 UNTRACKED_AGE = 7 * 86400
-#: The lock held by VACUUM while it removes files, and by a backup while it copies them.
+#: The lock that VACUUM holds while it removes files, and a backup while it copies them.
 _NO_BACKUP = "vacuum"
 
 
@@ -60,7 +62,7 @@ class Vacuumed:
 
     Attributes:
         version: the oldest Delta version that is still readable; None if nothing could be removed.
-        files, log_entries: the numbers removed.
+        files, log_entries: the numbers of removed files and of removed log files.
         superfluous_files: the number of files that VACUUM FULL would save.
     """
 
@@ -76,15 +78,15 @@ def vacuum_table(
     """Remove the unneeded files of a table.
 
     Args:
-        is_full: rewrite its files first.
+        is_full: first rewrite the table's files.
         waits: wait for writers of the table.
 
     Returns:
-        None for a table whose storage replctl does not own.
+        the result; None for a table whose storage replctl does not own.
 
     Raises:
-        LockNotAvailable: somebody writes it, and `waits` is false or lock_timeout has passed
-            (55P03).
+        LockNotAvailable: another session writes the table, and `waits` is false or lock_timeout has
+            passed (55P03).
     """
     with ExitStack() as stack:
         _lock(session, oid, stack, waits=waits)
@@ -109,8 +111,8 @@ def vacuum_table(
 
 
 def _lock(session: Session, oid: int, stack: ExitStack, *, waits: bool) -> None:
-    """Lock a table, and prevent backups from copying files.  Others can write the table while this
-    waits for a backup.
+    """Lock a table, and prevent backups from copying files.  While this waits for a backup, other
+    sessions can write the table.
 
     Raises:
         LockNotAvailable: see `vacuum_table`.
@@ -141,8 +143,8 @@ def _is_ours(storage: Storage | None) -> bool:
 
 
 def _compact(session: Session, relation: Relation, location: str) -> None:
-    """Rewrite a table's files.  No row changes, so the commit is neither decoded nor undone.  It
-    has no mark of replctl, and does not count as a commit of another writer.
+    """Rewrite a table's files.  No row changes, so the commit is neither decoded nor undone.  The
+    commit does not have replctl's mark, but does not count as one of another writer.
     """
     assert relation.storage is not None
     enter_foreign_versions(session, [relation.oid])
@@ -173,8 +175,8 @@ def _clean(session: Session, storage: Storage, version: int, horizon: Horizon) -
 
 
 def _time_of_untracked(session: Session, horizon: Horizon) -> float:
-    """Return the time, in seconds since 1970, before which files that no log names are removed.
-    Newer files may still be committed by their writer.
+    """Return the time in seconds since 1970; VACUUM removes older files that no log names.  Writers
+    may still commit newer files.
     """
     with session.cluster.begin(write=False) as connection:
         intent = oldest_intent(connection)
@@ -208,8 +210,8 @@ def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
 
 
 def _oldest_version(catalog: Catalog, oid: int, horizon: Horizon) -> int | None:
-    """Return the oldest version of a table that somebody may read; None if unknown or if there is
-    none.
+    """Return the oldest version of a table that is still needed; None if it is unknown, or if there
+    is none.
     """
     versions = [oldest_needed_version(catalog, oid, horizon)]
     versions += [

@@ -1,8 +1,8 @@
 """Choose for each version of a table whether to decode its change data feed, or to compare the rows
 before and after.
 
-The feed is used if Delta can read it.  Each version's metadata says whether writers kept a feed;
-its files, or the schema that it was written with, may be gone later.
+replctl decodes the feed if Delta can read it.  Each version's metadata says whether writers kept a
+feed.  Later, the feed's files may be missing, or the table may have another schema than the feed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from replctl.spark import ChangedFiles, FeedVersion
 
 def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommit]:
     """Return successive commits, oldest first, with `has_feed` set from the metadata valid at each.
-    It is false if the log does not say.
+    `has_feed` is false if the log no longer has this metadata.
 
     Raises:
         DataCorrupted, IoError: an older version is broken (XX001), or cannot be read.
@@ -71,19 +71,19 @@ def chosen_feeds(
     Args:
         place: creates a Delta table from a log (Engine.place_log); returns None if Spark cannot
             read it.  Then the whole table before and after a version is compared.
-        are_joined: intermediate states do not matter: one compared version may stand for those
-            before it.
+        are_joined: intermediate states do not matter.  So one compared version may include the
+            changes of the versions before it.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of them is no longer in the log, or the files with its
-            changes are gone (55000).
+        ObjectNotInPrerequisiteState: a version is no longer in the log, or the files with its
+            changes are missing (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     storage = relation.storage
     if storage is None:
         return tuple(versions)
-    # replctl's VACUUM and ALTER TABLE preserve the feeds of tables that nobody else writes, until a
-    # column is removed: Delta reads feeds by the newest schema
+    # If nobody else writes a table, replctl's VACUUM and ALTER TABLE preserve its feeds.  But if a
+    # column was removed, older feeds may be unreadable: Delta reads feeds by the newest schema
     may_be_unreadable = storage.is_adopted or storage.has_foreign or has_renamings(storage)
     chosen = _readable(storage.location, versions) if may_be_unreadable else versions
     if are_joined:
@@ -101,7 +101,7 @@ def chosen_feeds(
 
 
 def _removed(relation: Relation, location: str, version: int) -> ObjectNotInPrerequisiteState:
-    """Return the error of a version whose files are gone."""
+    """Return the error for a version whose files are missing."""
     return ObjectNotInPrerequisiteState(
         f'changes of table "{relation.qualified_name}" were removed before they were read',
         detail=f'Of the Delta table "{location}", files that version {version} added or removed'
@@ -110,8 +110,8 @@ def _removed(relation: Relation, location: str, version: int) -> ObjectNotInPrer
 
 
 def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
-    """Return versions, marked to be compared if Delta refuses their feed or reads it wrongly, or if
-    files of the feed are missing.
+    """Return the versions.  Mark those versions to be compared whose feed Delta refuses or reads
+    wrongly, or whose feed lacks files.
     """
     newest = metadata_at(location, latest_version(location) or 0)
     reads_vectors = reads_deletion_vectors(table_state(location).protocol)
@@ -139,7 +139,7 @@ def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersio
 def _with_files(
     version: FeedVersion, logs: ComparedFiles, place: Callable[[str], str | None]
 ) -> FeedVersion:
-    """Return a compared version with the files that it changed."""
+    """Return a compared version with the two tables of the files that it changed."""
     before = None if logs.before is None else place(logs.before)
     after = None if logs.after is None else place(logs.after)
     is_placed = (before is None, after is None) == (logs.before is None, logs.after is None)
@@ -160,8 +160,8 @@ def _has_row_ids(location: str, version: int) -> bool:
 
 
 def _changes_metadata(location: str, after: int, until: int) -> bool:
-    """Return whether a version in (after, until] has metadata of its own.  True if one of them is
-    gone.
+    """Return whether a version in (after, until] has metadata of its own.  Return True if the log
+    lacks one of these versions.
     """
     try:
         return any(metadata_of(location, v) is not None for v in range(after + 1, until + 1))

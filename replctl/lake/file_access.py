@@ -38,7 +38,7 @@ def check_readable(catalog: Catalog, relations: Iterable[Relation]) -> None:
     """Check that the owners of tables with a LOCATION may read files of the server.
 
     Raises:
-        InsufficientPrivilege: one may not (42501).
+        InsufficientPrivilege: an owner may not (42501).
     """
     for relation in relations:
         _check_owner(catalog, relation, READ_SERVER_FILES, "read")
@@ -59,13 +59,13 @@ def check_writable(catalog: Catalog, relations: Iterable[Relation]) -> None:
 
 
 def check_files_writable(catalog: Catalog, relation: Relation) -> None:
-    """Check that replctl may write the files of a table.  The table must not belong to the cluster
-    that this one is a copy of, and the owner of a table with a LOCATION must be allowed to write
-    the server's files.
+    """Check that replctl may write the files of a table.  If this cluster is a copy, the table must
+    not belong to the original cluster.  The owner of a table with a LOCATION must be allowed to
+    write the server's files.
 
     Raises:
-        ObjectNotInPrerequisiteState: it belongs to the original cluster (55000).
-        InsufficientPrivilege: its owner may not write files (42501).
+        ObjectNotInPrerequisiteState: the table belongs to the original cluster (55000).
+        InsufficientPrivilege: the table's owner may not write files (42501).
     """
     _check_not_read_only(relation)
     _check_owner(catalog, relation, WRITE_SERVER_FILES, "write")

@@ -1,7 +1,7 @@
 """Refuse a write if the disk is full.
 
-Each failed write leaves files of Spark behind, and replctl only removes them if no other program
-can have written them.  On a full disk each new attempt would add more.
+Spark does not remove the files of a failed write, and replctl removes them only if no other program
+can have written them.  On a full disk, each new attempt would add more files.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from replctl.catalog.pg_class import Relation
 from replctl.errors import DiskFull
 from replctl.lake.table_folder import TableFolder
 
-#: Approximate size of the smallest write in bytes: a file of rows, one of the log, and their
-#: checksums.
+#: Approximate size of the smallest write in bytes: a data file, a log file, and their checksums.
 _LEAST = 32 << 10
 
 
 def check_space(relations: Iterable[Relation]) -> None:
-    """Check that the disks of tables have room for a small write.  Storage that is not a disk of
-    this machine is not checked.
+    """Check that the disks of tables have room for a small write.  Do not check storage that is not
+    a disk of this machine.
 
     Raises:
         DiskFull: a disk is full (53100).
@@ -42,8 +41,8 @@ def check_space(relations: Iterable[Relation]) -> None:
 
 
 def _free(path: Path) -> int | None:
-    """Return the bytes that this user can still write at a path, or at its future location; None if
-    the system does not report it.
+    """Return the number of bytes that this user can still write at a path, which need not exist;
+    None if the system does not report it.
     """
     place = next((each for each in (path, *path.parents) if each.exists()), path)
     try:

@@ -1,7 +1,7 @@
-"""`replctl cluster identify --copied`: make a copy of a cluster a cluster of its own.
+"""Make a copy of a cluster an independent cluster (`replctl cluster identify --copied`).
 
-First, unfinished transactions of the original are ended: their versions are removed from the logs
-of the copy's own tables.  Nothing outside the copy's home is changed.
+First, replctl ends unfinished transactions of the original: it removes their versions from the logs
+of the copy's own tables.  It changes nothing outside the copy's home.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def identify_copied(cluster: Cluster) -> CopiedCluster:
 
 
 def _versions(tables: Sequence[HomeTable]) -> Iterator[tuple[int, int]]:
-    """Yield the newest version of each table.  Missing tables are skipped: their next user gets the
-    error.
+    """Yield the newest version of each table; -1 for a table that does not exist yet.  Skip missing
+    tables: their next user gets the error.
     """
     for table in tables:
         newest = latest_version(table.location)
@@ -53,7 +53,9 @@ def _versions(tables: Sequence[HomeTable]) -> Iterator[tuple[int, int]]:
 
 
 def _first_unfinished(cluster: Cluster, table: HomeTable) -> int | None:
-    """Return the first version of a table that replctl wrote outside of a committed transaction."""
+    """Return the first version of a table that replctl wrote in an unfinished transaction; None if
+    there is none.
+    """
     committed = -1 if table.committed is None else table.committed
     try:
         commits = list(commits_after(table.location, committed))

@@ -1,6 +1,7 @@
-"""Columns of a Delta table that its relation leaves out: writes keep their values, or are refused.
+"""Refuse writes that would lose values of columns that a relation leaves out of its Delta table.
 
-Rows are changed in place by MERGE.  Delta gives new rows the columns' defaults, or NULL.
+Other writes keep these values: MERGE changes rows in place.  Delta gives new rows the columns'
+defaults, or NULL.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from replctl.lake.delta_rules import delta_rules
 if TYPE_CHECKING:
     from replctl.spark import Outcome
 
-#: Outcomes whose changed rows are deleted and inserted again.
+#: Kinds of matching for which changed rows are deleted and inserted again.
 _WRITTEN_AGAIN = ("sent columns", "each row")
 
 
 def left_out_error(outcome: Outcome, tree: Mapping[int, Relation]) -> PostgresError | None:
-    """Return the error of an outcome that would lose values of columns that are left out, or whose
-    new rows have none in a column that needs one; None if it can be written.
+    """Return the error for an outcome that cannot be written because of columns that are left out;
+    None if it can be written.  It cannot if it would lose values of these columns, or if a new row
+    needs a value in one of them.
 
     Args:
         tree: the tables that hold the target's rows, by OID.

@@ -24,17 +24,20 @@ from replctl.session import Session
 def removing_leftovers(
     session: Session, relations: Mapping[int, Relation], versions: Mapping[int, int | None]
 ) -> Iterator[None]:
-    """Remove the leftovers of a write that fails, and refuse a write if the disk is full.  The
+    """Refuse a write if the disk is full, and remove the leftovers of a write that fails.  The
     caller holds the tables' locks.
 
-    replctl only removes files from tables in base/ that no other program has ever written.  For
-    other tables a NOTICE reports how many files remain.  If Spark may still be writing, VACUUM
-    removes the files later.  This is so after a Ctrl-C that did not reach Spark, if Spark's server
-    is lost, and for a day after the death of a process that wrote the table.
+    replctl removes such files only from tables in base/ that no other program has written.  For
+    other tables, a NOTICE reports the number of files that remain.
+
+    If Spark may still be writing, VACUUM removes the files later.  This is the case after a Ctrl-C
+    that did not reach Spark, if Spark's server is lost, and for a day after the death of a process
+    that wrote the table.
 
     Args:
-        relations: the tables that may be written, by OID; the mapping may change meanwhile.
-        versions: their newest versions before the write.
+        relations: the tables that may be written, by OID; the mapping may change in the `with`
+            block.
+        versions: the tables' newest versions before the write.
 
     Raises:
         DiskFull: a table's disk is full (53100).
@@ -60,8 +63,7 @@ def take_over(session: Session, xid: int, relids: Collection[int]) -> None:
 
 
 def tell_of_files(session: Session, locations: Sequence[str]) -> None:
-    """Report the directories of tables whose CREATE TABLE was rolled back, and whose files
-    remain."""
+    """Report directories in which files remain of tables whose CREATE TABLE was rolled back."""
     for location in locations:
         session.notice(f'files of a table that was rolled back remain in "{location}"')
 
@@ -70,7 +72,8 @@ def tell_of_files(session: Session, locations: Sequence[str]) -> None:
 _CLOCK_TICK = 0.01
 #: Seconds after which Spark has certainly finished writing for a dead process.
 _LONGEST_WRITE = 86400
-#: Seconds between repetitions, and their number: tasks of a failed job may continue for a while.
+#: Seconds between attempts, and the number of attempts: tasks of a failed job may continue for a
+#: while.
 _PAUSE, _ROUNDS = 0.2, 5
 
 
@@ -108,7 +111,7 @@ def _remove_files(location: str, version: int, began: float) -> None:
         if not left:
             return
         for path in left:
-            folder.delete(path, is_emptied=True)  # Spark does not close what it could not write
+            folder.delete(path, is_emptied=True)  # Spark does not close files that it could not write
         time.sleep(_PAUSE)
 
 

@@ -1,5 +1,5 @@
-"""Create the Delta tables of relations with LOCATION when the relations are created, without Spark,
-so that other programs find them from then on.
+"""Create the Delta table of a relation with LOCATION together with the relation, without Spark, so
+that other programs find the table immediately.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from replctl.session import Session
 
 
 def make_located(session: Session, oid: int) -> None:
-    """Create the Delta table of a new relation with LOCATION; in a transaction block, at COMMIT."""
+    """Create the Delta table of a new relation with LOCATION.  In a transaction block, create it at
+    COMMIT.
+    """
     if session.block is not None:
         session.block.located.add(oid)
     else:
@@ -23,8 +25,10 @@ def make_located(session: Session, oid: int) -> None:
 
 
 def make_tables(session: Session, oids: Collection[int]) -> None:
-    """Create the Delta tables of committed relations that have none yet.  Their next write creates
-    those for which it fails, and those on object storage, where that takes Spark.
+    """Create the Delta tables of committed relations that have none yet.
+
+    If this fails, print a WARNING; the relation's next write creates the table.  That write also
+    creates tables on object storage, because this needs Spark.
     """
     with session.read() as catalog:
         relations = load_relations(catalog, oids)

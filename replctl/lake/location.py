@@ -1,5 +1,4 @@
-"""Check the LOCATION of tables: it must not be inside a directory that belongs to something
-else."""
+"""Check the LOCATION of tables: it must not belong to another table or to a cluster."""
 
 from __future__ import annotations
 
@@ -42,11 +41,11 @@ def check_is_empty(location: str) -> None:
 
 
 def check_location(catalog: Catalog, location: str) -> None:
-    """Check that a location does not belong to something else.
+    """Check that a location does not belong to another table or to a cluster.
 
     Raises:
-        DuplicateObject: another relation of the database uses the table: each would keep a log of
-            it.
+        DuplicateObject: another relation of the database uses this Delta table.  Both would record
+            its commits.
         InvalidObjectDefinition: the location is inside the directory of another table or of a
             cluster, or contains another table's directory (42P17).
     """
@@ -77,8 +76,8 @@ def check_location(catalog: Catalog, location: str) -> None:
 
 
 def _has_log(folder: TableFolder) -> bool:
-    """Return whether a folder is a Delta table; False if the folder cannot be listed.  A user of a
-    part of a bucket often may not list the rest.
+    """Return whether a folder is a Delta table; False if the folder cannot be listed.  Users of a
+    part of a bucket often may not list the other parts.
     """
     try:
         return folder.has(LOG_FOLDER)

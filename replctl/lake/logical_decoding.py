@@ -1,5 +1,5 @@
-"""Logical decoding of a whole database: turn the commit log and the change feeds of all tables into
-transactions for an output plugin (logical.c, reorderbuffer.c).
+"""Decode a whole database: turn the commit log and the change feeds of all tables into transactions
+for an output plugin (logical.c, reorderbuffer.c).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from replctl.spark import SentColumn
 
 #: Maximum number of transactions that are read together.
 _COMMITS_AT_ONCE = 100
-#: Usual minimum of result rows per transaction: its begin, a change, its end.
+#: Usual minimum of result rows per transaction: one each for its begin, a change and its end.
 _ROWS_OF_COMMIT = 3
 
 
@@ -65,18 +65,18 @@ def decode(
     publications: Sequence[str] | None = None,
     wanted: int = 0,
 ) -> Iterator[DecodedTransaction | Message]:
-    """Yield the transactions committed in (from_lsn, to_lsn], in order, and messages outside of
-    transactions between them.
+    """Yield the transactions committed in (from_lsn, to_lsn], in order.  Also yield the messages
+    outside of transactions, each at its position.
 
     Args:
         slot_name: the slot that is read, for hints.
-        publications: decode what these publications publish; None: decode everything.
+        publications: decode only what these publications publish; None: decode everything.
         wanted: the number of rows after which decoding may stop, so that a reader of few rows does
             not wait.
 
     Raises:
-        UndefinedObject: there was no such publication when a table was changed (42704).
-        DataError: rows of a table with a primary key are not unique in it.
+        UndefinedObject: a publication did not exist when a table was changed (42704).
+        DataError: several rows of a table have the same primary key.
         ObjectNotInPrerequisiteState: a table was replaced (55000).
         UndefinedColumn, DatatypeMismatch: a column was dropped or has another type (42703, 42804).
     """
@@ -107,7 +107,7 @@ class _Table:
 
 
 class _Batch:
-    """Some transactions, and the tables that they change in their state at each commit."""
+    """Some transactions, and the definitions at each commit of the tables that they change."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _Batch:
         check_names(session, oids)
 
     def transactions(self) -> Iterator[DecodedTransaction]:
-        """Yield each of the transactions with its changes, without internal ones."""
+        """Yield the transactions with their changes, except internal transactions."""
         rows = self._row_changes()
         for commit in self._commits:
             if commit.is_internal:
@@ -187,7 +187,7 @@ class _Batch:
         return publication_set.changes_of(relation)
 
     def _table(self, entry: LogEntry) -> _Table | None:
-        """Return the table of an entry, unless it is not published."""
+        """Return the table of an entry; None if the table is not published."""
         place = self._places.get(entry.lsn)
         return None if place is None else self._tables[place]
 
@@ -211,8 +211,8 @@ class _Batch:
                 yield Message(first.lsn, prefix, bytes.fromhex(content), is_transactional=True)
 
     def _truncated(self, entries: Sequence[LogEntry]) -> Iterator[DecodedRelation]:
-        """Return the tables for which a TRUNCATE is sent; a partition only if it is published as
-        itself.
+        """Yield the tables for which a TRUNCATE is sent.  A TRUNCATE of a partition is sent only if
+        the partition is published under its own name.
         """
         for table in map(self._table, entries):
             if table is None or Action.TRUNCATE not in table.published.actions:
@@ -264,8 +264,8 @@ class _Batch:
 
 
 def _as_changed(published: PublishedRelation, entry: LogEntry) -> PublishedRelation:
-    """Return a table with the column types valid when rows changed.  The same transaction may have
-    changed the types.
+    """Return a table with the column types that were valid when an entry's rows changed.  The same
+    transaction may have changed the types later.
     """
     if entry.version is None:
         return published

@@ -18,10 +18,10 @@ from replctl.types.type_modifier import format_type
 def missing_columns(
     relation: Relation, remote: RemoteRelation, names: Sequence[str]
 ) -> ObjectNotInPrerequisiteState:
-    """Return the error for published columns that a table lacks, or computes itself (55000).
+    """Return the error for published columns that a table lacks, or that it generates (55000).
 
     Args:
-        names: the columns.
+        names: the names of these columns.
     """
     noun = "column" if len(names) == 1 else "columns"
     shown = ", ".join(f'"{name}"' for name in names)
@@ -34,8 +34,8 @@ def missing_columns(
 
 
 def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -> str | None:
-    """Return the statements that give a table its missing columns; None if it computes one of them,
-    or if the type of one is not known here.
+    """Return the hint with the statements that add a table's missing columns; None if the table
+    generates one of them, or if the type of one is unknown here.
 
     Args:
         sent: the names of all published columns.

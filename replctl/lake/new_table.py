@@ -20,11 +20,11 @@ from replctl.session import Session
 from replctl.spark import TABLE_PROPERTIES, CommitNote, TableColumn, storage_type
 from replctl.types.delta_type import DeltaType, parsed
 
-#: The path of the first version's files, without its end.
+#: The path of the first version's files, without the file name extension.
 _FIRST = f"{LOG_FOLDER}/{0:020d}"
-#: What writers of every table of replctl must know.
+#: The features of all tables that replctl creates, which their writers must support.
 _WRITER_FEATURES = ("domainMetadata", "rowTracking", "invariants", "changeDataFeed", "appendOnly")
-#: What readers and writers must know of a table, by what it has.
+#: The features of some tables, which their readers and writers must support.
 _DELETION_VECTORS, _TIMESTAMPS = "deletionVectors", "timestampNtz"
 
 
@@ -38,8 +38,11 @@ def create_table(
 ) -> None:
     """Create an empty Delta table, unless there is one.
 
-    Without deletion vectors, a change rewrites the files that it touches.  On object storage Spark
-    creates the table, because its log store excludes other writers there.
+    On object storage Spark creates the table, because its log store prevents two writers from
+    creating it at the same time.
+
+    Args:
+        has_deletion_vectors: if false, changes rewrite whole files.
 
     Raises:
         IoError: the folder cannot be written.
@@ -85,7 +88,7 @@ def _checksum(
 def _definition(
     columns: Sequence[TableColumn], properties: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the actions metaData and protocol of a new table."""
+    """Return the metaData action and the protocol action of a new table."""
     types = {column.storage_name or "": _stored_type(column) for column in columns}
     types = types or {NO_COLUMN: DeltaType("BOOLEAN")}  # Delta has no table without columns
     schema = DeltaType("STRUCT", tuple(types.items())).declaration

@@ -1,4 +1,4 @@
-"""Partition trees: the leaf partitions of a partitioned table, and the rules of each."""
+"""Find the leaf partitions of a partitioned table, and the rules of each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from replctl.spark import PartitionRule
 
 
 def leaf_paths(root: Relation, descendants: dict[int, Relation]) -> list[list[Relation]]:
-    """Return for each leaf partition the relations from the root's child down to it; [root] for a
-    table without partitions.
+    """Return a path for each leaf partition: the relations from the root's child down to the leaf.
+    A table that is not partitioned has the only path [root].
     """
     if not root.is_partitioned:
         return [[root]]
@@ -40,8 +40,9 @@ def _children(parent: Relation, descendants: dict[int, Relation]) -> list[Relati
 def partition_rules(
     root: Relation, path: list[Relation], descendants: dict[int, Relation]
 ) -> tuple[PartitionRule, ...]:
-    """Return the partition rules of the leaf at the end of a path, with the root's column
-    numbers."""
+    """Return the partition rules of the leaf at the end of a path.  They use the root's column
+    numbers.
+    """
     rules = []
     parent = root
     for child in path:
@@ -52,7 +53,8 @@ def partition_rules(
 
 
 def own_rules(relation: Relation, tree: dict[int, Relation]) -> tuple[PartitionRule, ...]:
-    """Return the rules of all bounds from the root to a partition; () if it is not a partition.
+    """Return the rules of all bounds from the root to a partition, with the partition's own column
+    numbers; () if the relation is not a partition.
 
     Args:
         tree: the partition and all relations of its tree.

@@ -1,8 +1,8 @@
-"""Time zones of timestamps by which tables are partitioned.
+"""Handle the time zones of timestamps by which tables are partitioned.
 
 Delta stores the values of partition columns as text.  A timestamp without a zone is in the zone of
-the session that wrote it, which the log does not record (Delta's protocol, section "Partition Value
-Serialization").  The owner specifies it with WITH (partition_timezone = ...).
+the session that wrote it (Delta's protocol, section "Partition Value Serialization").  The log does
+not record this zone.  The owner of the table specifies it: WITH (partition_timezone = ...).
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class _Seen:
     """Partition values found in a log.
 
     Attributes:
-        newest, file_state: the version up to which the log was read.
-        texts: the texts of each column, by its name in the log.
+        newest: the version up to which the log was read.
+        file_state: the state of this version's file (delta_log.file_state_of).
+        texts: the texts of each column, by the column's name in the log.
     """
 
     newest: int
@@ -53,8 +54,8 @@ _remembered: dict[str, _Seen] = {}
 
 
 def timestamp_partitions(state: TableState, location: str) -> dict[str, str]:
-    """Return the timestamp columns by which a table is partitioned: each name, and its name in the
-    log.
+    """Return the timestamp columns by which a table is partitioned: their names in the log, by
+    their names in the schema.
 
     Raises:
         DataCorrupted: the metadata has no schema of Delta's form (XX001).
@@ -71,7 +72,7 @@ def timestamp_partitions(state: TableState, location: str) -> dict[str, str]:
 
 
 def is_utc(zone: str) -> bool:
-    """Return whether a time zone is that of replctl's sessions."""
+    """Return whether a time zone is UTC, the zone of replctl's sessions in Spark."""
     found = zone_named(zone.lower())
     return found is not None and found.fixed_offset == 0
 
@@ -80,7 +81,7 @@ def check_partition_zones(relation: Relation) -> None:
     """Check that the time zones of the partition values of a relation's table are known.
 
     Raises:
-        FeatureNotSupported: a time zone is not known (0A000).
+        FeatureNotSupported: a time zone is unknown, or `_check_distinct` fails (0A000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     storage = relation.storage
@@ -107,11 +108,11 @@ def check_partition_zones(relation: Relation) -> None:
 def _check_distinct(
     relation: Relation, column: str, bare: Iterable[str], texts: Iterable[str]
 ) -> None:
-    """Check that Spark, which reads texts without a zone as UTC, does not confuse different
-    instants of a column.
+    """Check that Spark does not confuse different instants of a column.  Spark reads texts without
+    a zone as UTC.
 
     Raises:
-        FeatureNotSupported: it would (0A000).
+        FeatureNotSupported: Spark would confuse two instants (0A000).
     """
     instants = {_instant(text): text for text in texts if not _BARE.fullmatch(text)}
     for text in bare:
@@ -125,8 +126,8 @@ def _check_distinct(
 
 
 def _instant(text: str) -> datetime | str:
-    """Return the instant that Spark reads from a text in a session with UTC.  A text without a
-    Python datetime is returned unchanged.
+    """Return the instant that Spark reads from a text in a session with UTC.  Return the text
+    itself if Python cannot convert it to a datetime.
     """
     try:
         found = datetime.fromisoformat(text)
@@ -136,8 +137,8 @@ def _instant(text: str) -> datetime | str:
 
 
 def partition_zones(relation: Relation) -> dict[str, PartitionZone]:
-    """Return the partition columns, by their names in the Delta table, whose values must be
-    converted from another time zone.
+    """Return the zones of the partition columns whose values must be converted from another time
+    zone, by the columns' names in the Delta table.
 
     Raises:
         The errors of `check_partition_zones`.
@@ -157,7 +158,7 @@ def partition_zones(relation: Relation) -> dict[str, PartitionZone]:
 
 
 def _texts_of(location: str) -> dict[str, frozenset[str]]:
-    """Return the texts of a table's partition timestamps in its log."""
+    """Return the texts of a table's partition timestamps in its log, by column."""
     state = table_state(location)
     columns = timestamp_partitions(state, location)
     if not columns:
@@ -172,7 +173,9 @@ def _texts_of(location: str) -> dict[str, frozenset[str]]:
 
 
 def _read(location: str, state: TableState, known: _Seen | None) -> _Seen:
-    """Read the entries newer than the known ones.  If none is known, start with a checkpoint."""
+    """Read the partition values of the versions after the known ones.  If nothing is known, start
+    with the newest checkpoint.
+    """
     names = log_names(location)
     texts: dict[str, set[str]] = {}
     first = 0

@@ -1,4 +1,4 @@
-"""Read the rows of a publisher at a past LSN."""
+"""Find the versions of a publisher's tables at a past LSN."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replctl.session import Session
 
 
 def past_snapshot(session: Session, name: RelationName, lsn: int) -> Snapshot:
-    """Return the version of each leaf partition of a relation at an LSN.
+    """Return a snapshot with the version of each leaf partition of a relation at an LSN.
 
     Raises:
         UndefinedTable: there was no such relation.

@@ -20,8 +20,8 @@ from replctl.session import Session
 
 
 def pending_changes(session: Session, log: LogRange) -> dict[RelationName, PendingChanges]:
-    """Return the pending changes as Decoding.pending.  Changes of a leaf partition count for the
-    relation as which it is published now.
+    """Return the pending changes of published relations (Decoding.pending).  Changes of a leaf
+    partition count for the relation under whose name it is now published.
     """
     with session.read() as catalog:
         entries = entries_between(catalog, log.from_lsn, log.to_lsn)
@@ -35,8 +35,8 @@ def pending_changes(session: Session, log: LogRange) -> dict[RelationName, Pendi
 
 
 def batch_ends(session: Session, log: LogRange, max_changes: int) -> list[int]:
-    """Return the ends of batches as Decoding.batch_ends.  A commit of unknown size is a batch by
-    itself.
+    """Return the LSNs at which batches end (Decoding.batch_ends).  A commit of unknown size is a
+    batch of its own.
     """
     with session.read() as catalog:
         entries = entries_between(catalog, log.from_lsn, log.to_lsn)
@@ -61,7 +61,11 @@ def batch_ends(session: Session, log: LogRange, max_changes: int) -> list[int]:
 
 
 def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:
-    """Return the number of changes from decoding an entry, or `unknown`."""
+    """Estimate the number of changes that decoding of an entry yields.
+
+    Args:
+        unknown: the number to return if the log does not say.
+    """
     relation = relations.get(entry.relid)
     if entry.action == BREAK:
         return unknown
@@ -69,7 +73,7 @@ def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: in
         return 0
     try:
         rows = read_commit(relation.storage.location, entry.version).decoded_rows
-    except ObjectNotInPrerequisiteState:  # it is reported when the changes are decoded
+    except ObjectNotInPrerequisiteState:  # decoding the changes reports it
         rows = None
     return unknown if rows is None else rows
 
@@ -81,7 +85,7 @@ def _published_names(
     for oid, relation in relations.items():
         try:
             published = publication_set.changes_of(relation)
-        except FeatureNotSupported:  # it is reported when the changes are sent
+        except FeatureNotSupported:  # sending the changes reports it
             continue
         if published is not None:
             names[oid] = published.published_as.relation_name
@@ -89,8 +93,7 @@ def _published_names(
 
 
 def _pending(entries: Sequence[LogEntry], relations: Mapping[int, Relation]) -> PendingChanges:
-    """Return the summary of a table's entries from Delta's log; `rows` is None if one has no
-    count."""
+    """Summarize the entries of a table from Delta's log; `rows` is None if one has no count."""
     rows: int | None = 0
     size = 0
     for entry in entries:
@@ -102,7 +105,7 @@ def _pending(entries: Sequence[LogEntry], relations: Mapping[int, Relation]) -> 
             continue
         try:
             commit = read_commit(storage.location, entry.version)
-        except ObjectNotInPrerequisiteState:  # the log is not there any more
+        except ObjectNotInPrerequisiteState:  # Delta's log no longer has the version
             rows = None
             continue
         changed = commit.changed_rows

@@ -1,9 +1,9 @@
-"""Promote without the primary's catalog, or accept a catalog restored from a backup: recover the
-end of the lost log from the tables.
+"""Recover the lost end of the commit log from the tables: to promote a standby without the
+primary's catalog, or to accept a catalog that was restored from a backup.
 
-Delta's logs contain commits of transactions that the standby does not know.  A commit that was the
-only one of its transaction becomes a committed transaction.  Other transactions are incomplete
-without their commit record, and are undone as after a crash.
+Delta's logs contain commits of transactions that this catalog does not know.  A commit that was the
+only one of its transaction becomes a committed transaction.  The commit records of other
+transactions are lost, so replctl undoes these transactions as after a crash.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class FoundTable:
     """The end of a lost log for one table.
 
     Attributes:
-        database: its name.
+        database: the name of the table's database.
         name: the table's name, with its schema.
-        known: the newest version known to the catalog; None if it knew none.
-        newest: the newest version of the table; None if it is missing.
-        entered: versions that are committed transactions now.
-        undone: transactions that will be undone before the table is used again.
-        is_broken: the table lacks versions known to the catalog.
+        known: the newest version that the catalog knew; None if it knew none.
+        newest: the newest version of the table; None if the table is missing.
+        entered: number of lost versions that now are in committed transactions.
+        undone: number of transactions that will be undone before the table is used again.
+        is_broken: the table lacks versions that the catalog knew.
     """
 
     database: str
@@ -67,9 +67,9 @@ class FoundInStorage:
     """The end of a lost log for all tables.
 
     Attributes:
-        entered: versions of tables that are committed transactions now.
-        undone: transactions that will be undone before their tables are used again.
-        tables: each table by itself.
+        entered: number of lost versions of tables that now are in committed transactions.
+        undone: number of transactions that will be undone before their tables are used again.
+        tables: the result for each table.
     """
 
     entered: int
@@ -81,11 +81,11 @@ def promote_without_primary(standby: Cluster, *, without_tables: bool = False) -
     """Promote a standby whose primary is no longer readable.
 
     Args:
-        without_tables: go on even if tables are missing.
+        without_tables: continue even if tables are missing.
 
     Raises:
         ObjectNotInPrerequisiteState: the cluster is not a standby.
-        UndefinedFile: tables are not there (58P01).
+        UndefinedFile: Delta tables are missing (58P01).
     """
     with standby.begin(write=True, in_recovery=True) as connection:
         check_recovers(connection)
@@ -95,21 +95,21 @@ def promote_without_primary(standby: Cluster, *, without_tables: bool = False) -
 
 
 def accept_restored_catalog(cluster: Cluster, *, without_tables: bool = False) -> FoundInStorage:
-    """Enter versions of tables that a catalog restored from a backup does not know.
+    """Record the versions of tables that a catalog restored from a backup does not know.
 
     Args:
-        without_tables: continue even if tables are missing.  Their logs are not looked up.
+        without_tables: continue even if tables are missing.  Do not look for their logs.
 
     Raises:
         ReadOnlySqlTransaction: the cluster is a standby.
-        UndefinedFile: tables are not there (58P01).
+        UndefinedFile: Delta tables are missing (58P01).
     """
     with cluster.begin(write=True) as connection:
         return _look_up(cluster, Catalog(connection, 0), without_tables=without_tables)
 
 
 def _look_up(cluster: Cluster, catalog: Catalog, *, without_tables: bool) -> FoundInStorage:
-    """Enter complete lost transactions, and record the others to be undone.
+    """Record complete lost transactions as committed, and record the others to be undone.
 
     Args:
         catalog: not bound to a database; its transaction covers all databases.
@@ -167,8 +167,8 @@ def _check_storage(missing: Sequence[Relation]) -> None:
 
 
 class _LostNumbers(dict[int, int]):
-    """New numbers for lost transactions, by their old ones.  The old numbers may have been used for
-    others, in the lost log or since.
+    """Maps the old numbers of lost transactions to new ones.  Other transactions may have the old
+    numbers: this catalog may have used them again.
     """
 
     def __init__(self, first: int) -> None:
@@ -183,8 +183,8 @@ class _LostNumbers(dict[int, int]):
 def _note_half_done(
     cluster: Cluster, catalog: Catalog, lost: _LostNumbers
 ) -> dict[int, list[Intent]]:
-    """Record transactions that may be incomplete as one transaction of a dead process, which will
-    be undone.  They can only be undone together, because they may have overwritten each other's
+    """Record all transactions that may be incomplete as one transaction of a dead process, so that
+    they are undone.  They must be undone together, because they may have overwritten each other's
     rows.
 
     Returns:
@@ -219,8 +219,8 @@ def _note_half_done(
 def _enter_complete(
     cluster: Cluster, catalog: Catalog, undone: Mapping[int, int]
 ) -> Iterator[FoundTable]:
-    """Enter the other commits of a database's tables, up to commits that must be undone first.
-    Enter a break if a table lacks known versions.
+    """Record the other commits of a database's tables, up to the first commit that must be undone.
+    Record a break if a table lacks known versions.  Yield the result for each table.
 
     Args:
         undone: the number of transactions to undo, by the OIDs of tables.
@@ -260,8 +260,9 @@ def _stored_relations(catalog: Catalog) -> dict[int, Relation]:
 
 
 def _note_storage(catalog: Catalog, relation: Relation, commits: list[DeltaCommit]) -> None:
-    """Record storage that may have been created since: tables and columns exist before rows
-    change."""
+    """Record that a Delta table and its columns exist: a lost transaction may have created them.
+    Columns exist in storage before rows change.
+    """
     storage = relation.storage
     assert storage is not None
     names = stored_names(storage.location)
