@@ -111,7 +111,7 @@ def _remove_files(location: str, version: int, began: float) -> None:
         if not left:
             return
         for path in left:
-            folder.delete(path, is_emptied=True)  # Spark does not close files that it could not write
+            folder.delete(path, is_emptied=True)  # Spark does not close unwritten files
         time.sleep(_PAUSE)
 
 

@@ -1,4 +1,4 @@
-"""Published tables as a subscriber has to have them, from the catalog."""
+"""Read from the catalog the definitions with which a subscriber creates the published tables."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from replctl.types.quote import quote_string
 def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> TableDefinition:
     """Return the definition of a published table.
 
-    Its columns are plain there: defaults, generated columns, identities and partitions are the
-    publisher's own.
+    The subscriber gets plain columns: defaults, generation expressions, identities and partitions
+    stay at the publisher.
 
     Args:
-        environment: without a search path, so that all names have their schemas.
+        environment: an environment without a search path, so that all names have their schemas.
     """
     relation = table.relation
     columns = [column for column in relation.columns if column.attnum in table.columns]
@@ -84,8 +84,8 @@ def _column(
 
 
 def _is_computed(catalog: Catalog, relation: Relation, column: Column) -> bool:
-    """Return whether a column that is new at the catalog's LSN has a value of its own in each row:
-    then the table was written when it was added.
+    """Return whether the values of a column that was added at the catalog's LSN were computed row
+    by row.  In this case the table was written when the column was added.
     """
     lsn = catalog.snapshot.as_of_lsn
     if lsn is None or column.missing_value is not None or not column.has_default:
@@ -103,7 +103,7 @@ def _is_computed(catalog: Catalog, relation: Relation, column: Column) -> bool:
 
 
 def _types(environment: CatalogEnvironment, column: Column) -> Iterator[str]:
-    """Yield the enums and domains that a column needs.  A domain follows its base type."""
+    """Yield the enums and domains that a column needs.  Yield a domain after its base type."""
     name = column.declared_type
     needed: list[str] = []
     while name.startswith("@"):

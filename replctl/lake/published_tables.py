@@ -1,4 +1,4 @@
-"""The tables that a database publishes, and snapshots of them."""
+"""Read the tables that a database publishes, and snapshots of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PublishedTables:
         self._session = session
 
     def missing_publications(self, names: Sequence[str]) -> list[str]:
-        """Return those of the publications that do not exist, in the order of `names`."""
+        """Return the publications that do not exist, in the order of `names`."""
         with self._session.read() as catalog:
             existing = {publication.name for publication in list_publications(catalog)}
         return [name for name in names if name not in existing]
@@ -58,8 +58,8 @@ class PublishedTables:
     def publications_from_elsewhere(
         self, names: Sequence[str], known: Collection[RelationName]
     ) -> list[str]:
-        """Return the names of publications with tables that subscriptions write into, directly or
-        through their partitions or ancestors.
+        """Return the names of the publications with a table into which a subscription writes,
+        directly or through partitions or ancestors of the table.
 
         Args:
             known: tables to ignore.
@@ -147,12 +147,12 @@ class PublishedTables:
     def copy(
         self, publications: Sequence[str], name: RelationName, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
-        """Return the rows to copy: those that satisfy any row filter of the publications.
-        `publish` is ignored.
+        """Return the rows to copy: the rows that satisfy the row filter of at least one
+        publication.  Like PostgreSQL's copy, ignore `publish`.
 
         Raises:
             UndefinedTable: the relation is not published, or was dropped.
-            ObjectNotInPrerequisiteState: it was replaced since the snapshot (55000).
+            ObjectNotInPrerequisiteState: the table was replaced after the snapshot (55000).
         """
         enter_foreign_versions(self._session, [int(oid) for oid in snapshot.state["versions"]])
         with self._session.read() as current:
@@ -178,7 +178,7 @@ class PublishedTables:
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
         for leaf in leaves:
             check_copyable(self._session, table, leaf, versions.get(leaf.oid))
-        there = [  # the others had no table then, hence no rows
+        there = [  # the other leaves had no table at the snapshot, hence no rows
             numbered_as(table.relation, leaf, versions[leaf.oid])
             for leaf in leaves
             if versions.get(leaf.oid) is not None
@@ -188,11 +188,11 @@ class PublishedTables:
         return remote, Rows(copied_sql(sources) if sources else _no_rows(table))
 
     def _policies(self, catalog: Catalog, relation: Relation) -> tuple[nodes.Expr, ...]:
-        """Return the conditions that policies put on the rows that a copy reads.
+        """Return the conditions that row security adds to a copy.
 
         Raises:
             InsufficientPrivilege: policies exist, and row_security is off.
-            FeatureNotSupported: one of them reads tables.
+            FeatureNotSupported: a policy reads tables.
         """
         privileges = self._session.privileges(catalog)
         now = load_relations(catalog, [relation.oid]).get(relation.oid, relation)
@@ -220,7 +220,7 @@ class PublishedTables:
         return (nodes.BoolExpr("or", tuple(tests[True])), *tests[False])
 
     def past_snapshot(self, name: RelationName, lsn: int) -> Snapshot:
-        """Return the version of each leaf of a relation that an LSN has.
+        """Return the version of each leaf partition of a relation at an LSN.
 
         Raises:
             UndefinedTable: there was no such relation.
@@ -258,6 +258,6 @@ def _find_table(publication_set: PublicationSet, name: RelationName) -> TableToC
 
 
 def _no_rows(table: TableToCopy) -> str:
-    """Return the empty copy of a table that was never written."""
+    """Return the query for an empty copy, for a table that was never written."""
     source = replace(numbered_as(table.relation, table.relation), location=None)
     return copied_sql([CopySource(source, table.columns, table.filters)])

@@ -13,7 +13,7 @@ class LakePublisher:
     """The publisher of a session's database (replication.node.Publisher).
 
     Args:
-        feeds: feeds of its tables that several subscriptions share.
+        feeds: feeds of the database's tables that several subscriptions share.
     """
 
     def __init__(self, session: Session, feeds: SharedFeeds | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The log of a database for its subscribers: its end, and its slots."""
+"""Give subscribers the end of a database's log, and its slots."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from replctl.types.guc import clean_ascii
 
 
 class PublisherSlots:
-    """The log that a session's database publishes from, and its slots (replication.node.Slots)."""
+    """The end of a session's database's log, and the log's slots (replication.node.Slots)."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def current_lsn(self, needed: Collection[RelationName] = ()) -> int:
-        """Return the end of the log.  Commits of other writers are entered first, without Spark.
+        """Return the end of the log.  First record the commits of other writers, without Spark.
 
         Raises:
-            PostgresError: a required table cannot be read.
+            PostgresError: a table in `needed` cannot be read.
         """
         broken = enter_foreign_versions(self._session)
         if broken and needed:
@@ -77,11 +77,11 @@ class PublisherSlots:
             return is_in_log(connection, position)
 
     def applied_lsn(self, slot_name: str) -> int | None:
-        """Return the LSN that the subscription of a slot has reported; 0 if it has not; None if
-        there is no slot.
+        """Return the LSN that the subscription of a slot reported last; 0 if it reported none; None
+        if there is no slot.
 
         Raises:
-            SlotInvalidated: it was invalidated (55000).
+            SlotInvalidated: the slot was invalidated (55000).
         """
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)
@@ -92,7 +92,7 @@ class PublisherSlots:
 
     def sendable_lsn(self, slot_name: str, needed: Collection[RelationName] = ()) -> int:
         """Return the end of the log.  For a failover slot, return the position that all standbys in
-        synchronized_standby_slots have reached, with a WARNING if one does not follow.
+        synchronized_standby_slots have reached.  Print a WARNING if one of them lags.
         """
         end = self.current_lsn(needed)
         with self._session.cluster.begin(write=False) as connection:
@@ -110,14 +110,14 @@ class PublisherSlots:
     def create(
         self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
     ) -> int:
-        """Create a slot at the end of the log for a subscription to some publications.  An
-        invalidated slot of that name is replaced.
+        """Create a slot at the end of the log for a subscription to some publications.  Replace an
+        invalidated slot with this name.
 
         Raises:
-            DuplicateObject: there is a slot of that name (42710).
+            DuplicateObject: there already is a slot with this name (42710).
             FeatureNotSupported: a standby cannot create a failover slot.
             ObjectNotInPrerequisiteState, ConfigurationLimitExceeded: wal_level or
-                max_replication_slots is too low for one more.
+                max_replication_slots is too low for another slot.
         """
         with self._session.cluster.begin(write=True, in_recovery=True) as connection:
             check_creatable(connection, failover=failover)
@@ -142,7 +142,7 @@ class PublisherSlots:
         """Change properties of a slot; None keeps a property.
 
         Raises:
-            UndefinedObject: there is no slot of that name (42704).
+            UndefinedObject: there is no such slot (42704).
             ObjectNotInPrerequisiteState, FeatureNotSupported: the slot belongs to a standby.
         """
         with self._session.cluster.begin(write=True, in_recovery=True) as connection:
@@ -154,8 +154,8 @@ class PublisherSlots:
 
         Raises:
             UndefinedObject: there is no such slot (42704).
-            ObjectInUse: a process reads it, or waits to do so (55006).
-            ObjectNotInPrerequisiteState: a standby has it from its primary.
+            ObjectInUse: a process reads the slot, or waits to read it (55006).
+            ObjectNotInPrerequisiteState: a standby has copied the slot from its primary.
         """
         with self._session.cluster.begin(write=True, in_recovery=True) as connection:
             check_inactive(self._session.cluster, connection, name)
@@ -165,11 +165,14 @@ class PublisherSlots:
     def start_replication(
         self, slot_name: str, client: str, application_name: str, publications: Sequence[str]
     ) -> None:
-        """Acquire a slot for the subscription that `client` names, to some publications.
+        """Acquire a slot for a subscription to some publications.
+
+        Args:
+            client: names the subscription.
 
         Raises:
-            ObjectInUse: another process holds it (55006).
-            TooManyConnections: max_wal_senders others hold slots (53300).
+            ObjectInUse: another process holds the slot (55006).
+            TooManyConnections: max_wal_senders other processes hold slots (53300).
         """
         role = self._session.role_oid
         name = clean_ascii(application_name)
@@ -184,14 +187,16 @@ class PublisherSlots:
         report_walsender(self._session.cluster, slot_name)
 
     def end_replication(self, slot_name: str, *, stays: bool) -> None:
-        """Release a slot.  A process that stays connected is still shown at it, but yields it to
-        others.
+        """Release a slot.
+
+        Args:
+            stays: the process stays connected.  Views still show it at the slot, but other
+                processes may acquire the slot.
         """
         release_walsender(self._session.cluster, slot_name, stays=stays)
 
     def dismiss(self, slot_name: str, client: str) -> None:
-        """Remove the record that a process reads a slot for the subscription that `client`
-        names."""
+        """Remove the record that a process reads a slot for the subscription `client`."""
         dismiss_walsender(self._session.cluster, slot_name, client)
 
     def position(self, name: str) -> int:
@@ -199,9 +204,9 @@ class PublisherSlots:
 
         Raises:
             UndefinedObject: there is no such slot (42704).
-            ObjectInUse: it belongs to another database.
+            ObjectInUse: the slot belongs to another database.
             ObjectNotInPrerequisiteState: wal_level is too low, the slot was invalidated, or a
-                standby has it from its primary.
+                standby has copied it from its primary.
         """
         check_decoding_requirements(self._session.setting)
         with self._session.cluster.begin(write=False) as connection:
@@ -212,8 +217,8 @@ class PublisherSlots:
         return slot.confirmed_flush_lsn
 
     def retention(self, slot_name: str) -> list[TableRetention]:
-        """Return how the owners of adopted tables endanger the versions that a slot needs, as
-        recorded in the log.
+        """Return the adopted tables whose owners have removed, or may remove, versions that a slot
+        needs.
         """
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)

@@ -1,5 +1,5 @@
-"""Keep the difference found by a reconcile.  If other writers commit meanwhile, only the keys that
-they changed are compared again.
+"""Keep the difference that a reconcile finds.  If other writers commit meanwhile, compare only the
+keys that they changed again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A difference, the changes allowed for it, and the compared versions of the leaf
-    partitions."""
+    """A difference, the changes that the reconcile may make, and the compared versions of the leaf
+    partitions.
+    """
 
     difference: Staged
     mending: Mending
@@ -37,8 +38,8 @@ class Reconciliation:
     """The differences between a table and the published rows.
 
     Args:
-        stack: keeps the rows of the differences until it is closed.
-        xid: the transaction that will write them.
+        stack: the rows of the differences remain valid until it closes.
+        xid: the transaction that will write the differences.
     """
 
     def __init__(self, session: Session, stack: ExitStack, xid: int) -> None:
@@ -59,8 +60,9 @@ class Reconciliation:
 
         Args:
             rows: the query of the published rows.
-            relations: the leaves.
-            versions: their newest versions.
+            mending: the changes that the reconcile may make.
+            relations: the leaf partitions, by OID.
+            versions: the newest versions of the leaf partitions, by OID.
         """
         engine = self._session.engine()
         target, sent, query = table.target, table.sent, cast(str, rows)
@@ -81,8 +83,9 @@ class Reconciliation:
     def _foreign_changes(
         self, table: ReplicatedTable, mending: Mending, relations: Mapping[int, Relation]
     ) -> list[ForeignChanges] | None:
-        """Return the changes of others since the last comparison.  None if everything must be
-        compared again, because rows are not matched by a key or the schema changed.
+        """Return the changes of other writers since the last comparison.  Return None if all rows
+        must be compared again: rows are not matched by a key, the schema changed, or the reconcile
+        may now make other changes.
         """
         found = self._found
         assert found is not None
@@ -112,8 +115,8 @@ class Reconciliation:
 
 
 def _is_narrower(mending: Mending, earlier: Mending) -> bool:
-    """Return whether the allowed changes are a subset of those allowed before, so that rows can be
-    removed from the old difference.
+    """Return whether the reconcile may make the same changes as before, or fewer.  In this case the
+    new difference is a part of the old one.
     """
     may_narrow = earlier.deletes == () and mending.deletes is not None
     return mending.updates == earlier.updates and (mending.deletes == earlier.deletes or may_narrow)

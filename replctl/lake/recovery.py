@@ -1,4 +1,4 @@
-"""Recovery: finish or undo the transactions of dead processes."""
+"""Finish or undo the transactions of dead processes (recovery)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,18 @@ from replctl.session import Session
 
 
 def recover(session: Session, relids: Sequence[int] | None = None) -> None:
-    """Finish or undo the transactions of dead processes that touch `relids`; without `relids`, the
-    blocks of the database, which may have changed definitions.  Do nothing on a standby: its
-    primary recovers.
+    """Finish or undo transactions of dead processes.  Do nothing on a standby: its primary does
+    this.
 
-    Changes of other tables that cannot be undone stay, and only stop users of these tables.
+    If the changes of other tables than `relids` cannot be undone, they stay.  They stop only
+    statements that use these tables.
+
+    Args:
+        relids: handle the transactions that write these tables.  None: handle the database's
+            transaction blocks, which may have changed definitions.
 
     Raises:
-        PostgresError: the changes of one of `relids` cannot be undone.
+        PostgresError: the changes of a table in `relids` cannot be undone.
     """
     cluster = session.cluster
     if cluster.is_in_recovery:
@@ -62,7 +66,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
 
 
 def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
-    """Undo the blocks of dead processes among some blocks of any database, as `recover`."""
+    """Finish or undo those of the blocks whose processes died, in any database, like `recover`."""
     dead = [block for block in blocks if not session.cluster.is_alive(block.backend)]
     if not dead or session.cluster.is_in_recovery:
         return
@@ -71,7 +75,7 @@ def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
 
 
 def undo_or_leave(session: Session, xid: int) -> None:
-    """Undo a transaction.  If that fails, leave it to the next user of its tables."""
+    """Undo a transaction.  If this fails, the next user of its tables undoes it."""
     try:
         _undo(session, xid)
     except PostgresError as error:
@@ -81,8 +85,8 @@ def undo_or_leave(session: Session, xid: int) -> None:
 
 
 def _disown_abandoned(cluster: Cluster) -> None:
-    """Mark the transactions that this process could not undo as abandoned, as soon as the catalog
-    is writable again.  The next user of their tables undoes them.
+    """Mark the transactions that this process could not undo as abandoned, so that the next user of
+    their tables undoes them.  If the catalog is not writable, the next call retries this.
     """
     for xid in list(cluster.abandoned):
         with cluster.begin(write=True) as connection:
@@ -92,10 +96,10 @@ def _disown_abandoned(cluster: Cluster) -> None:
 
 def _end_abandoned(session: Session, xid: int, backend: str) -> None:
     """End the transaction of a dead process: commit it if all its changes are present, else undo
-    it. Do nothing if some process has ended it in the meantime.
+    it.  Do nothing if another process has ended it in the meantime.
 
     Args:
-        backend: the process, which is known to be dead.
+        backend: the dead process.
     """
     with session.cluster.lock("recovery"):
         with session.cluster.begin(write=False) as connection:
@@ -131,7 +135,7 @@ def _undo(session: Session, xid: int) -> None:
     cluster = session.cluster
     relations = undo_commits(session, xid)
     with cluster.write(session.database_oid) as catalog:
-        # First, so that commits of others within the transaction come before their later ones
+        # First: commits of other writers within the transaction must precede their later commits
         take_back(catalog, xid)
         move_to_new_transaction(catalog, xid)
         for relation in relations.values():
@@ -143,8 +147,8 @@ def _undo(session: Session, xid: int) -> None:
 
 
 def _undo_tables(session: Session, xid: int, relids: Collection[int]) -> None:
-    """Undo the writes of a dead process's transaction in some tables.  It stays to be undone in the
-    others, one of which is unreadable.
+    """Undo the writes of a dead process's transaction in some tables.  Its other tables are undone
+    later, because one of them is unreadable.
     """
     relations = undo_commits(session, xid, only=relids)
     with session.cluster.write(session.database_oid) as catalog:

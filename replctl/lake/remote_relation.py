@@ -18,7 +18,11 @@ from replctl.spark import SentColumn, untranslatable
 
 
 def remote_relation(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
-    """Return the description of a relation for a subscriber, with its published columns."""
+    """Describe a relation for a subscriber.
+
+    Args:
+        attnums: the published columns.
+    """
     columns = tuple(
         RemoteColumn(column.name, column.type, column.typmod)
         for column in relation.columns
@@ -32,7 +36,7 @@ def remote_relation(relation: Relation, attnums: Sequence[int]) -> RemoteRelatio
 
 
 def remote_table(table: TableToCopy) -> RemoteRelation:
-    """Return the description of a relation for a copy, with the published actions."""
+    """Describe a relation for an initial copy, with its row filters and published actions."""
     return replace(
         remote_relation(table.relation, table.columns),
         filters=applied_filters(table.relation, [table.filters]),
@@ -41,8 +45,9 @@ def remote_table(table: TableToCopy) -> RemoteRelation:
 
 
 def remote_changes(published: PublishedRelation) -> RemoteRelation:
-    """Return the description of a relation for its changes.  New rows arrive by INSERT and
-    UPDATE."""
+    """Describe a relation for its changes.  Of the row filters, only those for INSERT and UPDATE
+    count, because only these actions send new rows.
+    """
     added = [
         filters
         for action, filters in published.filters.items()
@@ -56,12 +61,16 @@ def remote_changes(published: PublishedRelation) -> RemoteRelation:
 
 
 def sent_columns(remote: RemoteRelation) -> tuple[SentColumn, ...]:
-    """Return the columns of a relation for Spark's jobs."""
+    """Return a relation's columns in the form that Spark's jobs use."""
     return tuple(SentColumn(column.name, column.type, column.typmod) for column in remote.columns)
 
 
 def check_filters(session: Session, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
-    """Refuse row filters that cannot be evaluated exactly, before any row is read."""
+    """Check that row filters can be evaluated exactly, before any row is read.
+
+    Raises:
+        FeatureNotSupported: a row filter cannot be evaluated exactly.
+    """
     for row_filter in filters:
         problem = untranslatable(row_filter)
         if problem is not None:

@@ -2,7 +2,7 @@
 overwrites of the whole table.
 
 Delta's protocol, section "Commit Provenance Information", lets the writer choose the name of the
-operation.  The names here are those of `DeltaOperations` in Delta, and of delta-rs.
+operation.  This module knows the names of `DeltaOperations` in Delta, and of delta-rs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import read_actions
 
-#: Operations that replace all rows, whatever their parameters.
+#: Operations that replace all rows, regardless of their parameters.
 _REPLACING = ("RESTORE", "CLONE")
 _REPLACE_TABLE = ("REPLACE TABLE", "CREATE OR REPLACE TABLE")
 #: Operations that replace all rows if a parameter has this value.
@@ -25,7 +25,7 @@ _OVERWRITING = {
     "CREATE TABLE AS SELECT": ("mode", "overwrite"),
     "STREAMING UPDATE": ("outputMode", "complete"),
 }
-#: Operations that change single rows, or none.
+#: Operations that do not replace all rows.
 _CHANGING = frozenset(
     {"DELETE", "UPDATE", "MERGE", "TRUNCATE", "OPTIMIZE", "REORG", "CONVERT", "VACUUM END"}
 )
@@ -35,11 +35,11 @@ _NO_BOUND = ("", "[]", "true", "false")
 
 
 def replacement(location: str, commit: DeltaCommit) -> str | None:
-    """Return a description of a commit that replaces all rows of a table, as the end of a sentence;
-    None for other commits.
+    """Return a description of a commit that replaces all rows of a table, as the predicate of a
+    sentence; None for other commits.
 
-    If the operation is unknown, the files decide: the commit removes all files of the table and
-    adds others.
+    If the operation is unknown, the files decide: a commit replaces all rows if it removes all
+    files of the table and adds others.
     """
     if not commit.changes_data:
         return None
@@ -70,8 +70,9 @@ def replaces_rows(operation: str, parameters: Mapping[str, Any]) -> bool | None:
 
 
 def _is_bounded(parameters: Mapping[str, Any]) -> bool:
-    """Return whether an overwrite replaces only some rows.  False if its condition is always
-    true."""
+    """Return whether an overwrite replaces only some rows.  Return False if its condition is always
+    true.
+    """
     said = {name: str(parameters.get(name) or "").strip().lower() for name in _BOUNDS}
     if said.pop("isDynamicPartitionOverwrite") == "true":
         return True
@@ -98,6 +99,6 @@ def _replaces_files(location: str, version: int) -> bool:
         return False
     try:
         before = {body["path"] for body in files_at(location, version - 1)}
-    except ObjectNotInPrerequisiteState:  # the log no longer says it
+    except ObjectNotInPrerequisiteState:  # the log no longer has these files
         return False
     return before <= removed - added

@@ -48,24 +48,25 @@ if TYPE_CHECKING:
 
 @dataclass
 class ReplicatedTable:
-    """A table and the published relation of the same name.
+    """A table of the subscriber, and the published relation whose changes it receives.
 
     Attributes:
-        session: the subscriber's database.
+        session: a session of the subscriber's database.
         relation: the table.
-        tree: its partition tree, by OID.
+        tree: the table's partition tree, by OID.
         remote: the published relation.
         role: OID of the role that writes the table.
-        done: tables that the batch has already written, each with its version before that.
+        done: tables that the batch has already written, each with its version before the write.
         is_emptied: the table will be emptied before the changes.
         is_replaced: the existing rows will be replaced, and are ignored.
-        denied_actions: the actions among I, U, D that the subscription may not perform on the
-            table, and why.
-        is_trial: the outcome will not be written, so that no values are taken from sequences.
-        versions: the versions of tables that are read at a version, by OID; other tables are read
-            at their newest version.
+        denied_actions: the actions (I, U, D) that the subscription may not perform on the table,
+            each with the error.
+        is_trial: the outcome will not be written.  So sequences do not advance.
+        versions: the versions at which to read tables, by OID; other tables are read at their
+            newest version.
         locked_versions: the versions of the tables when they were locked, by OID.
-        target, sent: the table and the published columns, for Spark's jobs.
+        target: the table in the form that Spark's jobs use.
+        sent: the published columns in the form that Spark's jobs use.
 
     Raises:
         ObjectNotInPrerequisiteState: the table lacks a sent column (55000).
@@ -98,7 +99,7 @@ class ReplicatedTable:
 
     @property
     def has_no_own_columns(self) -> bool:
-        """Return whether all columns are sent or generated."""
+        """Return whether all columns of the table are sent or generated."""
         columns = self.target.columns
         return all(c.sent is not None or c.generated is not None for c in columns)
 
@@ -107,7 +108,7 @@ class ReplicatedTable:
         if not self.target.key:
             return set(changes.positions)
         sent = [self.target.column(attnum).sent for attnum in self.target.key]
-        if None in sent or not changes.positions:  # reported when they are applied
+        if None in sent or not changes.positions:  # applying the changes reports it
             return set()
         key = [position for position in sent if position is not None]
         rows, first, last = _staged(changes.rows), min(changes.positions), max(changes.positions)
@@ -115,13 +116,13 @@ class ReplicatedTable:
 
     @contextmanager
     def copied(self, rows: Rows) -> Iterator[TableOutcome]:
-        """Yield the outcome of a copy, which adds rows or replaces all rows.
+        """Yield the outcome of an initial copy, which adds rows or replaces all rows.
 
         Args:
             rows: the query of the rows to copy.
 
         Raises:
-            ReplicationConflict: the table does not take a row.
+            ReplicationConflict: a row conflicts with the table.
         """
         engine = self.session.engine()
         target = self._with_taken_values(lambda: spark.jobs.count_rows(engine, cast(str, rows)))
@@ -137,7 +138,8 @@ class ReplicatedTable:
             difference: the difference from the published rows.
 
         Raises:
-            ReplicationConflict: the table does not take a row, or several have one key.
+            ReplicationConflict: a row conflicts with the table, or several published rows have the
+                same key.
         """
         engine = self.session.engine()
         added = f"SELECT 1 FROM {difference.view} WHERE op = 'I' AND leaf IS NULL"
@@ -153,7 +155,7 @@ class ReplicatedTable:
             yield TableOutcome(self, outcome, spark.jobs.leaf_changes(outcome))
 
     def count_unpublished(self, rows: Rows, scope: Scope) -> UnpublishedRows:
-        """Return how many rows the publisher does not send: within a scope, and in total."""
+        """Count the table's rows that the publisher does not send, within a scope and in total."""
         filters = None if scope.problem is not None else scope.filters
         engine = self.session.engine()
         in_scope, total = spark.jobs.count_unpublished(
@@ -166,9 +168,7 @@ class ReplicatedTable:
         """Yield the outcome of the changes at positions from `first` to `last`.
 
         Raises:
-            ReplicationConflict: one of them does not fit.
-            ObjectNotInPrerequisiteState: the table does not allow finding the rows to change
-                (55000).
+            ReplicationConflict: a change conflicts with the table.
         """
         with ExitStack() as stack:
             try:
@@ -181,10 +181,10 @@ class ReplicatedTable:
     def _outcome(
         self, changes: RelationChanges, first: int, last: int, *, is_prefix: bool = False
     ) -> Iterator[Outcome]:
-        """Yield the outcome of changes after checking that the table can take them.
+        """Yield the outcome of changes, after a check that it has no conflicts.
 
         Args:
-            is_prefix: only the row made by the last of them matters.
+            is_prefix: only the row that the last change makes matters.
         """
         engine = self.session.engine()
         rows = _staged(changes.rows)
@@ -237,8 +237,8 @@ class ReplicatedTable:
     def _located(
         self, changes: RelationChanges, first: int, last: int, error: DataError
     ) -> ReplicationConflict:
-        """Return the first change whose value or expression fails: the first that fails without the
-        later ones.
+        """Return the conflict of the first change whose value or expression fails.  To find it, apply
+        the changes without the later ones.
         """
         positions = sorted(p for p in changes.positions if first <= p <= last)
         low, high = 0, len(positions) - 1
@@ -262,8 +262,10 @@ class ReplicatedTable:
         return ReplicationConflict(position, error, name, Action(action).name, column)
 
     def _with_taken_values(self, count: Callable[[], int]) -> Target:
-        """Return the target with values from the sequences in its defaults, one for each of
-        `count()` new rows.
+        """Return the target with values for the sequences in its defaults.
+
+        Args:
+            count: returns the number of new rows; each of them gets one value of each sequence.
         """
         columns, counted = [], cache(count)  # only if a default uses a sequence
         sequences = self.session.sequences
@@ -293,7 +295,8 @@ class ReplicatedTable:
         Args:
             keys: unique indexes that rows may violate.
             first: the position of the first change.
-            is_reconciled: a conflict of the key is between two published rows.
+            is_reconciled: the outcome is one of a reconcile.  Then a duplicate key means that two
+                published rows have the same key.
         """
         self._check_identity(outcome, first)
         error = left_out_error(outcome, self.tree)
@@ -320,7 +323,7 @@ class ReplicatedTable:
             )
 
     def _failing_column(self, problem: Problem) -> str:
-        """Return the column whose value its domain does not allow, or ''."""
+        """Return the column whose domain does not allow the value; '' for other problems."""
         tests = self.target.domain_tests
         if problem.kind != "check" or problem.number >= len(tests):
             return ""
@@ -330,7 +333,7 @@ class ReplicatedTable:
         """Check that changed rows can keep the values of Delta's identity columns.
 
         Raises:
-            ReplicationConflict: a row would need another value.
+            ReplicationConflict: a changed row would get another value.
         """
         names = [column.name for column in self.target.columns if column.is_identity]
         if not names or not (outcome.moves_keys or outcome.matching == "sent columns"):
@@ -360,7 +363,7 @@ def _conflict_type(problem: Problem, action: Action) -> ConflictType | None:
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """The rows to write into a table, with its leaf partitions by number."""
+    """The outcome of changes for a table.  Its leaf partitions have numbers."""
 
     table: ReplicatedTable
     outcome: Outcome
@@ -368,7 +371,7 @@ class TableOutcome:
 
     @property
     def changed_leaves(self) -> list[int]:
-        """The numbers of the leaf partitions that change."""
+        """Return the numbers of the leaf partitions that change."""
         return [
             number
             for number, change in enumerate(self.leaf_changes)
@@ -381,7 +384,7 @@ class TableOutcome:
 
     @property
     def paths(self) -> set[WritePath]:
-        """The write paths of the leaf partitions that change."""
+        """Return the write paths of the leaf partitions that change."""
         return {
             spark.jobs.write_path(self.outcome, self.leaf_changes[number])
             for number in self.changed_leaves
@@ -393,20 +396,20 @@ class TableOutcome:
 
     @property
     def missing(self) -> dict[ConflictType, int]:
-        """The number of changes that found no row."""
+        """Return the numbers of updates and of deletes that found no row."""
         updates, deletes = self.outcome.missing_rows
         return {ConflictType.UPDATE_MISSING: updates, ConflictType.DELETE_MISSING: deletes}
 
     @property
     def row_counts(self) -> RowCounts:
-        """The number of rows that change, written already or not.  Rows that a copy replaces are
-        not counted.
+        """Return the numbers of rows that change, whether they are already written or not.  Do not
+        count rows that a copy replaces.
         """
         return RowCounts(*self.outcome.changed_rows)
 
     @property
     def changes_keys(self) -> bool:
-        """Return whether images of its updates must be paired by row id."""
+        """Return whether images of the table's updates must be paired by row id."""
         return self.outcome.moves_keys or self.outcome.matching != "key"
 
     def leaf_relid(self, number: int) -> int:
@@ -414,10 +417,11 @@ class TableOutcome:
         return self.table.target.leaves[number].relid
 
     def write(self, number: int, relations: Mapping[int, Relation], note: CommitNote) -> None:
-        """Write the rows of one leaf.
+        """Write the rows of one leaf partition.
 
         Args:
-            relations: the tables in their current state, with all their columns in storage.
+            number: the number of the leaf.
+            relations: the tables in their current state, after all columns were created in storage.
         """
         table = self.table
         tree = {**table.tree, **relations}
@@ -433,7 +437,7 @@ class TableOutcome:
 
 
 def _restore_properties(session: Session, leaf: Relation) -> None:
-    """Set again the properties that another program has removed from a table of replctl."""
+    """Restore the properties of replctl's own table that another program has removed or changed."""
     storage = leaf.storage
     if storage is None or storage.is_adopted or latest_version(storage.location) is None:
         return
@@ -447,11 +451,11 @@ def written_leaves(
     targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> dict[int, int | None]:
-    """Return the targets that a batch has written, with their versions before.
+    """Return the targets that a batch has written, with their versions before the write.
 
     Args:
-        targets: version before and step by OID.
-        application: Delta's name for the writer of a table.
+        targets: the version before the write and the step of each target, by OID.
+        application: returns Delta's transaction identifier for a table.
     """
     steps = _written_steps(session, tables, targets, application)
     return {relid: targets[relid].version for relid, is_undone in steps.items() if not is_undone}
@@ -463,7 +467,9 @@ def undone_leaves(
     targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> set[int]:
-    """Return the targets that were written and then undone: writing them again needs a new step."""
+    """Return the targets that were written and then undone.  They need a new step to be written
+    again.
+    """
     steps = _written_steps(session, tables, targets, application)
     return {relid for relid, is_undone in steps.items() if is_undone}
 
@@ -474,7 +480,7 @@ def _written_steps(
     targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> dict[int, bool]:
-    """Return the targets whose step is in the table's log, and whether each was undone."""
+    """Return the targets whose step is in the table's log, each with a flag: the write was undone."""
     result: dict[int, bool] = {}
     for relid, (version, step) in targets.items():
         storage = tables[relid].storage if relid in tables else None
@@ -495,17 +501,17 @@ def _written_steps(
 def first_action(
     session: Session, changes: RelationChanges, first: int, last: int
 ) -> tuple[int, str] | None:
-    """Return position and action of the first change sent in a range, or None."""
+    """Return position and action of the first change at positions from `first` to `last`, or None."""
     return spark.jobs.first_action(session.engine(), _staged(changes.rows), first, last)
 
 
 def count_actions(
     session: Session, changes: RelationChanges, first: int, last: int
 ) -> dict[str, int]:
-    """Return the number of changes of each action sent in a range."""
+    """Return the number of changes at positions from `first` to `last`, by action."""
     return spark.jobs.count_actions(session.engine(), _staged(changes.rows), first, last)
 
 
 def _staged(rows: Rows) -> Staged:
-    """Return the changes decoded by a publisher of this kind."""
+    """Return decoded changes as the temporary view that LakePublisher makes of them."""
     return cast("Staged", rows)

@@ -35,9 +35,9 @@ _NOT_OWN = "Others have changed rows of the table, so it is not reconciled witho
 def objection(
     session: Session, subscription: Subscription, member: SubscriptionRelation
 ) -> str | None:
-    """Return why a table may not be reconciled automatically; None if it may.
+    """Return the reason why a table may not be reconciled automatically; None if it may.
 
-    Commits of others are entered first.
+    First record the commits of other writers.
     """
     with session.read() as catalog:
         root = load_relations(catalog, [member.relid])[member.relid]
@@ -55,12 +55,12 @@ def begin_again(
     method: CopyMethod,
     deletion: Deletion | None = None,
 ) -> None:
-    """Let the next synchronization of a table begin with state i.
+    """Set a table to state i, so that its next synchronization starts from the beginning.
 
     Args:
-        member: its current state, without a partly written copy or batch.
-        method: the effect of its copy on existing rows.
-        deletion: the rule for rows to delete.
+        member: the table's current state, without a partly written copy or batch.
+        method: the effect of the copy on existing rows.
+        deletion: the rule for the rows that the copy may delete.
     """
     new = replace(
         member,
@@ -81,7 +81,7 @@ def check_ownership(
     """Check that an automatically reconciled table still has only rows of the subscription.
 
     Raises:
-        ObjectNotInPrerequisiteState: it has others (55000).
+        ObjectNotInPrerequisiteState: the table has other rows (55000).
     """
     if not ownership.is_own:
         raise ObjectNotInPrerequisiteState(
@@ -97,7 +97,7 @@ def check_loss(
     """Check that an automatically reconciled table does not lose too many rows.
 
     Raises:
-        ObjectNotInPrerequisiteState: it would (55000).
+        ObjectNotInPrerequisiteState: it would lose more than resync_max_delete percent (55000).
     """
     deleted, total = spark.jobs.count_deleted(session.engine(), table.target, difference)
     percentage = subscription.resync_max_delete

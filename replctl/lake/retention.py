@@ -1,6 +1,6 @@
-"""Detect slots that lose required versions.  max_slot_wal_keep_size invalidates a slot.  If the
-owner of an adopted table removes versions, the subscriptions of that table stop until it is copied
-again.
+"""Detect slots that lose versions that they need.  max_slot_wal_keep_size may invalidate a slot.
+If the owner of an adopted table removes versions, the subscriptions of that table stop until it is
+copied again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from replctl.session import Session
 
 @dataclass(frozen=True, slots=True)
 class _TableOutlook:
-    """A table with changes that a slot must still send, the relation as which it is published, and
-    how long the changes stay readable.
+    """A table with changes that a slot must still send, the relation under whose name it is
+    published, and how long the changes stay readable.
     """
 
     relation: Relation
@@ -43,13 +43,13 @@ class _TableOutlook:
     outlook: Outlook
 
 
-#: The fraction of a table's retention after which an unmoved slot causes a warning.
+#: The fraction of a table's retention after which a slot that does not advance causes a warning.
 _ALARM = 0.8
 
 
 def invalidate_slots(session: Session) -> None:
-    """Invalidate slots that hold back more than max_slot_wal_keep_size, with a WARNING for each.
-    Warn also of slots close to the limit.
+    """Invalidate slots that keep more than max_slot_wal_keep_size, with a WARNING for each.  Also
+    warn of slots that are close to the limit.
     """
     limits = WalLimits.of(session.setting)
     with session.cluster.begin(write=True) as connection:
@@ -79,8 +79,8 @@ def invalidate_slots(session: Session) -> None:
 
 
 def check_slot(session: Session, slot: ReplicationSlot) -> ReplicationSlot:
-    """Warn if a slot is about to lose required versions, and record versions that owners have
-    removed. Return the slot's new state.
+    """Warn if a slot is about to lose versions that it needs.  Record whether owners of adopted
+    tables have removed such versions.  Return the slot's new state.
     """
     if slot.invalidation_reason is not None:
         return slot
@@ -99,7 +99,7 @@ def check_slot(session: Session, slot: ReplicationSlot) -> ReplicationSlot:
 
 
 def check_slots(session: Session) -> None:
-    """Check all slots of the database as `check_slot`."""
+    """Call `check_slot` for each slot of the database."""
     with session.read() as catalog:
         slots = list_slots(catalog.connection)
     for slot in slots:
@@ -108,8 +108,8 @@ def check_slots(session: Session) -> None:
 
 
 def update_slots(session: Session) -> None:
-    """Record for all slots the required versions that owners of adopted tables have removed;
-    wal_status shows it.
+    """Record for each slot whether owners of adopted tables have removed versions that it needs.
+    wal_status shows this.
     """
     with session.cluster.begin(write=False) as connection:
         slots = [slot for slot in list_slots(connection) if slot.is_logical]
@@ -153,8 +153,8 @@ def _note(
 
 
 def _status(outlooks: Sequence[Outlook], now: float) -> str | None:
-    """Return the wal_status that follows from the retention of adopted tables; None if it has no
-    effect.
+    """Return the wal_status of a slot according to the retention of adopted tables; None if the
+    retention has no effect on it.
     """
     if any(outlook.is_lost for outlook in outlooks):
         return "lost"
@@ -187,8 +187,8 @@ def slot_retention(session: Session, slot: ReplicationSlot) -> list[TableRetenti
 
 
 def _outlooks(session: Session, slot: ReplicationSlot, now: float) -> list[_TableOutlook]:
-    """Return the adopted tables whose changes a slot must still send, and how long these stay
-    readable.  Unreadable tables are left out: they stop the statements that need them.
+    """Return the adopted tables whose changes a slot must still send, and how long these changes
+    stay readable.  Omit unreadable tables: they stop the statements that need them.
     """
     with session.read() as catalog:
         published = _published(catalog, slot)
@@ -219,8 +219,9 @@ def _outlooks(session: Session, slot: ReplicationSlot, now: float) -> list[_Tabl
 
 
 def _published(catalog: Catalog, slot: ReplicationSlot) -> Callable[[Relation], Relation | None]:
-    """Return the relation as which a slot sends changes of a table; None if it sends none.  If the
-    slot's publications are unknown, every table is sent as itself.
+    """Return a function from a table to the relation under whose name a slot sends the table's
+    changes.  It returns None for a table without such changes.  If the slot's publications are
+    unknown, it returns every table itself.
     """
     if slot.publications is None:
         return lambda relation: relation

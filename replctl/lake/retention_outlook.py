@@ -1,8 +1,9 @@
 """Estimate when the owner's retention removes changes of an adopted table that must still be read.
 
 Delta cleans a log by the age of its commits (`delta.logRetentionDuration`), at its next checkpoint.
-VACUUM removes a file when its remove action is older than `delta.deletedFileRetentionDuration`, and
-a change file when the file itself is that old.  Current files of the table are kept.
+VACUUM removes a data file when its remove action is older than
+`delta.deletedFileRetentionDuration`, and a change file when the file itself is older.  It keeps
+current files of the table.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ LOG, FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
 _DEFAULTS = {LOG: "interval 30 days", FILES: "interval 1 week"}
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _INTERVAL = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
-#: Number of versions to examine: later ones are removed later.
+#: Maximum number of versions to examine.  Later versions are removed later.
 _MOST_VERSIONS = 200
 
 
@@ -28,10 +29,10 @@ class Outlook:
     """The time for which changes of a table stay readable.
 
     Attributes:
-        is_lost: some are gone already.
-        until: the time when the first of them may be removed, in seconds since 1970; None: unknown.
-        setting: the table's property that decides.
-        retention: its value in seconds.
+        is_lost: some of the changes are already removed.
+        until: the time when the first change may be removed, in seconds since 1970; None: unknown.
+        setting: the table's property that determines this time.
+        retention: the value of this property in seconds.
     """
 
     is_lost: bool
@@ -79,7 +80,9 @@ def outlook(location: str, first: int, time: float, now: float) -> Outlook:
 
 
 def retention_of(properties: Mapping[str, str]) -> dict[str, float]:
-    """Return the retentions, in seconds, that limit how long a table stays readable."""
+    """Return the properties that limit how long old versions of a table stay readable, with their
+    values in seconds.
+    """
     found = {name: seconds(properties.get(name, text)) for name, text in _DEFAULTS.items()}
     if properties.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
         del found[LOG]
@@ -87,8 +90,8 @@ def retention_of(properties: Mapping[str, str]) -> dict[str, float]:
 
 
 def _taken_since(read: Iterable[tuple[int, list[dict[str, Any]]]], time: float) -> Iterable[float]:
-    """Yield the times, in seconds since 1970, at which files required by some versions were removed
-    from the table.
+    """Yield the times, in seconds since 1970, from which on Delta counts the retention of files:
+    of the files that are needed to read the changes of some versions.
 
     Args:
         read: the versions, with their actions.
@@ -112,7 +115,7 @@ def _taken_since(read: Iterable[tuple[int, list[dict[str, Any]]]], time: float) 
 
 
 def seconds(interval: str) -> float:
-    """`interval 1 week 2 days`  ->  777600"""
+    """Return the seconds of an interval: `interval 1 week 2 days`  ->  777600"""
     return sum(int(number) * _UNITS[unit.lower()] for number, unit in _INTERVAL.findall(interval))
 
 
