@@ -237,8 +237,8 @@ class ReplicatedTable:
     def _located(
         self, changes: RelationChanges, first: int, last: int, error: DataError
     ) -> ReplicationConflict:
-        """Return the conflict of the first change whose value or expression fails.  To find it, apply
-        the changes without the later ones.
+        """Return the conflict of the first change whose value or expression fails.  Find it by
+        computing the outcomes of fewer changes.
         """
         positions = sorted(p for p in changes.positions if first <= p <= last)
         low, high = 0, len(positions) - 1
@@ -480,7 +480,7 @@ def _written_steps(
     targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> dict[int, bool]:
-    """Return the targets whose step is in the table's log, each with a flag: the write was undone."""
+    """Return the targets whose step is in the table's log, by OID, with True if it was undone."""
     result: dict[int, bool] = {}
     for relid, (version, step) in targets.items():
         storage = tables[relid].storage if relid in tables else None
@@ -501,7 +501,9 @@ def _written_steps(
 def first_action(
     session: Session, changes: RelationChanges, first: int, last: int
 ) -> tuple[int, str] | None:
-    """Return position and action of the first change at positions from `first` to `last`, or None."""
+    """Return position and action of the first change at positions from `first` to `last`; None if
+    there is none.
+    """
     return spark.jobs.first_action(session.engine(), _staged(changes.rows), first, last)
 
 

@@ -1,5 +1,5 @@
-"""Repeat a write that another writer of the same Delta table has overtaken, on the new version.
-Other modules leave such retries to this one.
+"""Retry a write if another writer of the same Delta table commits first.  The retry starts from the
+new version.  Other modules leave such retries to this one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ _FIRST_PAUSE = 0.05  # seconds; each pause is about twice the previous one
 
 
 def repeated(action: Callable[[], T]) -> T:
-    """Repeat an action, which leaves nothing behind when it is overtaken, until it succeeds.
+    """Retry an action while it fails with SerializationFailure.
+
+    Args:
+        action: must leave nothing behind if it fails in this way.
 
     Raises:
-        SerializationFailure: it was overtaken each time (40001).
+        SerializationFailure: other writers committed first each time (40001).
     """
     for attempt in range(_ATTEMPTS - 1):
         try:

@@ -1,10 +1,10 @@
 """Rewrite columns: a column whose type changes gets a new column in storage, filled from the old
-one. So does a column added with a default that is computed for each row.
+one.  A column that is added with a default gets one if the default is computed for each row.
 
 The commits of a rewrite are not decoded, because no row changes.  The old column stays for
-ROLLBACK, until the next write of the table removes it (schema_rewrite.py).  The new column is not
-read before the definition that names it is committed, so that a dead process only leaves an unused
-column behind, which the next write removes.
+ROLLBACK, until the next write of the table removes it (schema_rewrite.py).  Nobody reads the new
+column before the definition that names it is committed.  So if the process dies, only an unused
+column remains, which the next write removes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ColumnRewrite:
 
     Attributes:
         attnum, name, type, typmod: the new definition of the column.
-        value: Spark SQL of the value, over the table's columns in storage.
+        value: the value as an expression in Spark's SQL, over the table's columns in storage.
     """
 
     attnum: int
@@ -46,12 +46,12 @@ class ColumnRewrite:
 
 @dataclass(frozen=True, slots=True)
 class NewSequence:
-    """A sequence that the statement creates, so that no other session uses its values.
+    """A sequence that the statement creates.  No other session uses its values.
 
     Attributes:
-        name: its name, for errors.
-        sequence: its definition.  It has no OID yet.
-        taken: the number of values that other tables of the statement have taken.
+        name: the sequence's name, for errors.
+        sequence: the sequence's definition.  It has no OID yet.
+        taken: the number of values that other tables of the statement have used.
     """
 
     name: str
@@ -62,7 +62,7 @@ class NewSequence:
         """Return the values for a table.
 
         Raises:
-            SequenceGeneratorLimitExceeded: it has not enough values (2200H).
+            SequenceGeneratorLimitExceeded: the sequence has too few values (2200H).
         """
         first, known = self.sequence.start, self.taken + count
         return values_after(self.sequence, self.name, first, False, known)[self.taken :]
@@ -74,8 +74,8 @@ class TableRewrite:
 
     Attributes:
         is_row_by_row: the values are computed once per row, in the order of the rows.
-        calls: the sequence of each call of nextval(), which is `row_number_name(i)` in the values:
-            an OID, or a sequence that the statement creates.
+        calls: the calls of nextval() in the values, each as the OID of its sequence or as a sequence
+            that the statement creates.  In the values, call i has the name `row_number_name(i)`.
     """
 
     relid: int
@@ -90,8 +90,8 @@ class RewrittenTable:
 
     Attributes:
         names: the names of the new columns in storage, by attnum.
-        version: the Delta version that has them.
-        rows: the number of rows with new values, if these are computed row by row.
+        version: the Delta version that has the new columns.
+        rows: the number of rows, if the new values are computed row by row; else 0.
     """
 
     names: Mapping[int, str]
@@ -103,9 +103,9 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
     """Create and fill new columns.  The caller holds the relation's lock.
 
     Raises:
-        ObjectInUse: a copy or a batch of changes that writes the table is not finished (55006).
+        ObjectInUse: an unfinished copy or batch of changes writes the table (55006).
         PostgresError: a row's value cannot be converted to the new type.
-        SerializationFailure: other writers always commit first (40001).
+        SerializationFailure: other writers committed first each time (40001).
     """
     with writing_locked(session, [rewrite.relid], is_whole=False) as writer:
         _check_rewritable(writer, rewrite.relid)
@@ -128,7 +128,7 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
 def _fill(
     writer: TableWriter, rewrite: TableRewrite, location: str, values: Mapping[str, str]
 ) -> tuple[int, int]:
-    """Fill new columns, and return the version that has them and the number of rows."""
+    """Fill new columns.  Return the version that has them, and the number of rows."""
     engine = writer.session.engine()
     before, rows = latest_version(location), 0
     if rewrite.is_row_by_row:
@@ -141,7 +141,7 @@ def _fill(
             spark.jobs.rewrite_columns(engine, location, values, note)
     after = latest_version(location)
     if before is None or after is None or after > before + 1:
-        if rows and after is not None:  # rows of other writers are missing among the read ones
+        if rows and after is not None:  # the rewrite has not read the rows of other writers
             with writer.commit_to(rewrite.relid, silent=True) as note:
                 spark.jobs.restore(engine, location, after - 1, note)
         raise SerializationFailure("could not serialize access due to concurrent update")
@@ -149,7 +149,7 @@ def _fill(
 
 
 def _numbers(session: Session, calls: tuple[int | NewSequence, ...], rows: int) -> dict[str, range]:
-    """Return the values of calls of nextval() for all rows."""
+    """Return the values of each call of nextval() for all rows, by `row_number_name`."""
 
     def take(called: int | NewSequence, count: int) -> range:
         if isinstance(called, NewSequence):
@@ -162,14 +162,14 @@ def _numbers(session: Session, calls: tuple[int | NewSequence, ...], rows: int) 
 
 
 def row_number_name(i: int) -> str:
-    """Return the quoted name of the value of a call of nextval(); no column of a table has that
-    name.
+    """Return the quoted name for the value of the i-th call of nextval().  No column of a table has
+    this name.
     """
     return f"`replctl nextval {i}`"
 
 
 def _reserved_name(session: Session, relation: Relation, wanted: str) -> str:
-    """Reserve a unique name for a new column, even if the rewrite fails."""
+    """Return a unique name for a new column.  It stays reserved even if the rewrite fails."""
     assert relation.storage is not None
     stored = stored_names(relation.storage.location)
     with session.cluster.write(session.database_oid, session.xids) as catalog:

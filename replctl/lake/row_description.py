@@ -18,13 +18,13 @@ _MAX_FIELD_LENGTH = 64  # bytes of a value that are shown
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """The role that sees the error for a rejected row.
+    """Describes rejected rows for the role that sees the error.
 
     Attributes:
         privileges: the role's privileges.
-        supplied: names of the columns whose values its statement supplies.
-        named: the table that the statement names, if the row may belong to a descendant.  The row
-            is then shown as a row of that table.
+        supplied: names of the columns whose values the role's statement supplies.
+        named: the table that the statement names, if the row may belong to a descendant of it.  In
+            this case the row is shown as a row of the named table.
         form: the output format of values.
     """
 
@@ -34,8 +34,8 @@ class RowReader:
     form: SessionForm = CANONICAL
 
     def row(self, relation: Relation, values: Mapping[int, str | None]) -> str | None:
-        """Return `(1, null)`, or `(a, b) = (1, null)` if not all columns may be shown, or None if
-        none may (ExecBuildSlotValueDescription).
+        """Describe a row: `(1, null)`, or `(a, b) = (1, null)` if the role may see only some
+        columns.  Return None if it may see none (ExecBuildSlotValueDescription).
 
         Args:
             values: the values of the row, by attnum of `relation`.
@@ -61,11 +61,12 @@ class RowReader:
     def key(
         self, relation: Relation, names: Sequence[str], values: Sequence[str | None], sep: str = "="
     ) -> str | None:
-        """Return `(a, b)=(1, null)`, or None if the role may not see all of the columns
+        """Describe a key: `(a, b)=(1, null)`.  Return None if the role may not see all columns
         (BuildIndexValueDescription, ExecBuildSlotPartitionKeyDescription).
 
         Args:
-            relation: the table or partition whose columns these are.
+            relation: the table or partition that has the columns.
+            names: the names of the key's columns.
             sep: the separator between names and values.
         """
         if is_row_security_active(self.privileges, relation):

@@ -1,4 +1,4 @@
-"""Find out from the catalog and the log which rows of a subscriber's table belong to a
+"""Find out from the catalog and the commit log which rows of a subscriber's table belong to a
 subscription.
 """
 
@@ -33,10 +33,10 @@ def row_ownership(
     root: Relation,
     tree: Mapping[int, Relation],
 ) -> RowOwnership:
-    """Return the known ownership of the rows of a table.
+    """Return what is known about the ownership of a table's rows.
 
     Args:
-        member: the table in the subscription.
+        member: the table's entry in the subscription.
         remote: the published table.
         root: the target, which may be partitioned.
         tree: the relations of the target's partition tree, by OID.  It includes `root`.
@@ -61,9 +61,9 @@ def has_own_rows(
     root: Relation,
     tree: Mapping[int, Relation],
 ) -> bool:
-    """Return whether the subscription itself, for this published table, made every commit that
-    changed rows of a table since it was empty, copied or reconciled.  A RESTORE by others counts as
-    theirs.
+    """Return whether all rows of a table come from this published table.  This is so if the
+    subscription made every commit that changed rows since the table was empty, copied or
+    reconciled.  A RESTORE by another program counts as a commit of that program.
 
     Args:
         member, root, tree: see `row_ownership`.
@@ -83,14 +83,14 @@ def _other_feeds(
     root: Relation,
     tree: Mapping[int, Relation],
 ) -> set[tuple[int, int]]:
-    """Return the other writers of a partition tree: OIDs of subscription and table."""
+    """Return the other subscriptions that write a partition tree, each with its table: two OIDs."""
     return feeding_members(catalog, {root.oid, *tree}) - {(subscription.oid, member.relid)}
 
 
 def _overlapping(
     feeds: set[tuple[int, int]], root: Relation, tree: Mapping[int, Relation]
 ) -> set[int]:
-    """Return the subscriptions that also write into the leaf partitions of a table."""
+    """Return the subscriptions among the feeds that write leaf partitions of a table."""
     leaves = _leaf_oids(root, tree)
     return {oid for oid, relid in feeds if leaves & _leaf_oids(tree.get(relid, root), tree)}
 
@@ -102,10 +102,11 @@ def _leaf_oids(root: Relation, tree: Mapping[int, Relation]) -> set[int]:
 def copied_member(
     member: SubscriptionRelation, remote: RemoteRelation, deletion: Deletion | None, local_lsn: int
 ) -> SubscriptionRelation:
-    """Return a table of a subscription after its copy, with the known ownership of its rows.
+    """Return the entry of a table in a subscription after its copy, with the new ownership of its
+    rows.
 
     Args:
-        remote: the published table as it was copied.
+        remote: the published table at the time of the copy.
         deletion: the rule by which a reconcile deleted rows.
         local_lsn: the copy's position in the database's own log.
     """
@@ -124,7 +125,10 @@ def copied_member(
 def check_deletion(
     subscription: Subscription, relation: Relation, ownership: RowOwnership, said: Deletion | None
 ) -> None:
-    """Check that the statement's rule for rows to delete can be applied.
+    """Check that a statement's rule for the rows to delete can be applied.
+
+    Args:
+        said: the rule; None if the statement has none.
 
     Raises:
         ObjectNotInPrerequisiteState: the rule cannot be applied (55000).
@@ -151,7 +155,7 @@ def undecided(
     ownership: RowOwnership,
     counts: UnpublishedRows,
 ) -> ObjectNotInPrerequisiteState:
-    """Return the error of a reconcile that cannot decide which rows it may delete."""
+    """Return the error for a reconcile that cannot decide which rows it may delete."""
     known = ["Other writers have changed the table.", *undecided_reasons(ownership)]
     deleted = {Deletion.SCOPE: counts.in_scope, Deletion.ALL: counts.total, Deletion.NONE: 0}
     shown = [

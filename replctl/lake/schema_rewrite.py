@@ -1,10 +1,10 @@
-"""Bring the columns of Delta tables to what DDL has made of them, before the next write, so that no
-other program reads dropped columns, or others under their former names.
+"""Remove dropped columns from Delta tables and rename renamed ones, before the next write.  So other
+programs no longer read dropped columns, or columns under their former names.
 
-A commit of a separate transaction writes the table again without the dropped columns, and with the
-others under their own names.  It is not decoded.  Its mark says what it changes, and that is noted
-when its version is entered, so that a crash is harmless.  Earlier versions are decoded by comparing
-rows before and after, under their own schema.
+A commit of a separate transaction rewrites the table without the dropped columns, and with the other
+columns under their new names.  This commit is not decoded.  Its mark says which columns it changes.
+The catalog records these changes together with the version, so that a crash is harmless.  Earlier
+versions are decoded under their own schema, by comparing the rows before and after.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from replctl.lake.table_write import writing
 from replctl.record import dataclass
 from replctl.session import Session
 
-#: What writers of a table may have to know, of which writing all rows again changes nothing.
+#: Features of tables that a rewrite of all rows preserves.
 _FEATURES = frozenset(
     (
         "appendOnly",
@@ -45,11 +45,11 @@ _FEATURES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SchemaRewrite:
-    """The columns of a Delta table after it is written again.
+    """The columns of a Delta table after a rewrite.
 
     Attributes:
-        removed: names of the columns to remove.
-        renamed: the columns that get other names: their numbers in storage, and their new names.
+        removed: the names of the columns to remove.
+        renamed: the columns to rename: their numbers in storage, and their new names.
         columns: the columns that stay, in their order: their names before and after.
     """
 
@@ -59,18 +59,18 @@ class SchemaRewrite:
 
 
 def rewrite_schemas(session: Session, relations: Collection[Relation]) -> bool:
-    """Remove columns that DDL has dropped from Delta tables, and rename those that DDL has renamed,
-    before the tables are written.
+    """Remove from Delta tables the columns that DDL has dropped, and rename the columns that DDL has
+    renamed, before the tables are written.
 
-    Three cases are exceptions:
+    There are three exceptions:
 
-    - In a transaction block, COMMIT does it, because the block may still roll its DDL back.
-    - If a subscription has written only a part of its changes into a table, the next write after
-      that does it.
+    - In a transaction block, COMMIT changes the columns, because the block may still roll back.
+    - If a subscription has an unfinished copy or batch for a table, the next write after it changes
+      the columns.
     - If another program has given the table rules, the columns stay, because rules may need them.
 
     Returns:
-        whether columns have other names now, so that names read before are of no use.
+        whether columns were renamed, so that the caller must read the names again.
 
     Raises:
         PostgresError: a table cannot be written.
@@ -90,12 +90,12 @@ def rewrite_schemas(session: Session, relations: Collection[Relation]) -> bool:
         try:
             has_renamed |= _rewrite(session, relation)
         except SerializationFailure:
-            continue  # others write the table now: the next write does it
+            continue  # others are writing the table: the next write retries this
     return has_renamed
 
 
 def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
-    """Return how to write a Delta table again; None if it can stay as it is."""
+    """Return the rewrite that a Delta table needs; None if it needs none or cannot be rewritten."""
     storage = relation.storage
     if storage is None or not storage.is_made or storage.is_adopted or storage.is_read_only:
         return None
@@ -127,7 +127,7 @@ def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
 
 
 def _may_be_rewritten(state: TableState, fields: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a table has only rules that it keeps when it is written again."""
+    """Return whether a rewrite preserves all features and rules of a table."""
     properties = state.properties
     features = {
         *state.protocol.get("writerFeatures", ()),
@@ -145,7 +145,7 @@ def _may_be_rewritten(state: TableState, fields: Sequence[Mapping[str, Any]]) ->
 
 
 def _has_rule(field: Mapping[str, Any]) -> bool:
-    """Return whether a column has a rule of another program: NOT NULL, a default, an expression."""
+    """Return whether a column has a rule of another program: NOT NULL, a default or an expression."""
     notes = field.get("metadata", ())
     return not field.get("nullable", True) or any(
         note.startswith(("delta.", "CURRENT_DEFAULT")) for note in notes
@@ -153,7 +153,7 @@ def _has_rule(field: Mapping[str, Any]) -> bool:
 
 
 def _rewrite(session: Session, relation: Relation) -> bool:
-    """Write a table again, and return whether columns have other names now."""
+    """Rewrite a table if it needs a rewrite, and return whether columns were renamed."""
     with writing(session, [relation], is_whole=False) as writer:
         current = writer.relations.get(relation.oid)
         rewrite = None if current is None else _rewrite_of(current)

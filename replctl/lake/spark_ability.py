@@ -1,4 +1,4 @@
-"""Check that the Spark of a session can write a table so that its log stays whole."""
+"""Check that the Spark of a session can write a table without damage to its log."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from replctl.types.guc import SINGLE_WRITER
 from replctl.types.quote import quote_identifier
 
 _STORE = "io.delta.storage.S3DynamoDBLogStore"
-#: Delta's own store for S3, which excludes writers of one Spark only.
+#: Delta's default log store for S3.  It prevents conflicts only between writers of the same Spark.
 _SINGLE_DRIVER = "S3SingleDriverLogStore"
 
 
 def check_spark_can_write(session: Session, relation: Relation) -> None:
-    """Check that Spark has what a table needs of its writers.
+    """Check that Spark meets a table's requirements for writers.
 
     Raises:
-        ObjectNotInPrerequisiteState: Spark lacks the library of a format (55000). Or the table is
-            on S3, and nothing excludes another Spark that writes it (55000). Or the name by which
-            it was adopted leads elsewhere (55000).
+        ObjectNotInPrerequisiteState: one of these (55000): Spark lacks the library of a format; the
+            table is on S3, and nothing prevents another Spark from committing at the same time; the
+            name by which the table was adopted leads elsewhere.
     """
     check_name(session, relation)
     check_uniform(relation, lambda name: session.engine().has_class(name))

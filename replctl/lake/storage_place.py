@@ -1,6 +1,6 @@
 """Assign storage to relations: a location for the Delta table, and a name in it for each column.
 
-Nothing is created here; the first write creates the table (table_write.py).
+This module does not create the Delta table; the first write does (table_write.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from replctl.lake.delta_log import latest_version
 
 #: Characters that Delta refuses in the names of columns and fields without column mapping.
 REFUSED_IN_NAMES = " ,;{}()\n\t="
-_NOT_IN_NAMES = re.compile(f"[{REFUSED_IN_NAMES}`]")  # a backquote it cannot handle
+_NOT_IN_NAMES = re.compile(f"[{REFUSED_IN_NAMES}`]")  # Delta cannot handle a backquote
 #: The column of a Delta table whose relation has no columns.
 NO_COLUMN = "_"
 _RESERVED = frozenset(
@@ -45,7 +45,9 @@ def give_storage(catalog: Catalog, relation: Relation) -> None:
 
 
 def _free_location(catalog: Catalog, wanted: str) -> str:
-    """Return a location without a table.  A restored catalog may assign the same numbers again."""
+    """Return a location without a Delta table.  There may be one at the wanted location, because a
+    restored catalog may assign the same numbers again.
+    """
     location, number = wanted, 0
     while latest_version(located(catalog.connection, location)) is not None:
         number += 1
@@ -56,10 +58,11 @@ def _free_location(catalog: Catalog, wanted: str) -> str:
 def give_storage_column(
     catalog: Catalog, relid: int, column: Column, place: tuple[str, int] | None = None
 ) -> None:
-    """Assign a name in storage to a column: its own, or a similar one that no column has had.
+    """Assign a name in storage to a column: its own name, or a similar one that no column of the
+    table has had.
 
     Args:
-        place: the name and the version since which the table has it, if the column exists already.
+        place: if the Delta table already has the column: its name, and the first version with it.
     """
     name, since_version = place or (free_name(column.name, storage_names(catalog, relid)), None)
     if place is not None:
@@ -74,11 +77,12 @@ def renew_storage_column(
     name: str | None = None,
     since_version: int | None = None,
 ) -> None:
-    """Assign a new place in storage to a column whose values will be stored differently.
+    """Assign a new column in storage to a column whose values will be stored differently.
 
     Args:
         relation, former: the relation and its column before the change.
-        name, since_version: the new place, if it exists already.
+        name, since_version: if the Delta table already has the new column: its name, and the first
+            version with it.
     """
     chosen = name or free_name(former.name, storage_names(catalog, relation.oid))
     stored = StorageColumn(chosen, since_version, next_storage_number(catalog, relation.oid))
@@ -87,7 +91,7 @@ def renew_storage_column(
 
 def own_names(relation: Relation, others: Collection[str] = ()) -> dict[int, str]:
     """Return the names that columns should have in a Delta table, by attnum: their names in the
-    relation, as far as Delta takes them, or similar ones.
+    relation, or similar names that Delta allows.
 
     Args:
         others: the names of other columns of the Delta table.
@@ -111,7 +115,7 @@ def own_names(relation: Relation, others: Collection[str] = ()) -> dict[int, str
 
 
 def differing_names(relation: Relation) -> dict[int, str]:
-    """Return the names of `own_names` that columns do not have, by attnum."""
+    """Return the columns that do not have their name of `own_names` yet: these names, by attnum."""
     assert relation.storage is not None
     columns = relation.storage.columns
     names = own_names(relation).items()

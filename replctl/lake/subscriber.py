@@ -13,7 +13,7 @@ class LakeSubscriber:
     """The subscriber of a session's database, for one subscription (replication.node.Subscriber).
 
     Args:
-        table: the table to synchronize; None: the tables that are ready.
+        table: the table to synchronize; None: apply changes to the tables that are ready.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The state of a subscription: its tables, their states, its progress and errors."""
+"""Read and record the state of a subscription: its tables, their states, its progress and errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SubscriberState:
         table: the table to synchronize; None: the tables that are ready.
 
     Attributes:
-        check: checks that its tables have not been changed by others.
+        check: checks that other writers have not damaged the subscription's tables.
     """
 
     def __init__(
@@ -64,40 +64,40 @@ class SubscriberState:
 
     @property
     def origin_name(self) -> str:
-        """The name of the replication origin that holds its progress."""
+        """Return the name of the replication origin that records the progress."""
         if self.table is None:
             return self.subscription.origin_name
         return self.subscription.table_origin_name(self.table.relid)
 
     @property
     def synchronization_id(self) -> int:
-        """The number by which the publisher identifies the subscriber."""
+        """Return the number by which the publisher identifies the subscriber."""
         return self.session.cluster.system_identifier
 
     @property
     def max_batch_changes(self) -> int:
-        """Approximate maximum number of changes in a batch; 0: no limit."""
+        """Return the approximate maximum number of changes in a batch; 0: no limit."""
         return int(self.session.setting("replctl.max_batch_changes"))
 
     @property
     def max_parallel_tables(self) -> int:
-        """Number of tables written in parallel."""
+        """Return the maximum number of tables that are written in parallel."""
         return int(self.session.setting("max_parallel_apply_workers_per_subscription"))
 
     @property
     def relid(self) -> int:
-        """The OID of the table that is synchronized; 0: none."""
+        """Return the OID of the table that is synchronized; 0: none."""
         return 0 if self.table is None else self.table.relid
 
     @contextmanager
     def writing(self) -> Iterator[Catalog]:
-        """Yield the catalog's state tables, which are not definitions."""
+        """Yield the catalog for changes of state tables, which contain no definitions."""
         with self.session.cluster.write(self.session.database_oid) as catalog:
             yield catalog
 
     def starts(self) -> dict[RelationName, int]:
-        """Return the tables whose changes are applied, by (schema, name), each with the LSN after
-        which changes count.
+        """Return the tables whose changes are applied: for each (schema, name), the LSN after which
+        changes are applied.
         """
         return {
             name: relation.lsn or 0
@@ -107,8 +107,9 @@ class SubscriberState:
         }
 
     def relations(self) -> dict[RelationName, SubscriptionRelation]:
-        """Return the tables of the subscription by (schema, name) of the published ones; tables
-        that were dropped are left out."""
+        """Return the tables of the subscription by (schema, name) of the published tables.  Omit
+        dropped tables.
+        """
         with self.session.read() as catalog:
             states = subscription_relations(catalog, self.subscription.oid)
             names = relation_names(catalog, [state.relid for state in states])
@@ -121,7 +122,7 @@ class SubscriberState:
         }
 
     def put_state(self, relation: SubscriptionRelation) -> None:
-        """Record a table's new state.  A table that becomes ready loses its own progress."""
+        """Record a table's new state.  If the table becomes ready, forget its own progress."""
         with self.writing() as catalog:
             update_subscription_relation(catalog, relation)
             if relation.state is RelState.READY:
@@ -133,7 +134,7 @@ class SubscriberState:
             return origin_progress(connection, self.origin_name) or 0
 
     def position(self) -> LogPosition:
-        """Return `progress` with the digest of the publisher's commit there."""
+        """Return the position of `progress`, with the digest of the publisher's commit at this LSN."""
         with self.session.cluster.begin(write=False) as connection:
             known = origin_position(connection, self.origin_name)
         return LogPosition(INVALID_LSN) if known is None else known
@@ -144,9 +145,7 @@ class SubscriberState:
             advance_origin(catalog.connection, self.origin_name, to, 0)
 
     def restart(self, position: LogPosition) -> None:
-        """Continue from a position of another log.  A partly written batch of the old log is
-        undone.
-        """
+        """Continue from a position of another log.  Undo a partly written batch of the old log."""
         with self.writing() as catalog:
             batch = get_apply_batch(catalog, self.subscription.oid, self.relid)
             begun = [] if batch is None else [(batch.xid, batch.targets)]
@@ -155,7 +154,7 @@ class SubscriberState:
         undo(self.session, begun)
 
     def check_targets(self) -> None:
-        """Check that the applied rows still exist, as TargetCheck.check_targets."""
+        """Check that the applied rows still exist (TargetCheck.check_targets)."""
         self.check.check_targets(None if self.table is None else self.table.relid)
 
     def unfinished_batch(self) -> ApplyBatch | None:
@@ -164,7 +163,11 @@ class SubscriberState:
             return get_apply_batch(catalog, self.subscription.oid, self.relid)
 
     def note_error(self, kind: str, *, disable: bool) -> None:
-        """Count an error (kind: apply or sync), and disable the subscription if asked."""
+        """Count an error, and disable the subscription if `disable` is true.
+
+        Args:
+            kind: apply or sync.
+        """
 
         def note(catalog: Catalog) -> None:
             count_error(catalog, self.subscription.oid, kind)
@@ -179,7 +182,7 @@ class SubscriberState:
             self.enter_conflicts(catalog, counts)
 
     def enter_conflicts(self, catalog: Catalog, counts: Mapping[ConflictType, int]) -> None:
-        """Count conflicts, within a transaction of the catalog."""
+        """Count conflicts within the caller's transaction of the catalog."""
         by_name = {kind.value: count for kind, count in counts.items()}
         count_conflicts(catalog, self.subscription.oid, by_name)
 
@@ -188,8 +191,11 @@ class SubscriberState:
         self._define(lambda catalog: self._change(catalog, two_phase_state="e"))
 
     def clear_skip(self, skipped: LogPosition | None) -> None:
-        """Clear the LSN of ALTER SUBSCRIPTION ... SKIP: its transaction was skipped, or another one
-        came first.
+        """Clear the LSN of ALTER SUBSCRIPTION ... SKIP.
+
+        Args:
+            skipped: the position of the transaction that was skipped; None if another transaction
+                came first.
         """
 
         def clear(catalog: Catalog) -> None:
@@ -200,7 +206,7 @@ class SubscriberState:
         self._define(clear)
 
     def _define(self, change: Callable[[Catalog], None]) -> None:
-        """Change definitions, after waiting for a block that is changing the subscription."""
+        """Change definitions.  First wait for a transaction block that changes the subscription."""
 
         def attempt() -> None:
             with self.session.write() as catalog:

@@ -36,7 +36,7 @@ class _Place:
     """A file of a relation's table.
 
     Attributes:
-        path: relative to the table; None: the table itself.
+        path: the file's path relative to the table; None for the table itself.
     """
 
     relation: Relation
@@ -53,11 +53,11 @@ class _Place:
 def named(
     session: Session, error: PostgresError, subscription: Subscription | None = None
 ) -> PostgresError:
-    """Return an error about a file with the names of the table and the database; other errors
+    """Add the names of the table and the database to an error about a file.  Return other errors
     unchanged.
 
     Args:
-        subscription: the subscription that met the error; None for a statement.
+        subscription: the subscription in which the error occurred; None for a statement.
     """
     if error.path is None:
         return error
@@ -70,7 +70,7 @@ def named(
             told.hint = f'Let replctl, and its Spark, write the files in "{place.location}".'
         if told.hint is None:
             _advise(session, told, place, subscription)
-    except PostgresError:  # the catalog, or the log, cannot be read either
+    except PostgresError:  # the catalog or the log cannot be read
         return error
     told.context = error.context
     return told
@@ -94,7 +94,7 @@ def _told(place: _Place, error: PostgresError) -> PostgresError:
 def _advise(
     session: Session, error: PostgresError, place: _Place, subscription: Subscription | None
 ) -> None:
-    """Add a HINT to an error, if a statement or a step of the user can help."""
+    """Add a HINT to an error, if the user can do something about it."""
     if place.path is None:
         if latest_version(place.location) is None:
             error.hint = put_back_hint(place.relation)
@@ -119,9 +119,11 @@ def _advise(
 def _member(
     session: Session, place: _Place, subscription: Subscription
 ) -> tuple[RelationName, str] | None:
-    """Return the table of a subscription for which REFRESH TABLE helps, with its option.  This is a
-    target with an unreadable file, whose rows will be replaced, or the target of a published table
-    whose newest version is readable.
+    """Return the table of a subscription for which REFRESH TABLE helps, with the statement's
+    option; None if there is none.
+
+    If the unreadable file belongs to a target, its rows must be replaced.  If it belongs to a
+    published table, REFRESH TABLE helps if that table's newest version is complete.
     """
     with session.cluster.read(place.database_oid) as catalog:
         above = {place.relation.oid, *ancestors_of(catalog, place.relation.oid)}
@@ -153,8 +155,8 @@ def _is_complete(location: str) -> bool:
 
 
 def _place_of(session: Session, path: str) -> _Place | None:
-    """Return the table that a file belongs to, in any database: the innermost one if directories of
-    tables are nested.
+    """Return the table of any database that a file belongs to.  If directories of tables are nested,
+    return the innermost table.
     """
     with session.cluster.begin(write=False) as connection:
         tables = storage_locations(connection)

@@ -1,5 +1,5 @@
-"""The folder of a Delta table, local or remote: names, contents and times of its files, and their
-removal.  pyarrow's file systems access remote storage.
+"""Read, create and remove the files in the folder of a Delta table, local or remote.  pyarrow's file
+systems access remote storage.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _MARKS_OF_OTHERS = (LOG_FOLDER, CATALOG)
 
 @dataclass(frozen=True, slots=True)
 class TableFolder:
-    """A folder; paths are relative to it, with `/`.
+    """The folder of a Delta table.  Paths are relative to it, and separated by `/`.
 
-    Its methods raise OSError; FileNotFoundError if there is no such file.
+    The methods raise OSError; they raise FileNotFoundError if there is no such file.
     """
 
     location: str
@@ -46,13 +46,13 @@ class TableFolder:
 
     @staticmethod
     def absolute(location: str) -> str:
-        """Return a location independent of the current directory."""
+        """Return a location that does not depend on the current directory."""
         parts = urlsplit(location)
         if parts.scheme == "file" and not parts.path.startswith("/"):
             return f"file:{quote(os.path.abspath(unquote(parts.path)))}"
         if not parts.scheme:
             return os.path.abspath(location)
-        return f"{parts.scheme}{location[len(parts.scheme) :]}"  # Hadoop does not know S3A:
+        return f"{parts.scheme}{location[len(parts.scheme) :]}"  # Hadoop does not know S3A: in capitals
 
     def names(self, path: str) -> list[str]:
         """Return the names of the entries of a folder."""
@@ -73,8 +73,8 @@ class TableFolder:
             return bytes(stream.read())
 
     def create(self, path: str, content: bytes) -> bool:
-        """Write a new file of a local folder at once, with the folders above it.  Return False if
-        there is a file by that name already.
+        """Create a file in a local folder atomically, and the folders above it.  Return False if
+        there already is a file with this name.
         """
         assert self.is_local
         target = Path(self.location, path)
@@ -90,9 +90,11 @@ class TableFolder:
         return True
 
     def state(self, path: str) -> tuple[int, int, int]:
-        """Return the state by which a replaced file is recognised: its inode number (on S3 a number
-        of its ETag, else 0 if there is none), its size in bytes, and its time in nanoseconds since
-        1970.
+        """Return the state of a file, which changes if the file is replaced.
+
+        Returns:
+            the inode number (on S3 a number from the ETag, on other remote storage 0), the size in
+            bytes, and the time of the last change in nanoseconds since 1970.
         """
         if self.is_local:
             found = os.stat(f"{self.location}/{path}")
@@ -100,7 +102,7 @@ class TableFolder:
         from pyarrow import fs
 
         system, place = self._remote(path)
-        if is_s3(self.location):  # its times have seconds: two writers may share one
+        if is_s3(self.location):  # its times are in seconds: two writers may have the same
             return _object_state(system, place)
         info = system.get_file_info(place)
         if info.type == fs.FileType.NotFound:
@@ -110,10 +112,10 @@ class TableFolder:
     def read_parquet(
         self, path: str, columns: list[str], added: Collection[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Return the rows of a Parquet file of a log with a value in some of the columns.
+        """Return the rows of a log's Parquet file that have a value in one of the columns.
 
         Args:
-            added: return rows with an `add` only if it has one of these paths; None for all.
+            added: return rows with an `add` only if it has one of these paths; None for all rows.
         """
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -136,9 +138,9 @@ class TableFolder:
             raise OSError(errno.EIO, f"not a valid Parquet file: {error}", path) from error
 
     def data_files(self) -> Iterator[tuple[str, float]]:
-        """Yield the regular files that may be a table's rows or changes, with the time of their
-        last change in seconds since 1970.  Hidden files, such as Delta's log, and nested
-        directories of other tables or clusters are left out.  Links are not followed.
+        """Yield the regular files that may contain a table's rows or changes, each with the time of
+        its last change in seconds since 1970.  Omit hidden files, such as Delta's log, and nested
+        directories of other tables or clusters.  Do not follow links.
         """
         files = [(path, changed, path.split("/")) for path, changed in self.all_files()]
         others = {
@@ -155,11 +157,13 @@ class TableFolder:
                 yield path, changed
 
     def all_files(self) -> Iterator[tuple[str, float]]:
-        """Yield all regular files below the folder, as `data_files`."""
+        """Yield all regular files below the folder, in the form of `data_files`."""
         yield from self.files_in("")
 
     def files_in(self, path: str) -> Iterator[tuple[str, float]]:
-        """Yield the regular files below a folder, as `data_files`; none if it does not exist."""
+        """Yield the regular files below a subfolder, in the form of `data_files`; none if it does
+        not exist.
+        """
         if self.is_local:
             if not (path and os.path.islink(f"{self.location}/{path}")):
                 yield from self._local_files(f"{path}/" if path else "")
@@ -185,7 +189,7 @@ class TableFolder:
                 elif entry.is_file(follow_symlinks=False):
                     try:
                         changed = entry.stat(follow_symlinks=False).st_mtime
-                    except FileNotFoundError:  # a writer's temporary file, which it has renamed
+                    except FileNotFoundError:  # a temporary file that its writer has renamed
                         continue
                     yield path + entry.name, changed
 
@@ -228,7 +232,7 @@ class TableFolder:
             yield TableFolder(f"{scheme}://{parent}", is_local=False)
 
     def has(self, path: str) -> bool:
-        """Return whether a file of that name exists."""
+        """Return whether a file or folder with this path exists."""
         if self.is_local:
             return os.path.exists(f"{self.location}/{path}")
         from pyarrow import fs
@@ -239,10 +243,10 @@ class TableFolder:
     def delete(self, path: str, *, is_emptied: bool = False) -> None:
         """Remove a file and the check sum that Hadoop wrote next to it, if they exist.
 
-        The path is resolved below the folder.  A link on the way is an error.
+        The path must lead to a file below the folder.  It must not contain links.
 
         Args:
-            is_emptied: free its space immediately, even if a program still has it open.
+            is_emptied: free the file's space immediately, even if a program has the file open.
         """
         if not self.is_local:
             system, place = self._remote(path)
@@ -311,8 +315,8 @@ def _object_state(system: Any, place: str) -> tuple[int, int, int]:
 
 
 def _rows(table: Any, added: Collection[str] | None) -> list[dict[str, Any]]:
-    """Return the rows of an Arrow table, as TableFolder.read_parquet.  Filter before converting: a
-    checkpoint has a row for each file of a table.
+    """Return the rows of an Arrow table that TableFolder.read_parquet returns.  Filter before the
+    conversion, because a checkpoint has a row for each file of a table.
     """
     from pyarrow import array, compute, string
 
@@ -328,7 +332,7 @@ def _rows(table: Any, added: Collection[str] | None) -> list[dict[str, Any]]:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Open a file, refusing anything but a regular file: reading a pipe might never end."""
+    """Open a file.  Refuse any other than a regular file, because reading a pipe might never end."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -1,7 +1,7 @@
-"""The metadata of a table at each version: schema, partition columns, and whether writers kept a
+"""Read the metadata of a table at a version: schema, partition columns, and whether writers kept a
 change data feed.
 
-Delta's protocol, section "Change Metadata": a metaData action replaces the one before it.
+Delta's protocol, section "Change Metadata": a metaData action replaces the previous one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TableMetadata:
         version: the first of these versions, whose commit or checkpoint has the metaData action.
         has_feed: writers keep a change data feed.
         columns: name, type, physical name and nullability of each column.
-        layout: the storage of columns in files: partition columns and column mapping.
+        layout: the mode of column mapping, and the partition columns.
         action: the metaData action.
     """
 
@@ -52,7 +52,7 @@ class TableMetadata:
         """Return the content of a metaData action.
 
         Raises:
-            DataCorrupted: it has no schema of Delta's form (XX001).
+            DataCorrupted: the action has no schema in Delta's form (XX001).
         """
         configuration = action.get("configuration", {})
         fields = columns_of(action, location, version)
@@ -71,13 +71,12 @@ class TableMetadata:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names of the columns, by their names in files."""
+        """Return the names of the columns, by their names in data files."""
         return {physical or name: name for name, _type, physical, _nullable in self.columns}
 
     def is_readable_as(self, later: TableMetadata) -> bool:
         """Return whether Delta can read a change data feed of these versions under later metadata.
-        The only allowed differences are added columns and columns that became nullable.
-
+        Only two differences are allowed: nullable columns were added, or columns became nullable.
         Delta reads a feed by the newest schema (CDCReaderBase).
         """
         if self.layout != later.layout:
@@ -89,7 +88,7 @@ class TableMetadata:
 
 
 def has_row_ids(action: Mapping[str, Any]) -> bool:
-    """Return whether all rows have row ids, by a metaData action."""
+    """Return whether all rows have row ids, according to a metaData action."""
     return bool(action.get("configuration", {}).get(ROW_TRACKING, "").lower() == "true")
 
 
@@ -99,7 +98,7 @@ def _column(found: Mapping[str, Any]) -> tuple[str, str, str, bool]:
 
 
 def physical_name(found: Mapping[str, Any]) -> str | None:
-    """Return the name that a column of a schema has in files by column mapping; None without it."""
+    """Return the name of a column in data files under column mapping; None without column mapping."""
     details = found.get("metadata")
     physical = details.get(_PHYSICAL_NAME) if isinstance(details, dict) else None
     return None if physical is None else str(physical)
@@ -110,8 +109,8 @@ _remembered: dict[tuple[str, int, tuple[int, int, int]], TableMetadata] = {}
 
 
 def metadata_at(location: str, version: int) -> TableMetadata:
-    """Return the metadata valid at a version: from its commit, the newest earlier commit that has
-    metadata, or a checkpoint in between.
+    """Return the metadata valid at a version.  It comes from the version's commit, from the newest
+    earlier commit that has metadata, or from a checkpoint in between.
 
     Raises:
         ObjectNotInPrerequisiteState: the log no longer has the metadata (55000).
@@ -134,7 +133,7 @@ def metadata_at(location: str, version: int) -> TableMetadata:
             if start is not None:
                 _remember(start, found)
             return found
-        if state is None:  # the log begins after it
+        if state is None:  # the log begins after this version
             break
     raise ObjectNotInPrerequisiteState(
         f'the log of the Delta table "{location}" does not say what version {version} was'

@@ -14,7 +14,7 @@ _AUTHORITY = re.compile(r"//([^/]*)")
 
 
 class TablePaths:
-    """Resolves the paths in Delta's logs: URIs, relative to the table or absolute.
+    """Resolves the paths in Delta's logs.  These are URIs, relative to the table or absolute.
 
     Args:
         location: the table's directory, a path or a URI.
@@ -25,7 +25,7 @@ class TablePaths:
         self._folders: dict[str, bool] = {}
 
     def relative(self, uri: str) -> str | None:
-        """Return a path relative to the table; None if it is invalid or leads elsewhere."""
+        """Return a URI as a path relative to the table; None if it is invalid or leads elsewhere."""
         scheme, authority, path = _parts(uri)
         if scheme or authority or path.startswith("/"):
             place = (scheme or "file", authority, path)
@@ -36,7 +36,7 @@ class TablePaths:
         return None if {"", ".", ".."} & set(found.split("/")) or "\0" in found else found
 
     def has(self, uri: str) -> bool:
-        """Return whether the file of a path exists.
+        """Return whether the file at a URI exists.
 
         Raises:
             OSError: the file cannot be examined.
@@ -48,7 +48,7 @@ class TablePaths:
         return TableFolder.of(folder).has(unquote(name))
 
     def leads_out(self, uri: str) -> bool:
-        """Return whether a path leads out of the table's directory, directly or through links."""
+        """Return whether a URI leads out of the table's directory, directly or through links."""
         path = self.relative(uri)
         if path is None:
             return True
@@ -77,7 +77,7 @@ class TablePaths:
 
 
 def has_scheme(uri: str) -> bool:
-    """Return whether a path has a scheme: `file:/t/x`."""
+    """Return whether a path has a scheme, as in `file:/t/x`."""
     return _SCHEME.match(uri) is not None
 
 

@@ -1,5 +1,6 @@
-"""Prepare relations for reading: the version of each Delta table, and its columns at that
-version."""
+"""Prepare relations for reading: find the version of each Delta table, and its columns at that
+version.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +31,10 @@ from replctl.spark import TableColumn, TableSource
 def table_source(
     relation: Relation, version: int | None = None, changed_in: Collection[int] = ()
 ) -> TableSource:
-    """Return the source for reading a relation at a Delta version, or at the newest one (None).
+    """Return the source for reading a relation at a Delta version.
 
     Args:
+        version: None for the newest version.
         changed_in: versions whose changes will be read.
     """
     storage = relation.storage
@@ -41,7 +43,7 @@ def table_source(
     others = () if storage is None else names_around(storage, changed_in)
     zones = partition_zones(relation)
     if zones and version is None and storage is not None:
-        version = table_state(storage.location).version  # with known time zones
+        version = table_state(storage.location).version  # its time zones are known
     for column in relation.columns:
         stored = None if storage is None else storage.columns.get(column.attnum)
         name = names.get(column.attnum)
@@ -68,8 +70,8 @@ def table_source(
 
 
 def relation_at(relation: Relation, version: int) -> Relation:
-    """Return a relation with the types and storage names that its columns had at a version.  A
-    transaction may change the type of a column after changing rows.
+    """Return a relation with the types and storage names that its columns had at a version.  They
+    may differ from the relation's: a transaction may change rows and then a column's type.
     """
     storage = relation.storage
     if storage is None or not storage.former:
@@ -100,8 +102,8 @@ def relation_at(relation: Relation, version: int) -> Relation:
 def written_source(
     relation: Relation, version: int, renamed_among: Collection[int] = ()
 ) -> TableSource:
-    """Return a relation with all columns that its table had in storage at a version, including
-    those with other types, to read or write the newest version.
+    """Return the source for reading or writing the newest version of a relation's table.  It has
+    all columns that the table had in storage at a version, also columns with former types.
 
     Args:
         renamed_among: versions to read, if others may have renamed or dropped columns since then.
@@ -153,11 +155,12 @@ def numbered_as(
 
 
 def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int | None]:
-    """Return the versions to read so that a copy, a batch of changes, or another session's
+    """Return the versions to read, so that a copy, a batch of changes, or another session's
     transaction is visible completely or not at all.
 
-    The result only has tables of unfinished writes; other tables are read at their newest version.
-    A standby reads all tables as of its catalog, because the primary continues to write them.
+    The result has only tables of unfinished writes; other tables are read at their newest version.
+    On a standby, the result has all tables at the versions of its catalog, because the primary
+    continues to write them.
     """
     if read_control(catalog.connection).is_in_recovery:
         return {relid: last_committed_version(catalog, relid) for relid in relids}
@@ -173,17 +176,18 @@ def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int
 def enter_foreign_versions(
     session: Session, relids: Collection[int] | None = None
 ) -> dict[int, PostgresError]:
-    """Enter commits of other writers to the database's tables, by listing each table's log, without
-    Spark.  Do nothing on a standby, whose primary does it, or if the home is read-only.
+    """Record the commits of other writers to the database's tables.  This lists each table's log
+    and does not need Spark.  Do nothing on a standby, whose primary records them, or if the home is
+    read-only.
 
     Args:
-        relids: only these tables, all of which must be readable.
+        relids: only these tables, all of which must be readable; None for all tables.
 
     Returns:
         the errors of unreadable tables, by OID.
 
     Raises:
-        PostgresError: one of `relids` cannot be read (see `commit_log.commits_since`).
+        PostgresError: a table in `relids` cannot be read (see `commit_log.commits_since`).
     """
     if session.cluster.is_in_recovery or session.cluster.refusal is not None:
         return {}
@@ -202,8 +206,8 @@ def enter_foreign_versions(
 def relation_sources(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[TableSource]:
-    """Return the tables that hold a relation's rows, with the relation's column numbers: its leaf
-    partitions, or itself and its inheritance children.
+    """Return the sources that contain a relation's rows, with the relation's column numbers.  These
+    are its leaf partitions, or the relation itself and its inheritance children.
 
     Args:
         inherit: False for ONLY.
@@ -214,8 +218,9 @@ def relation_sources(
 def _with_faults(
     catalog: Catalog, root: Relation, leaf: Relation, version: int | None
 ) -> TableSource:
-    """Return a source as `numbered_as`, with an error for reading columns that others have
-    dropped."""
+    """Return the source of `numbered_as`.  If other programs have dropped columns, reading these
+    columns is an error.
+    """
     source = numbered_as(root, leaf, version)
     faults = {
         leaf.column_at(attnum).name: error
@@ -233,8 +238,8 @@ def _with_faults(
 
 
 def _present_versions(catalog: Catalog, tree: Mapping[int, Relation]) -> dict[int, int | None]:
-    """Return the versions of the tables whose columns the next write will rename, unless the
-    catalog's own transaction writes them.
+    """Return the present versions of the tables whose columns the next write will rename.  Omit
+    tables that the catalog's own transaction writes.
     """
     behind = [
         oid
@@ -253,13 +258,13 @@ def _present_versions(catalog: Catalog, tree: Mapping[int, Relation]) -> dict[in
 def relation_leaves(
     catalog: Catalog, relation: Relation, *, inherit: bool = True, keeps_names: bool = False
 ) -> list[tuple[int, TableSource]]:
-    """Return the tables as `relation_sources`, each with the OID of its own relation.
+    """Return the sources of `relation_sources`, each with the OID of its own relation.
 
     Args:
         keeps_names: read tables whose columns the next write will rename at their present versions.
 
     Raises:
-        PostgresError: one of the tables cannot be read (see `commit_log.commits_since`).
+        PostgresError: a table cannot be read (see `commit_log.commits_since`).
     """
     if relation.is_partitioned and not inherit:
         return []
