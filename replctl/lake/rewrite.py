@@ -74,8 +74,8 @@ class TableRewrite:
 
     Attributes:
         is_row_by_row: the values are computed once per row, in the order of the rows.
-        calls: the calls of nextval() in the values, each as the OID of its sequence or as a sequence
-            that the statement creates.  In the values, call i has the name `row_number_name(i)`.
+        calls: the sequence of each call of nextval() in the values: an OID, or a sequence that the
+            statement creates.  In the values, call i has the name `row_number_name(i)`.
     """
 
     relid: int

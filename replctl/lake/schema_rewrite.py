@@ -1,10 +1,10 @@
-"""Remove dropped columns from Delta tables and rename renamed ones, before the next write.  So other
-programs no longer read dropped columns, or columns under their former names.
+"""Remove dropped columns from Delta tables, and rename renamed columns, before the next write.  So
+other programs no longer read dropped columns, or columns under their former names.
 
-A commit of a separate transaction rewrites the table without the dropped columns, and with the other
-columns under their new names.  This commit is not decoded.  Its mark says which columns it changes.
-The catalog records these changes together with the version, so that a crash is harmless.  Earlier
-versions are decoded under their own schema, by comparing the rows before and after.
+A commit of a separate transaction rewrites the table without the dropped columns, and with the
+other columns under their new names.  This commit is not decoded.  Its mark says which columns it
+changes.  The catalog records these changes together with the version, so that a crash is harmless.
+Earlier versions are decoded under their own schema, by comparing the rows before and after.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SchemaRewrite:
 
 
 def rewrite_schemas(session: Session, relations: Collection[Relation]) -> bool:
-    """Remove from Delta tables the columns that DDL has dropped, and rename the columns that DDL has
+    """Remove from Delta tables the columns that DDL has dropped, and rename the columns that it has
     renamed, before the tables are written.
 
     There are three exceptions:
@@ -145,7 +145,7 @@ def _may_be_rewritten(state: TableState, fields: Sequence[Mapping[str, Any]]) ->
 
 
 def _has_rule(field: Mapping[str, Any]) -> bool:
-    """Return whether a column has a rule of another program: NOT NULL, a default or an expression."""
+    """Return whether another program gave a column a rule: NOT NULL, a default or an expression."""
     notes = field.get("metadata", ())
     return not field.get("nullable", True) or any(
         note.startswith(("delta.", "CURRENT_DEFAULT")) for note in notes

@@ -1,4 +1,4 @@
-"""Read and record the state of a subscription: its tables, their states, its progress and errors."""
+"""Read and record the state of a subscription: the states of its tables, its progress and errors."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class SubscriberState:
             return origin_progress(connection, self.origin_name) or 0
 
     def position(self) -> LogPosition:
-        """Return the position of `progress`, with the digest of the publisher's commit at this LSN."""
+        """Return the position of `progress`, with the digest of the publisher's commit there."""
         with self.session.cluster.begin(write=False) as connection:
             known = origin_position(connection, self.origin_name)
         return LogPosition(INVALID_LSN) if known is None else known

@@ -155,8 +155,8 @@ def _is_complete(location: str) -> bool:
 
 
 def _place_of(session: Session, path: str) -> _Place | None:
-    """Return the table of any database that a file belongs to.  If directories of tables are nested,
-    return the innermost table.
+    """Return the table to which a file belongs, in any database.  If directories of tables are
+    nested, return the innermost table.
     """
     with session.cluster.begin(write=False) as connection:
         tables = storage_locations(connection)

@@ -1,5 +1,5 @@
-"""Read, create and remove the files in the folder of a Delta table, local or remote.  pyarrow's file
-systems access remote storage.
+"""Read, create and remove the files in the folder of a Delta table, which is local or remote.
+pyarrow's file systems access remote storage.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TableFolder:
             return f"file:{quote(os.path.abspath(unquote(parts.path)))}"
         if not parts.scheme:
             return os.path.abspath(location)
-        return f"{parts.scheme}{location[len(parts.scheme) :]}"  # Hadoop does not know S3A: in capitals
+        return f"{parts.scheme}{location[len(parts.scheme) :]}"  # Hadoop rejects capitals
 
     def names(self, path: str) -> list[str]:
         """Return the names of the entries of a folder."""
@@ -332,7 +332,7 @@ def _rows(table: Any, added: Collection[str] | None) -> list[dict[str, Any]]:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Open a file.  Refuse any other than a regular file, because reading a pipe might never end."""
+    """Open a regular file.  Refuse other files, because reading a pipe might never end."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

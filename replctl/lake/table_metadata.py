@@ -98,7 +98,7 @@ def _column(found: Mapping[str, Any]) -> tuple[str, str, str, bool]:
 
 
 def physical_name(found: Mapping[str, Any]) -> str | None:
-    """Return the name of a column in data files under column mapping; None without column mapping."""
+    """Return a column's name in data files under column mapping; None without column mapping."""
     details = found.get("metadata")
     physical = details.get(_PHYSICAL_NAME) if isinstance(details, dict) else None
     return None if physical is None else str(physical)

@@ -25,7 +25,7 @@ class TablePaths:
         self._folders: dict[str, bool] = {}
 
     def relative(self, uri: str) -> str | None:
-        """Return a URI as a path relative to the table; None if it is invalid or leads elsewhere."""
+        """Return a URI's path relative to the table; None if it is invalid or leads elsewhere."""
         scheme, authority, path = _parts(uri)
         if scheme or authority or path.startswith("/"):
             place = (scheme or "file", authority, path)

@@ -1,8 +1,8 @@
-"""The current requirements of a Delta table for writers: the protocol and the metadata of its
+"""Read the current requirements of a Delta table for writers: the protocol and the metadata of its
 newest version.
 
-Delta's protocol, sections "Protocol Evolution" and "Change Metadata": an action replaces the one
-before it.
+Delta's protocol, sections "Protocol Evolution" and "Change Metadata": an action replaces the
+previous one of its kind.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class TableState:
 
     Attributes:
         version: the number of that version.
-        file_state: the state by which a replaced file is recognised (delta_log.file_state_of).
+        file_state: the state of the version's file, which changes if the file is replaced
+            (delta_log.file_state_of).
         protocol, metadata: the actions; empty if the log no longer has them.
     """
 
@@ -44,7 +45,7 @@ class TableState:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The properties of the table that are set."""
+        """Return the properties that are set for the table."""
         found: Mapping[str, str] = self.metadata.get("configuration", {})
         return found
 
@@ -62,8 +63,8 @@ _remembered: dict[str, TableState] = {}
 
 
 def table_state(location: str) -> TableState:
-    """Return the state of the table at `location`, by listing its log and reading commits newer
-    than the cached state.
+    """Return the state of the table at `location`.  To find it, list the log and read the commits
+    that are newer than the cached state.
 
     Raises:
         UndefinedFile: there is no Delta table (58P01).

@@ -1,8 +1,8 @@
-"""Write relations: take locks, record intents, create storage on first use, and enter the log at
-the end.
+"""Write relations: lock them, record intents, create storage on first use, and record the commits
+in the commit log.
 
-A statement's Delta commits become one transaction of the log.  Unfinished writes of a dead process
-are undone or entered before its tables are written again.
+A statement's Delta commits become one transaction of the commit log.  If a process dies, its
+unfinished writes are undone or recorded before others write its tables.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ from replctl.types.boolean import bool_in
 
 @dataclass
 class TableWriter:
-    """A transaction that writes relations, from its locks to its place in the log.
+    """A transaction that writes relations, from its locks to its entry in the commit log.
 
     Attributes:
         session: the writing session.
         xid: the transaction.
         relations: the relations in their current state, by OID.
-        base_versions: their Delta versions before the transaction.
+        base_versions: the relations' Delta versions before the transaction.
         read_versions: the versions that were read.  The written rows do not include later changes
-            of others.
-        origin, origin_lsn: the origin of replicated changes.
-        truncations: the entries that decoding has for TRUNCATE, by relid.
+            of other writers.
+        origin, origin_lsn: the origin of replicated changes, and their LSN there.
+        truncations: the details of the log entries for TRUNCATE, by OID of the relation.
         written: the relations that are prepared for writing.
         nonces: the nonces that mark the commits to each relation.
         is_whole: the transaction consists of one commit of rows.
@@ -108,21 +108,22 @@ class TableWriter:
         step: int | None = None,
         may_be_nothing: bool = False,
     ) -> Iterator[CommitNote]:
-        """Yield the note for one Delta commit to a relation, and check afterwards that the commit
-        was made.
+        """Yield the note for one Delta commit to a relation.  Afterwards check that Delta has made
+        the commit.
 
         Args:
             silent: the commit is not decoded, and is not undone.
-            truncates: it empties the table; the log has an entry of its own for that.
-            changes_keys: it updates keys, or rows without a key, so that images are paired by row
-                id.
-            removes: the names, in storage, of columns that it removes from the table.
-            renames: the columns that it renames: their numbers in storage, and their new names.
-            application, step: the transaction identifier that makes a repetition harmless.
-            may_be_nothing: Delta makes no commit if no row changes.
+            truncates: the commit empties the table.  The commit log has a separate entry for this.
+            changes_keys: the commit updates keys, or rows without a key, so that images must be
+                paired by row id.
+            removes: the names in storage of the columns that the commit removes from the table.
+            renames: the columns that the commit renames: their numbers in storage, and new names.
+            application, step: Delta's transaction identifier and its version.  With them, Delta
+                skips the commit if it was already made.
+            may_be_nothing: Delta may make no commit, because no row may change.
 
         Raises:
-            DataCorrupted: the commit is missing in the table's log afterwards (XX001).
+            DataCorrupted: the commit is missing in the table's log after the write (XX001).
         """
         origin_at = None
         origin = self.origin
@@ -156,8 +157,8 @@ class TableWriter:
         return table_source(self.relations[relid])
 
     def prepare(self, relid: int) -> TableSource:
-        """Prepare a relation for writing: create its Delta table, add columns that DDL has added
-        since the last write, or register it in the catalogs of Spark.
+        """Prepare a relation for writing, as far as necessary: create its Delta table, add columns
+        that DDL has added since the last write, and register the table in the catalogs of Spark.
         """
         self.written.add(relid)
         check_columns(self.session, self.relations[relid])
@@ -182,8 +183,8 @@ class TableWriter:
             self._bring_up_to_date(relation, storage, missing)
 
     def _with_own_names(self, relation: Relation) -> Relation:
-        """Give the columns that the Delta table does not have yet their own names there.  They may
-        have been renamed since they got their names in storage.
+        """Return a relation in which the columns that the Delta table does not have yet have their
+        own names in storage.  They may have been renamed after they got their names in storage.
         """
         storage = storage_of(relation)
         names = {
@@ -197,7 +198,7 @@ class TableWriter:
             present = stored_names(storage.location)
         elif storage.was_empty is None:
             present = set()
-        else:  # a dead process may have created the table with the names
+        else:  # a dead process may have created the table with these names
             return relation
         columns = dict(storage.columns)
         for attnum, name in names.items():
@@ -219,7 +220,8 @@ class TableWriter:
         """Check that no other writer has changed a relation's rows since they were read.
 
         Raises:
-            SerializationFailure: another writer has (40001)."""
+            SerializationFailure: another writer has changed rows (40001).
+        """
         if self._foreign_changes(relid):
             raise _overtaken()
 
@@ -228,7 +230,7 @@ class TableWriter:
         the write.
 
         Raises:
-            SerializationFailure: another writer did (40001).
+            SerializationFailure: another writer committed changes (40001).
         """
         own = [commit.version for commit in self._own_changes(relid)]
         if own and any(version < max(own) for version in self._foreign_changes(relid)):
@@ -257,7 +259,7 @@ class TableWriter:
     ) -> None:
         if not storage.is_made:
             self._begin_storage(relation, storage)
-        if storage.is_made or latest_version(storage.location) is not None:  # by a dead process
+        if storage.is_made or latest_version(storage.location) is not None:  # a dead process made it
             self._add_columns(relation.oid, storage.location, missing)
         else:
             vectors = bool_in(relation.options.get(DELETION_VECTORS, "true"))
@@ -282,7 +284,7 @@ class TableWriter:
         """Record whether the directory for a new table is empty.
 
         Raises:
-            DuplicateObject: another program has created a Delta table there meanwhile.
+            DuplicateObject: another program has created a Delta table at this location.
             ObjectNotInPrerequisiteState: the directory is a LOCATION, and is not empty (55000).
         """
         with self.session.read() as catalog:
@@ -312,8 +314,9 @@ class TableWriter:
                 spark.jobs.fill_columns(self.session.engine(), location, filled, note)
 
     def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
-        """Record newly created storage.  It stays even if the transaction fails, so the transaction
-        starts after it, unless it has already changed rows.
+        """Record newly created storage.  The storage stays even if the transaction fails.  So the
+        transaction's base version becomes the one with the new storage, unless the transaction has
+        already changed rows.
         """
         has_changed_rows = bool(self._pending(relid))
         with self.session.cluster.begin(write=True) as connection:
@@ -324,7 +327,7 @@ class TableWriter:
             self.base_versions[relid] = version
 
     def _pending(self, relid: int) -> list[DeltaCommit]:
-        if relid not in self.base_versions:  # of an apply worker: never undone
+        if relid not in self.base_versions:  # the write of an apply worker, which is never undone
             return []
         commits = self._commits_since(relid, self.base_versions[relid])
         return pending_commits(commit for commit in commits if commit.is_of(self.xid))
@@ -338,17 +341,18 @@ def writing(
     is_whole: bool,
     guarded: Collection[int] = (),
 ) -> Iterator[TableWriter]:
-    """Write relations as one transaction, and undo the writes on an exception.  In a transaction
-    block the writes are part of the block's transaction, which is undone as a whole.
+    """Yield a writer that writes relations in one transaction.  Commit at the end of the `with`
+    block, and undo the writes on an exception.  In a transaction block, the writes are part of the
+    block's transaction, which is undone as a whole.
 
     Args:
-        relations: all relations that may be written: ordinary tables, leaf partitions.
-        is_whole: it makes at most one Delta commit of rows, which completes the transaction.
-        guarded: OIDs of relations that must not be written meanwhile.
+        relations: all relations that may be written: ordinary tables and leaf partitions.
+        is_whole: the transaction makes at most one Delta commit of rows, which completes it.
+        guarded: OIDs of relations that other sessions must not write meanwhile.
 
     Raises:
         LockNotAvailable: another session writes one of the relations, or changes its definition,
-            for too long.
+            for longer than lock_timeout.
         UnfinishedBatch: a relation has partly written changes of a subscription.
     """
     oids = sorted({relation.oid for relation in relations})
@@ -361,7 +365,7 @@ def writing(
 def writing_locked(
     session: Session, oids: Sequence[int], *, is_whole: bool
 ) -> Iterator[TableWriter]:
-    """Write relations as `writing`.  The caller already holds their locks."""
+    """Yield a writer like `writing`.  The caller already holds the relations' locks."""
     recover(session, oids)
     check_rules(session, oids)
     writer, log_lsn = _begin(session, oids, is_whole)
@@ -388,10 +392,11 @@ def writing_locked(
 
 
 def check_rules(session: Session, relids: Collection[int]) -> None:
-    """Check that Delta can write tables, and that the writes can be undone.
+    """Check that Spark can write tables and, in a transaction block, that the writes can be undone.
 
     Raises:
-        ObjectNotInPrerequisiteState: Delta cannot write or undo a write of a table (55000).
+        ObjectNotInPrerequisiteState: a table cannot be written, or a write cannot be undone
+            (55000).
         PostgresError: the log of a table cannot be read.
     """
     with session.read() as catalog:
@@ -413,7 +418,7 @@ def _begin(
     oids: Sequence[int],
     is_whole: bool,
 ) -> tuple[TableWriter, int]:
-    """Return the writer, and the end of the log before it."""
+    """Begin the transaction.  Return its writer, and the end of the commit log before it."""
     cluster, block = session.cluster, session.block
     with cluster.write(session.database_oid, session.xids) as catalog:
         catalog.lock({object_lock(session.database_oid, oid, LockMode.USE) for oid in oids})
@@ -446,10 +451,11 @@ def _begin(
 def commit(
     writer: TableWriter, then: Callable[[Catalog, int], None] = lambda catalog, lsn: None
 ) -> None:
-    """Enter a transaction's versions and its commit, in one transaction of the catalog.
+    """Record a transaction's versions and its commit in one transaction of the catalog.
 
     Args:
-        then: further work in that transaction; receives the LSN of the commit.
+        then: does further work in the catalog's transaction; receives the catalog and the LSN of
+            the commit.
     """
     session = writer.session
     with session.cluster.write(session.database_oid) as catalog:
@@ -472,7 +478,9 @@ def commit(
 
 
 def _enter(writer: TableWriter) -> None:
-    """Enter the versions of a statement in a block.  The block's commit will make them valid."""
+    """Record the versions of a statement in a transaction block.  They become valid when the block
+    commits.
+    """
     session = writer.session
     with session.cluster.write(session.database_oid, session.xids) as catalog:
         _enter_into(catalog, writer)
@@ -489,7 +497,7 @@ def _enter_into(catalog: Catalog, writer: TableWriter, *, ends: bool = False) ->
 
 
 def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
-    """Undo the writes of one statement of a block before it is repeated.
+    """Undo the writes of one statement of a transaction block before its retry.
 
     Args:
         log_lsn: the end of the log before the statement.
@@ -504,7 +512,7 @@ def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
 
 
 def undo_relation(writer: TableWriter, relid: int) -> None:
-    """Undo the writes of a transaction into one table since it was read."""
+    """Undo the writes that a transaction made into one table after it read the table."""
     floor = floor_of(writer.read_versions[relid])
     relation = writer.relations[relid]
     repeated(partial(undo_since, writer.session, writer.xid, relation, floor))

@@ -44,7 +44,7 @@ from replctl.types.quote import quote_qualified_identifier
 
 
 def local_target(relation: Relation, tree: dict[int, Relation]) -> Target:
-    """Return the target of INSERT, UPDATE and DELETE.
+    """Return a relation as the target of INSERT, UPDATE and DELETE.
 
     Args:
         tree: the table, all its partitions, and its ancestors if it is a partition.
@@ -59,9 +59,12 @@ def local_target(relation: Relation, tree: dict[int, Relation]) -> Target:
 
 
 def inserted_into(target: Target, supplied: Collection[str]) -> Target:
-    """Return a target of INSERT and COPY in which Delta assigns the identity columns that are not
-    supplied. A key with such a column is ignored, because its values are not known before the
+    """Return a target for INSERT and COPY in which Delta assigns the identity columns that are not
+    supplied.  A key with such a column does not count, because its values are unknown before the
     write.
+
+    Args:
+        supplied: the names of the columns whose values the statement supplies.
     """
     columns = tuple(
         replace(c, is_assigned=True, not_null=False)
@@ -91,10 +94,11 @@ def replication_target(
     """Return the target of a published relation's changes.
 
     Args:
-        relation: the subscriber's table of the same name.  A key that is not sent is ignored.
+        relation: the subscriber's table.  A key that is not sent does not count.
         tree: see `local_target`.
-        versions: the versions at which to read tables (None: before the first one).
-        enums: the enums of its columns, by type; needed if values are received.
+        versions: the versions at which to read tables, by OID; None for a table that does not exist
+            yet.
+        enums: the enums of the relation's columns, by type; needed if values are received.
 
     Raises:
         ObjectNotInPrerequisiteState: the table lacks a sent column (55000).
@@ -129,7 +133,8 @@ def replication_target(
 
 
 def _check_native(relation: Relation, remote: RemoteRelation) -> None:
-    """Check that native columns receive values of their own Delta type, and no others do.
+    """Check that columns of a native Delta type receive values of this type, and that other columns
+    receive no values of native types.
 
     Raises:
         FeatureNotSupported: values would have to be converted.
@@ -148,7 +153,7 @@ def _check_native(relation: Relation, remote: RemoteRelation) -> None:
 
 
 def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:
-    """Return the enums among a table's column types, by type."""
+    """Return the enums that are types of a table's columns, by type."""
     types = {name: get_type(catalog, name) for name in {c.type for c in relation.columns}}
     return {
         name: EnumType(_qualified_name(catalog, type_), enum_labels(catalog, name))
@@ -160,7 +165,7 @@ def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:
 def domain_tests(
     environment: CatalogEnvironment, relation: Relation, target: Target
 ) -> tuple[DomainTest, ...]:
-    """Return the domain tests for received values."""
+    """Return the tests of domains that received values must pass."""
     found = []
     for column in relation.columns:
         if not column.domain or target.column(column.attnum).sent is None:
@@ -180,7 +185,7 @@ def domain_tests(
 
 
 def _qualified_name(catalog: Catalog, type_: Type) -> str:
-    """Return the name of a user-defined type with its schema: apply has no search path."""
+    """Return the name of a user-defined type with its schema, because apply has no search path."""
     schema = schema_names(catalog)[type_schema_oid(catalog, type_.name)]
     return quote_qualified_identifier(schema, type_.sql_name)
 
@@ -250,8 +255,9 @@ def _target(
 
 
 def without_user_types_in(environment: Environment, target: Target) -> Target:
-    """Return a table with built-in types in its CHECK constraints, defaults and generated
-    columns."""
+    """Return a target whose CHECK constraints, defaults and generated columns use only built-in
+    types.
+    """
     plain = partial(without_user_types, environment)
     columns = tuple(
         replace(
@@ -268,8 +274,11 @@ def without_user_types_in(environment: Environment, target: Target) -> Target:
 
 
 def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> Target:
-    """Return a table with replaced CHECK constraints and predicates of its unique indexes.  Delta's
-    own constraints stay.
+    """Return a target with changed CHECK constraints and predicates of unique indexes.  Delta's own
+    constraints stay.
+
+    Args:
+        changed: returns the new form of an expression.
     """
     checks = tuple((name, changed(check)) for name, check in target.checks)
     leaves = tuple(
@@ -290,8 +299,8 @@ def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> 
 
 
 def leaves_of(relation: Relation, tree: dict[int, Relation]) -> tuple[Leaf, ...]:
-    """Return the tables that hold a relation's rows, with the relation's column numbers and their
-    partition rules.
+    """Return the tables that contain a relation's rows.  They have the relation's column numbers,
+    and their own partition rules.
     """
     if not relation.is_partitioned:
         source = numbered_as(relation, relation)
@@ -309,7 +318,7 @@ def leaves_of(relation: Relation, tree: dict[int, Relation]) -> tuple[Leaf, ...]
 
 
 def _partition_hint(root: Relation, leaf: Relation) -> str:
-    """Return the hint if a partition cannot be written through its parent."""
+    """Return the hint for a partition that cannot be written through its parent."""
     table, partition = (quote_qualified_identifier(r.schema, r.name) for r in (root, leaf))
     return (
         f"Write {partition} itself, as with INSERT INTO {partition}. To write the other partitions"
@@ -348,11 +357,12 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
 
 
 def _own_checks(relation: Relation, rules: DeltaRules) -> list[tuple[str, str]]:
-    """Return the CHECK constraints of a Delta table that use columns of the relation only.  Delta
-    itself checks the others.
+    """Return the CHECK constraints of a Delta table that use only columns of the relation.  Delta
+    itself checks the other constraints.
 
     Raises:
-        FeatureNotSupported: a column of the relation is computed from columns that it leaves out.
+        FeatureNotSupported: a generated column of the relation uses columns that the relation
+            leaves out.
     """
     left_out = () if relation.storage is None else relation.storage.left_out
     names = set(_stored_names(relation).values())
@@ -372,26 +382,27 @@ def _stored_names(relation: Relation) -> dict[int, str]:
 
 
 def _names_of(relation: Relation, stored: Collection[str]) -> set[str]:
-    """Return the names of columns in the catalog."""
+    """Return the names in the relation of columns with these names in the Delta table."""
     names = _stored_names(relation)
     return {c.name for c in relation.columns if names.get(c.attnum) in stored}
 
 
 def _columns(root: Relation, own: Relation) -> tuple[tuple[str, int], ...]:
-    """Return the columns of a Delta table: the name there, and the attnum in the root table."""
+    """Return the columns of a Delta table, each as its name there and its attnum in the root table."""
     attnums = {column.name: column.attnum for column in root.columns}
     names = _stored_names(own)
     return tuple((names[c.attnum], attnums[c.name]) for c in own.columns if c.attnum in names)
 
 
 def pinned(target: Target, versions: Mapping[int, int | None]) -> Target:
-    """Return a target whose rows are read at the versions of its tables.
+    """Return a target whose rows are read at given versions of its tables.
 
-    After MERGE, Spark plans each kept query of the written table again, which takes seconds where
-    many rows are kept. It does not take a table at a version for the table itself.
+    After MERGE, Spark plans each cached query of the written table again.  This takes seconds if
+    many rows are cached.  Spark does not do it for queries that read the table at a version.
 
     Args:
-        versions: by OID; tables without one, or with another one already, stay.
+        versions: the versions by OID.  Tables without a version here, or with one in the target,
+            stay unchanged.
     """
     known = {relid: version for relid, version in versions.items() if version is not None}
     leaves = (
@@ -409,7 +420,7 @@ def _at_version(leaf: Leaf, versions: Mapping[int, int | None]) -> Leaf:
 
 
 def _leaf(root: Relation, leaf: Relation, rules: tuple[PartitionRule, ...]) -> Leaf:
-    """Return a leaf with the constraints that its root lacks."""
+    """Return a leaf partition with those of its constraints that its root lacks."""
     attnums = {column.name: column.attnum for column in root.columns}
     not_null = tuple(
         attnums[column.name]
@@ -438,7 +449,7 @@ def _unique_key(
 
 
 def _own_unique_keys(root: Relation, leaf: Relation, number: int) -> list[UniqueKey]:
-    """Return the unique indexes of a leaf that do not come from its root."""
+    """Return the unique indexes of a leaf partition that its root lacks."""
     attnums = {column.name: column.attnum for column in root.columns}
     renumbered = {column.attnum: attnums[column.name] for column in leaf.columns}
     return [
@@ -510,7 +521,7 @@ def references_to(
 
 
 def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
-    """Return the number of a column of `other` in `relation`."""
+    """Return the number that a column of `other` has in `relation`."""
     column = relation.column(other.column_at(attnum).name)
     assert column is not None
     return column.attnum
@@ -521,8 +532,10 @@ def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
 
 
 def _identity(relation: Relation, tree: dict[int, Relation]) -> tuple[int, ...] | None:
-    """Return the attnums by which changes find rows; () if there are none.  A partitioned table
-    uses those of its partitions; None if they differ, or if they are not unique across the table.
+    """Return the attnums of the columns by which changes find rows; () if there are none.
+
+    A partitioned table uses the columns of its partitions.  Return None if the partitions have
+    different ones, or if these columns are not unique across the table.
     """
     if not relation.is_partitioned:
         return target_key(relation)
@@ -552,9 +565,9 @@ def check_updatable(
     worker.c).
 
     Raises:
-        FeatureNotSupported: its partitions identify rows by different columns (0A000).
-        ObjectNotInPrerequisiteState: its key is not sent, or it has no key and the publisher's
-            replica identity is not the whole row (55000).
+        FeatureNotSupported: the target's partitions identify rows by different columns (0A000).
+        ObjectNotInPrerequisiteState: the target's key is not sent, or the target has no key and the
+            publisher's replica identity is not the whole row (55000).
     """
     sent_identity = (
         {column.name for column in remote.columns}

@@ -1,4 +1,4 @@
-"""Check that nobody has changed a subscription's targets since its last write."""
+"""Check that a subscription's targets still have the rows that it has applied."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class TargetCheck:
         self._subscription = subscription
 
     def application(self, relid: int) -> str:
-        """Delta's application id for the subscription's writes into a table."""
+        """Return Delta's application id for the subscription's writes into a table."""
         identifier = self._session.cluster.system_identifier
         return application_of(identifier, self._subscription.oid, relid)
 
     def check_targets(self, relid: int | None = None) -> None:
-        """Enter commits of other programs into the commit log, and check that the applied rows
-        still exist.  If nothing has changed, this only lists each table's log.
+        """Record commits of other programs in the commit log, and check that the applied rows still
+        exist.  If nothing has changed, only list each table's log.
 
         Args:
-            relid: check only this table, which catches up after its copy.  None checks the tables
+            relid: check only this table, which catches up after its copy; None: check the tables
                 that are ready.
 
         Raises:
@@ -69,14 +69,14 @@ class TargetCheck:
     def enter(
         self, catalog: Catalog, relations: Iterable[Relation], *, is_replaced: bool = False
     ) -> None:
-        """Enter commits of others to tables.
+        """Record commits of other writers to tables.
 
         Args:
-            is_replaced: all rows will be replaced.  Then forbidden files are ignored for now, and a
-                missing table is created again.
+            is_replaced: all rows will be replaced.  In this case, ignore forbidden files for now,
+                and record the loss of a missing table, so that the write creates it again.
 
         Raises:
-            PostgresError: a table cannot be read, as commit_log.commits_since.
+            PostgresError: a table cannot be read (see commit_log.commits_since).
         """
         for relation in relations:
             try:
@@ -95,7 +95,9 @@ class TargetCheck:
                 commit_log.enter_versions(catalog, self._session.cluster, relation)
 
     def _refresh(self, catalog: Catalog, leaf: Relation) -> str | None:
-        """Return the statement that replaces the rows of an unreadable leaf partition."""
+        """Return the statement that replaces the rows of an unreadable leaf partition; None if the
+        leaf does not belong to the subscription.
+        """
         for root in self._members_above(catalog, leaf):
             return refresh_hint(self._subscription, root.relation_name, "replace = true")
         return None
@@ -107,8 +109,8 @@ class TargetCheck:
         return load_relations(catalog, above & {item.relid for item in members}).values()
 
     def pass_forgotten_steps(self, catalog: Catalog, leaf: Relation) -> None:
-        """Skip steps that a table has but the catalog does not know, so that they are not used
-        again.
+        """Skip steps that a table's log has and that the catalog does not know, so that they are
+        not used again.
         """
         assert leaf.storage is not None
         location, application = leaf.storage.location, self.application(leaf.oid)
@@ -121,15 +123,15 @@ class TargetCheck:
             )
             steps = [applied_step(location, application, commit.version) for commit in commits]
         for step in steps:
-            if step is not None and step < _LARGEST_STEP:  # otherwise another writer has forged it
+            if step is not None and step < _LARGEST_STEP:  # a larger step is forged
                 raise_apply_step(catalog, self._subscription.oid, leaf.oid, step)
 
     def check_history(self, catalog: Catalog, leaf: Relation) -> None:
         """Check that the catalog knows all writes of the subscription into a table.
 
         Raises:
-            DataCorrupted: the catalog does not know all of them, for example because an older
-                catalog was restored, so that the table's progress is unknown (XX001).
+            DataCorrupted: the catalog does not know all writes, so that the table's progress is
+                unknown (XX001).  This happens if an older catalog was restored.
         """
         known, name = self._subscription, leaf.qualified_name
         origins = (known.origin_name, known.table_origin_name(leaf.oid))

@@ -46,11 +46,11 @@ from replctl.spark import Comparison, Mending
 
 
 class TargetCopy(TargetWrite):
-    """Copies of published tables into those of one subscription (replication.node.Copies)."""
+    """Copies published tables into the tables of one subscription (replication.node.Copies)."""
 
     def begin(self, relation: SubscriptionRelation, snapshot: Snapshot) -> SubscriptionRelation:
-        """Record the snapshot that a copy reads and the versions of the tables that it writes, and
-        set state d.
+        """Record the snapshot that a copy reads, and the versions of the tables that it writes.  Set
+        state d.
         """
         with self._state.writing() as catalog:
             loaded = load_relations(catalog, [relation.relid])[relation.relid]
@@ -80,12 +80,13 @@ class TargetCopy(TargetWrite):
     def write(
         self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
     ) -> RowCounts:
-        """Write the rows of a copy, with defaults, and count them.  They are added to the existing
-        rows, replace them, or only correct differences.  A copy interrupted by a crash is
-        completed.  Set state f.
+        """Write the rows of a copy, with defaults, and return the row counts.  Set state f.
+
+        According to the method of `relation`, the rows are added to the existing rows, replace
+        them, or only correct differences.  A copy that a crash interrupted is completed.
 
         Raises:
-            PostgresError: the rows do not fit the table, or cannot be read or written.
+            PostgresError: the rows conflict with the table, or cannot be read or written.
         """
         assert relation.snapshot is not None
         with ExitStack() as stack:
@@ -99,10 +100,11 @@ class TargetCopy(TargetWrite):
         rows: Rows,
         known: Reconciliation,
     ) -> RowCounts:
-        """Write a copy and return it.  If another writer commits first, a part may be written.
+        """Write a copy and return the row counts.  If another writer commits first, only a part may
+        be written.
 
         Args:
-            known: the difference found by a reconcile before another writer committed.
+            known: keeps the difference that a reconcile found before another writer committed.
         """
         copied = relation.snapshot
         assert copied is not None
@@ -162,7 +164,8 @@ class TargetCopy(TargetWrite):
         Args:
             relation: the table, with the options of the statement.
             remote: the published table.
-            rows: finds its rows, if they must be compared to count the rows to delete.
+            rows: returns the published rows; only called if they are needed to count the rows to
+                delete.
 
         Raises:
             ObjectNotInPrerequisiteState: the statement must specify which rows to delete (55000).
@@ -175,7 +178,9 @@ class TargetCopy(TargetWrite):
     def _mending(
         self, relation: SubscriptionRelation, table: ReplicatedTable, rows: Callable[[], Rows]
     ) -> tuple[Deletion, Mending]:
-        """Return the rows that a reconcile may delete, and its other allowed changes."""
+        """Return the rule for the rows that a reconcile may delete, and all changes that it may
+        make.
+        """
         root, remote = table.relation, table.remote
         with self._session.read() as catalog:
             ownership = row_ownership(
@@ -193,7 +198,7 @@ class TargetCopy(TargetWrite):
     def _renewed_copy(
         self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
     ) -> CopySnapshot:
-        """Return the copy, with new steps for tables in which it was undone."""
+        """Return a copy with new steps for the tables in which it was undone."""
         undone = undone_leaves(self._session, tables, copied.targets, self._check.application)
         if not undone:
             return copied
@@ -229,7 +234,7 @@ class TargetCopy(TargetWrite):
             if relation.method is not CopyMethod.APPEND:
                 origins = (self._subscription.origin_name, name)
                 acknowledge_changes(catalog, set(writer.relations), origins, copied.lsn)
-            drop_origin(catalog.connection, name)  # left by an unfinished synchronization
+            drop_origin(catalog.connection, name)  # an unfinished synchronization may have left it
             create_origin(catalog.connection, name, LogPosition(copied.lsn, copied.digest))
 
         commit(writer, note_state)
@@ -237,11 +242,11 @@ class TargetCopy(TargetWrite):
     def planned(
         self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
     ) -> RowCounts:
-        """Return how many rows a copy would write, without writing.  Only a reconcile reads the
-        rows.
+        """Count the rows that a copy would write, without writing them.  Only a reconcile reads the
+        table's own rows.
 
         Raises:
-            PostgresError: the table is missing or may not be written.
+            PostgresError: the table is missing, or the subscription may not write it.
         """
         table = self._local.table(remote)
         table.is_trial = True
@@ -264,8 +269,10 @@ class TargetCopy(TargetWrite):
             raise conflict.error from conflict
 
     def pinned(self, name: RelationName) -> PinnedTarget:
-        """Return a table by (schema, name) of the published one, pinned to the versions for a
-        comparison with its publisher.
+        """Return a table with the versions at which to compare it with its publisher.
+
+        Args:
+            name: (schema, name) of the published table.
 
         Raises:
             PostgresError: the table is not synchronized yet, or is unreadable.
@@ -275,13 +282,13 @@ class TargetCopy(TargetWrite):
     def compare(
         self, pinned: PinnedTarget, remote: RemoteRelation, rows: Rows, limit: int
     ) -> Comparison:
-        """Compare the published rows of a table with its own, without writing.
+        """Compare a table's own rows with the published rows, without writing.
 
         Args:
             limit: maximum number of rows of each kind to return.
 
         Raises:
-            PostgresError: they cannot be compared.
+            PostgresError: the rows cannot be compared.
         """
         members = self._state.relations()
         with self._session.read() as catalog:
@@ -297,8 +304,8 @@ class TargetCopy(TargetWrite):
         return compared(self._session, pinned, remote, rows, owned, limit)
 
     def give_up(self, relation: SubscriptionRelation) -> None:
-        """Discard the snapshot after an error, so that the next attempt takes a new one.  A copy
-        that is already written, completely or in part, is kept.
+        """Discard the snapshot after an error, so that the next attempt uses a new one.  Keep a copy
+        that is already written, completely or in part.
         """
         copied = relation.snapshot
         assert copied is not None
@@ -318,7 +325,7 @@ class TargetCopy(TargetWrite):
         continues without these tables.
 
         Args:
-            names: schemas and names.
+            names: schemas and names of the subscriber's tables.
         """
         map_ = self._subscription.table_map
         relations = {map_.target(name): item for name, item in self._state.relations().items()}
@@ -342,8 +349,7 @@ class TargetCopy(TargetWrite):
         return None
 
     def abandon(self) -> None:
-        """End the table's synchronization, and undo a partly written copy or batch of its
-        changes."""
+        """End the table's synchronization.  Undo a partly written copy or batch of the table."""
         table = self._state.table
         assert table is not None
         with self._state.writing() as catalog:

@@ -1,8 +1,9 @@
-"""Faults of a subscription's targets, caused by operations of other programs other than DML.
+"""Record faults of a subscription's targets: operations of other programs except DML.
 
-The rows that a subscription has applied may then be gone, so that later changes would not fit.  A
-fault is recorded in pg_subscription_rel when the version is entered.  It stops the subscription
-until the table is copied or reconciled (ALTER SUBSCRIPTION ... REFRESH TABLE).
+After such an operation, rows that the subscription has applied may be missing, so that later
+changes would fail or be wrong.  A fault is recorded in pg_subscription_rel together with the
+version that causes it.  It stops the subscription until the table is copied or reconciled (ALTER
+SUBSCRIPTION ... REFRESH TABLE).
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def note_break(catalog: Catalog, relation: Relation, what: str) -> None:
 def note_cleaning(
     catalog: Catalog, relation: Relation, system_identifier: int, version: int
 ) -> None:
-    """Record a fault of subscriptions whose last step a target lacks.  The target's log was cleaned
-    beyond the known versions, so that only the steps show that it is the same table.
+    """Record a fault for each subscription whose last step a target lacks.  The target's log no
+    longer has the known versions, so that only the steps can show that it is the same table.
 
     Args:
         version: the last known version.
@@ -100,11 +101,11 @@ def application_of(system_identifier: int, subscription_oid: int, relid: int) ->
 def check_faults(
     catalog: Catalog, subscription: Subscription, relids: Collection[int] | None = None
 ) -> None:
-    """Check that no table that a subscription applies changes to has a fault.
+    """Check that no table to which a subscription applies changes has a fault.
 
     Args:
-        relids: only these tables of pg_subscription_rel, including those that catch up after their
-            copies; None: the tables that are ready.
+        relids: only these tables of pg_subscription_rel, if their rows are already copied; None:
+            the tables that are ready.
 
     Raises:
         ObjectNotInPrerequisiteState: a table has a fault (55000).
@@ -129,7 +130,7 @@ def check_faults(
 
 
 def targets_of(catalog: Catalog, subscription: Subscription) -> Iterable[Relation]:
-    """Return the tables that a subscription applies changes to."""
+    """Return the tables to which a subscription applies changes."""
     members = subscription_relations(catalog, subscription.oid)
     ready = [member.relid for member in members if member.state is RelState.READY]
     return load_relations(catalog, ready).values()

@@ -1,4 +1,4 @@
-"""Find the tables of a subscriber's database that take the rows of published relations, and the
+"""Find the tables of a subscriber's database that receive the rows of published relations, and the
 actions that a subscription may perform on them.
 """
 
@@ -30,7 +30,7 @@ from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation
 from replctl.session import Session
 
-#: Relations with their whole partition trees, by (schema, name) of the published ones.
+#: Local relations with their whole partition trees, by (schema, name) of the published relations.
 PartitionTrees = dict[RelationName, tuple[Relation, dict[int, Relation]]]
 
 
@@ -60,7 +60,7 @@ class TargetRelations:
         """Return the local table of one published relation.
 
         Raises:
-            ObjectNotInPrerequisiteState: the local table is missing, or lacks a column that is sent
+            ObjectNotInPrerequisiteState: the local table is missing, or lacks a sent column
                 (55000).
             WrongObjectType: the local relation is not a table (42809).
         """
@@ -68,21 +68,22 @@ class TargetRelations:
         return ReplicatedTable(self.session, root, tree, remote, self.writer_of(root))
 
     def writer_of(self, relation: Relation) -> int:
-        """Return the OID of the role that writes a table: its owner, or the subscription's."""
+        """Return the OID of the role that writes a table: the table's or the subscription's owner."""
         return self._subscription.owner if self._subscription.run_as_owner else relation.owner
 
     def denied_actions(
         self, relation: Relation, tree: Mapping[int, Relation] | None = None
     ) -> dict[str, PostgresError]:
-        """Return the actions among I, U, D and T that the subscription may not perform on a table,
-        and why. The privileges are those of the table's owner, or of the subscription's owner with
-        run_as_owner and for TRUNCATE (SwitchToUntrustedUser, TargetPrivilegesCheck).
+        """Return the actions (I, U, D, T) that the subscription may not perform on a table, each
+        with the error.  The table's owner needs the privileges.  With run_as_owner and for TRUNCATE,
+        the subscription's owner needs them (SwitchToUntrustedUser, TargetPrivilegesCheck).
 
         Args:
-            tree: the table's partitions, if their policies matter, too.
+            tree: the table's partitions, if their policies also matter.
 
         Raises:
-            InsufficientPrivilege: it may not become the table's owner (42501).
+            InsufficientPrivilege: the subscription's owner may not become the table's owner
+                (42501).
         """
         with self.session.read() as catalog:
             owner = Privileges(catalog, self._subscription.owner)
@@ -139,8 +140,11 @@ class TargetRelations:
 def _problem_of(
     privileges: Privileges, tables: Sequence[Relation], letters: str
 ) -> PostgresError | None:
-    """Return why a role may not change a table, which comes first, with its partitions: a privilege
-    among these letters is missing, or policies apply.
+    """Return the error if a role may not change a table: it lacks a privilege, or policies apply.
+
+    Args:
+        tables: the table, then its partitions.
+        letters: the ACL letters of the required privileges.
     """
     relation = tables[0]
     if not all(privileges.has_on_relation(relation, letter) for letter in letters):
@@ -155,7 +159,7 @@ def _problem_of(
 
 
 def leaves_of_root(root: Relation, tree: Mapping[int, Relation]) -> list[Relation]:
-    """Return the tables that hold a relation's rows."""
+    """Return the tables that contain a relation's rows: its leaf partitions, or itself."""
     if not root.is_partitioned:
         return [root]
     result = []
@@ -166,6 +170,6 @@ def leaves_of_root(root: Relation, tree: Mapping[int, Relation]) -> list[Relatio
 
 
 def leaves_of_trees(trees: PartitionTrees) -> dict[int, Relation]:
-    """Return the tables that hold the rows of relations, by OID."""
+    """Return the tables that contain the rows of relations, by OID."""
     found = (leaf for entry in trees.values() for leaf in leaves_of_root(*entry))
     return {leaf.oid: leaf for leaf in found}

@@ -1,5 +1,5 @@
-"""Write a subscription's tables for copies and batches: their locks, Delta's steps, and the write
-of a leaf partition.
+"""Write a subscription's tables for copies and batches: lock them, assign steps, and write leaf
+partitions.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from replctl.relation_lock import lock_relations
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """Locked tables, with their newest versions at that time."""
+    """Locked tables, with their newest versions when they were locked."""
 
     relations: dict[int, Relation]
     versions: dict[int, int | None]
 
 
 class TargetWrite:
-    """Writes of one subscription into tables of a session's database: the base class of copies and
-    batches.
+    """Writes the tables of one subscription in a session's database.  This is the base class of
+    copies and batches.
     """
 
     def __init__(self, state: SubscriberState) -> None:
@@ -47,11 +47,11 @@ class TargetWrite:
         self._session = state.session
         self._subscription = state.subscription
         self._check = state.check
-        #: The tables, by the names of the published ones.
+        #: The subscription's tables, by the names of the published tables.
         self._local = TargetRelations(state.session, state.subscription)
 
     def steps(self, catalog: Catalog, leaves: Sequence[Relation]) -> dict[int, WriteStep]:
-        """Return for each table its version and the number of the step that will write it."""
+        """Return the version of each table, and the number of the step that will write it, by OID."""
         return {
             leaf.oid: WriteStep(
                 last_logged_version(catalog.connection, leaf.oid),
@@ -62,7 +62,7 @@ class TargetWrite:
 
     @contextmanager
     def locked(self, trees: PartitionTrees, *, is_replaced: bool = False) -> Iterator[Locked]:
-        """Lock all tables that may be written, and enter commits of others to them.
+        """Lock all tables that may be written, and record other writers' commits to them.
 
         Args:
             is_replaced: see TargetCheck.enter.
@@ -93,8 +93,8 @@ class TargetWrite:
                 yield Locked(current, versions)
 
     def writer(self, locked: Locked, xid: int) -> TableWriter:
-        """Return a transaction that is finished, not undone, after a crash, as recorded in its
-        batch or copy.
+        """Return the writer of a transaction.  After a crash, the transaction is not undone but
+        finished, from the record of its batch or copy.
         """
         with self._state.writing() as catalog:
             nonces = make_nonces(catalog.connection, xid, locked.relations)
@@ -115,7 +115,7 @@ class TargetWrite:
         number: int,
         targets: dict[int, WriteStep],
     ) -> None:
-        """Write an outcome's rows of one leaf partition, unless they are already written."""
+        """Write the rows of an outcome into one leaf partition, unless they are already written."""
         relid = outcome.leaf_relid(number)
         if relid in outcome.table.done:
             return
@@ -138,7 +138,7 @@ class TargetWrite:
             raise
 
     def make_tables(self, writer: TableWriter) -> None:
-        """Create the Delta tables that no row has reached: other readers find them empty."""
+        """Create the Delta tables that received no row, so that other programs find empty tables."""
         for relid, relation in list(writer.relations.items()):
             if relation.storage is not None and not relation.storage.is_made:
                 writer.prepare(relid)

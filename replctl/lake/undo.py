@@ -1,4 +1,4 @@
-"""Undo the writes of transactions by commits that are not decoded."""
+"""Undo the writes of transactions with inverse commits, which are not decoded."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def undo_commits(
     floors: Mapping[int, int] | None = None,
     only: Collection[int] | None = None,
 ) -> dict[int, Relation]:
-    """Undo the writes of a transaction by inverse commits that are not decoded.
+    """Undo the writes of a transaction with inverse commits, which are not decoded.
 
     Args:
-        floors: versions, by OID, up to which its writes are kept.
+        floors: versions, by OID, up to which the transaction's writes stay.
         only: OIDs of the relations to undo; None for all.
 
     Returns:
-        the relations that the transaction intended to write.
+        the relations that the transaction intended to write, limited to `only`.
     """
     intents, relations = written_tables(session, xid)
     if only is not None:
@@ -54,7 +54,7 @@ def undo_commits(
 
 
 def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> None:
-    """Undo the writes of a transaction into a relation after a version."""
+    """Undo the writes that a transaction made into a relation after version `floor`."""
     location = storage_of(relation).location
     commits = commits_since(session, relation, floor)
     own = [commit for commit in commits if commit.is_of(xid)]
@@ -87,12 +87,14 @@ def _undo_by_inverse(
     *,
     is_renamed: bool,
 ) -> None:
-    """Undo versions of a table that are mixed with versions of others.  Versions whose rows have a
-    key are undone together, others one by one, the newest first.
+    """Undo versions of a table between which other writers committed.  If rows have a key, undo the
+    versions together.  Otherwise undo them one by one, the newest first.
 
     Args:
-        is_renamed: others have changed the schema since.  Delta may refuse to read feeds across
-            such a change, and columns had other names.
+        own: the versions to undo.
+        foreign: the versions of other writers that change rows.
+        is_renamed: other writers have changed the schema since.  Delta may refuse to read feeds
+            across such a change, and columns may have had other names.
     """
     storage, engine = storage_of(relation), session.engine()
     versions = [version.version for version in own]
@@ -121,7 +123,7 @@ def _feed_version(commit: DeltaCommit) -> FeedVersion:
 
 
 def pending_commits(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:
-    """Return the commits of a transaction that change rows and are not undone."""
+    """Return those commits of a transaction that change rows and are not undone yet."""
     commits = list(own)
     undone = {version for commit in commits for version in commit.undoes}
     return [
@@ -140,11 +142,11 @@ def _undoing(
     *,
     may_be_nothing: bool = False,
 ) -> Iterator[CommitNote]:
-    """Yield the note for the commit that undoes versions of a table.  It has a nonce of its own,
-    because the process that wrote them may have died.
+    """Yield the note for the commit that undoes versions of a table.  The commit has a nonce of its
+    own, because the process that wrote the versions may have died.
 
     Args:
-        may_be_nothing: no commit is made if others have replaced all changed rows.
+        may_be_nothing: Delta makes no commit if other writers have replaced all changed rows.
     """
     cluster = session.cluster
     with cluster.begin(write=True) as connection:
@@ -156,8 +158,7 @@ def _undoing(
 
 
 def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
-    """Warn of a transaction that cannot be undone now, and suggest a statement that does it
-    later."""
+    """Warn of a transaction that cannot be undone now, and suggest statements that undo it later."""
     intents = written_tables(session, xid)[0]
     with session.cluster.read(session.database_oid) as catalog:
         relations = load_relations(catalog, [intent.relid for intent in intents])
@@ -171,8 +172,7 @@ def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
 
 
 def written_tables(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
-    """Return the relations that a transaction intended to write, and those among them with
-    storage."""
+    """Return a transaction's intents to write, and the relations that it intended to write, by OID."""
     with session.cluster.begin(write=False) as connection:
         own = BlockXids([xids_of_block(connection, xid)])
     with session.cluster.read(session.database_oid, own) as catalog:
@@ -184,13 +184,13 @@ def written_tables(session: Session, xid: int) -> tuple[list[Intent], dict[int, 
 
 
 def commits_since(session: Session, relation: Relation, version: int | None) -> list[DeltaCommit]:
-    """Return the commits of a relation after a version, as `commit_log.commits_since`."""
+    """Return the commits of a relation after a version (`commit_log.commits_since`)."""
     with session.cluster.read(session.database_oid) as catalog:
         return commit_log.commits_since(catalog, session.cluster, relation, version)
 
 
 def storage_of(relation: Relation) -> Storage:
-    """Return the location of a relation with storage."""
+    """Return the storage of a relation that has storage."""
     assert relation.storage is not None, relation.name
     return relation.storage
 

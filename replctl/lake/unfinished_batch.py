@@ -1,7 +1,7 @@
-"""Handle batches that a subscription has written in part and cannot finish: their errors, and the
-removal of tables from them.
+"""Handle batches that a subscription has written in part and cannot finish: compose errors, and
+remove tables from a batch.
 
-Such a batch only affects its subscription and writers of its tables.
+Such a batch affects only its subscription, and writers of its tables.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def unfinished_error(
     relids: Collection[int],
     cause: PostgresError | None,
 ) -> PostgresError:
-    """Return the error of a statement that writes tables with changes that cannot be finished.
+    """Return the error for a statement that writes tables of a batch that cannot be finished.
 
     Args:
-        relids: the tables.
-        cause: the reason; None: the statement's own transaction has locked one of them.
+        relids: the OIDs of the tables.
+        cause: the reason; None: the statement's own transaction has locked one of the tables.
     """
     with session.cluster.read(subscription.database_oid) as catalog:
         leaf = load_relations(catalog, relids)[min(relids)]
@@ -70,8 +70,8 @@ def unfinished_error(
 def note_part_written(
     session: Session, subscription: Subscription, error: PostgresError
 ) -> PostgresError:
-    """Return the error that has stopped a subscription, with the partly written tables, if any, and
-    a hint.
+    """Add a hint and the partly written tables to the error that has stopped a subscription.  Return
+    the error unchanged if there are no such tables.
     """
     with session.cluster.read(subscription.database_oid) as catalog:
         batches = list_apply_batches(catalog, subscription.oid)
@@ -94,13 +94,13 @@ def note_part_written(
 def leave_batch(
     catalog: Catalog, session: Session, subscription: Subscription, leaves: Collection[int]
 ) -> None:
-    """Remove tables that will be reconciled or copied from the subscription's partly written batch.
-    Rows already written into them stay, as a separate transaction.
+    """Remove tables from the subscription's partly written batch, because they will be reconciled
+    or copied.  Rows that are already written into them stay, as a separate transaction.
 
     The caller ensures that no other process runs the subscription meanwhile.
 
     Args:
-        leaves: OIDs.
+        leaves: the OIDs of the tables.
     """
     batch = get_apply_batch(catalog, subscription.oid)
     if batch is None or batch.targets.keys().isdisjoint(leaves):
@@ -121,7 +121,7 @@ def _end_for(
     batch: ApplyBatch,
     relids: Collection[int],
 ) -> None:
-    """Enter the writes of a batch into some tables as a committed transaction."""
+    """Record the writes of a batch into some tables as a committed transaction of its own."""
     connection, cluster = catalog.connection, session.cluster
     xid = begin_transaction(connection, catalog.database_oid, cluster.backend)
     hand_over_nonces(connection, batch.xid, xid, relids)
@@ -139,7 +139,7 @@ def _end_for(
 def _members(
     catalog: Catalog, subscription: Subscription, relids: Collection[int]
 ) -> list[Relation]:
-    """Return the tables of a subscription that contain some tables, directly or as ancestors."""
+    """Return those of these tables and their ancestors that belong to a subscription."""
     known = {member.relid for member in subscription_relations(catalog, subscription.oid)}
     above = {oid for relid in relids for oid in (relid, *ancestors_of(catalog, relid))}
     return [relation for _oid, relation in sorted(load_relations(catalog, known & above).items())]
@@ -157,5 +157,5 @@ def _help(
 
 
 def _sentences(*texts: str | None) -> str:
-    """("it fails", None, "It is full.") -> "it fails. It is full." """
+    """Join sentences: ("it fails", None, "It is full.") -> "it fails. It is full." """
     return " ".join(text if text.endswith(".") else f"{text}." for text in texts if text)

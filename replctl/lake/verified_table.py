@@ -1,5 +1,5 @@
-"""Pin and compare a subscriber's table for `replctl verify`, at the versions that the subscription
-has applied.
+"""Compare a subscriber's table with its publisher for `replctl verify`, at the versions that the
+subscription has applied.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ from replctl.spark import Comparison, Leaf, SentColumn, Sides
 
 @dataclass(frozen=True, slots=True)
 class PinnedTarget:
-    """A table to compare.
+    """A table to compare, with fixed versions.
 
     Attributes:
         relation: the table.
-        tree: its partition tree, by OID.
-        lsn: the position of the publisher's log that it has reached; 0 if nothing was copied or
-            applied.
-        versions: the Delta version of each leaf, by OID; None: there is no table yet.
+        tree: the table's partition tree, by OID.
+        lsn: the position in the publisher's log that the table has reached; 0 if nothing was copied
+            or applied.
+        versions: the Delta version of each leaf, by OID; None for a Delta table that does not exist
+            yet.
     """
 
     relation: Relation
@@ -57,14 +58,15 @@ class PinnedTarget:
 def pinned_target(
     local: TargetRelations, subscription: Subscription, name: RelationName
 ) -> PinnedTarget:
-    """Return the versions to read of a subscription's table, by its published name, in one
-    transaction of the catalog.
+    """Return a subscription's table with the versions to read, from one transaction of the catalog.
+    First record the commits of other writers.  An unfinished batch is not visible.
 
-    Commits of others are entered first.  An unfinished batch is not visible.
+    Args:
+        name: the name of the published table.
 
     Raises:
         ObjectNotInPrerequisiteState: the table is not synchronized yet (55000).
-        PostgresError: it cannot be read.
+        PostgresError: the table cannot be read.
     """
     session = local.session
     ((root, tree),) = local.trees([name]).values()
@@ -91,17 +93,17 @@ def compared(
     owned: tuple[Expr, ...] | None,
     limit: int,
 ) -> Comparison:
-    """Compare the published rows of a table with its own.  If UPDATE is not published, rows may
-    differ.
+    """Compare a table's own rows with the published rows.  If UPDATE is not published, different
+    values are no difference.
 
     Args:
         rows: the publisher's rows at the table's LSN.
-        owned: conditions of unpublished rows that count as a difference: a row must satisfy one
-            of them.  () counts all unpublished rows, None counts none.
+        owned: an unpublished row counts as a difference if it satisfies one of these conditions.
+            With (), all unpublished rows count; with None, none.
         limit: maximum number of rows of each kind to return.
 
     Raises:
-        PostgresError: they cannot be compared.
+        PostgresError: the rows cannot be compared.
     """
     with session.read() as catalog:
         enums = enums_of(catalog, pinned.relation)
@@ -117,14 +119,14 @@ def compared(
 
 
 def _at_version(pinned: PinnedTarget, leaf: Leaf) -> Leaf:
-    """Return a leaf partition with the columns of its table at its version."""
+    """Return a leaf partition with the columns that its table has at the fixed version."""
     version = pinned.versions[leaf.relid]
     source = numbered_as(pinned.relation, pinned.tree[leaf.relid], version)
     return replace(leaf, source=source if version is not None else replace(source, location=None))
 
 
 def _applied_lsn(catalog: Catalog, subscription: Subscription, root: Relation, home: Path) -> int:
-    """Return the position of the publisher's log that a table has reached."""
+    """Return the position in the publisher's log that a table has reached."""
     members = subscription_relations(catalog, subscription.oid)
     member = next((item for item in members if item.relid == root.oid), None)
     if member is None or not member.state.is_copied:

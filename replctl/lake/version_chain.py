@@ -1,8 +1,8 @@
-"""Check the chain of a table's versions: whether the table still has the versions of our log.
+"""Check the chain of a table's versions: whether the table still has the versions of the commit log.
 
 Delta's log only grows.  If the newest known version has another content, the table was restored
-from a backup, replaced, or overwritten outside of Delta, with unknown differences.  If that version
-is gone but later ones exist, the log was cleaned, and the chain cannot be checked.
+from a backup, replaced, or overwritten outside of Delta, with unknown differences.  If Delta's log
+lacks this version but has later ones, it was cleaned, and the chain cannot be checked.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from replctl.replication.apply_error import ReplacedTable
 
 
 class Chain(Enum):
-    """The relation between the newest version in our log and the versions of the table."""
+    """The relation between the newest version in the commit log and the versions of the table."""
 
     WHOLE = "whole"
-    CLEANED = "cleaned"  # : it was removed from Delta's log, and later ones exist
+    CLEANED = "cleaned"  # : Delta's log lacks the newest known version, but has later ones
     BROKEN = "broken"
 
 
 def chain_of(table: LoggedTable, newest: int | None) -> Chain:
-    """Return whether a table still has the newest version in our log.
+    """Return whether a table still has the newest version of the commit log.
 
     A missing table is a different error.
 
@@ -70,22 +70,22 @@ def chain_of(table: LoggedTable, newest: int | None) -> Chain:
     state = file_state_of(table.location, table.version)
     if state is None:
         return Chain.CLEANED
-    if state == table.file_state:  # it need not be read again
+    if state == table.file_state:  # the file need not be read again
         return Chain.WHOLE
     found = version_digest(table.location, table.version)
     return Chain.WHOLE if table.digest in (None, found) else Chain.BROKEN
 
 
 def relation_chain(catalog: Catalog, relation: Relation) -> Chain:
-    """Return the chain of a relation as `chain_of`.  A cleaned log of a different Delta table
-    counts as broken.
+    """Return whether a relation's table still has the newest version of the commit log.  A cleaned
+    log of a different Delta table counts as broken.
     """
     assert relation.storage is not None
     location = relation.storage.location
     table = last_entered_version(catalog.connection, relation.oid, location)
     chain = chain_of(table, latest_version(location))
     if chain is Chain.WHOLE and table.version is not None:
-        # Later versions may be missing, too; without a checkpoint such a log is broken
+        # Later versions may also be missing.  Without a checkpoint, such a log is broken
         floor = readable_after(location, table.version)
         if floor > table.version and max(checkpoints(log_names(location)), default=-1) >= floor:
             chain = Chain.CLEANED
@@ -97,10 +97,11 @@ def relation_chain(catalog: Catalog, relation: Relation) -> Chain:
 
 
 def enter_break(catalog: Catalog, relation: Relation) -> None:
-    """Enter a break: our log forgets versions that the table no longer has, and enters its current
-    versions instead.
+    """Record a break: the commit log forgets versions that the table no longer has, and records its
+    newest version instead.
 
-    Subscriptions before the break cannot receive its changes, and those that write the table stop.
+    Subscriptions that have not passed the break cannot receive its changes.  Subscriptions that
+    write the table stop.
     """
     assert relation.storage is not None
     location, oid = relation.storage.location, relation.oid
@@ -123,7 +124,7 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
 
 
 def enter_loss(catalog: Catalog, relation: Relation) -> None:
-    """Enter a break for a missing Delta table: the next write creates it again."""
+    """Record a break for a missing Delta table, so that the next write creates the table again."""
     forget_versions(catalog.connection, relation.oid, after=-1)
     keep_versions(catalog.connection, relation.oid, -1)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
@@ -132,9 +133,9 @@ def enter_loss(catalog: Catalog, relation: Relation) -> None:
 
 
 def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int) -> None:
-    """Enter a break for a cleaned log: the existing versions come after it.
+    """Record a break for a cleaned log.  The existing versions come after the break.
 
-    Subscriptions that write the table continue if it has the last step of each.
+    A subscription that writes the table continues if the table has the subscription's last step.
     """
     assert relation.storage is not None
     location, oid = relation.storage.location, relation.oid
@@ -154,8 +155,8 @@ def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int)
 
 
 def _columns_after(location: str, version: int) -> tuple[list[dict[str, Any]], int]:
-    """Return the columns of the first version after a given one, or of the first in the log, and
-    that version.
+    """Return the columns of the version after a given one, and that version.  If the log does not
+    have these columns, return the newest version and its columns.
     """
     try:
         metadata = metadata_at(location, version + 1)
@@ -175,7 +176,7 @@ def _sentence(location: str, known: str | None, found: str) -> str:
 
 
 def _common_version(catalog: Catalog, relation: Relation) -> int:
-    """Return the newest version that our log and the table have in common; -1, if none."""
+    """Return the newest version that the commit log and the table have in common; -1 if none."""
     assert relation.storage is not None
     entered = entered_versions(catalog.connection, relation.oid, -1)
     for version in sorted(entered, reverse=True):

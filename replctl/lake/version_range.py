@@ -1,6 +1,7 @@
-"""Join successive versions of a table that are compared: only the files at both ends are read.
+"""Join successive versions of a table that are compared: read only the files of the first and the
+last state.
 
-This saves work but hides intermediate changes: an INSERT that a later version undoes is not seen.
+This saves work but hides intermediate changes, for example an INSERT that a later version undoes.
 So the caller must know that intermediate versions do not matter.
 """
 
@@ -16,21 +17,25 @@ from replctl.spark import FeedVersion
 
 
 def is_sent_whole(published: PublishedRelation) -> bool:
-    """Return whether all changes of a table are sent, so that the changes of several versions
-    follow from their net effect.
+    """Return whether all changes of a table are sent.  In this case the net effect of several
+    versions may be sent instead of each change.
     """
     return published.actions.issuperset(Action) and not any(published.filters.values())
 
 
 def joined_versions(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
-    """Return versions of a table, oldest first, in which adjacent compared versions are joined.
+    """Join adjacent compared versions of a table.
+
+    Args:
+        versions: oldest first.
+
 
     A version is not joined if it has metadata of its own, or a file that is marked as changing no
-    row: changes of such files by others are not compared.  No version is missing between joined
-    ones.
+    row: changes of such files by other programs are not compared.  Joined versions have successive
+    numbers.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of them is no longer in the log (55000).
+        ObjectNotInPrerequisiteState: a version is no longer in the log (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     result: list[FeedVersion] = []
@@ -50,7 +55,7 @@ def joined_versions(location: str, versions: Sequence[FeedVersion]) -> list[Feed
 
 
 def _is_plain(location: str, version: int) -> bool:
-    """Return whether all files of a version are added or removed together with their rows."""
+    """Return whether all actions of a version change rows, and none changes metadata."""
     actions = read_actions(location, version)
     bodies = [action.get("add") or action.get("remove") for action in actions]
     return all("metaData" not in action for action in actions) and all(

@@ -25,11 +25,11 @@ _INTERVAL = 0.05  # seconds between two checks
 
 
 def when_free(session: Session, action: Callable[[], T]) -> T:
-    """Run an action that other transactions may block, and repeat it when they have ended.
+    """Run an action.  While other transactions block it, wait until they have ended and retry.
 
     Raises:
-        LockNotAvailable: they block it for longer than lock_timeout (55P03).
-        DeadlockDetected: they wait for this session (40P01).
+        LockNotAvailable: the others block the action for longer than lock_timeout (55P03).
+        DeadlockDetected: the others wait for this session (40P01).
         ObjectNotInPrerequisiteState: a partly written batch of a subscription cannot be finished
             (55000).
     """
@@ -53,7 +53,7 @@ def give_way(session: Session, blocked: TransactionInProgress | UnfinishedBatch)
 
 
 def wait_for(session: Session, xids: Collection[int]) -> None:
-    """Wait until one of some transactions has ended.
+    """Wait until at least one of these transactions has ended.
 
     Raises:
         LockNotAvailable, DeadlockDetected: see `when_free`.
@@ -90,7 +90,7 @@ def wait_for(session: Session, xids: Collection[int]) -> None:
 
 
 def _check_deadlock(session: Session, xid: int) -> None:
-    """Raise an error if sessions wait for each other: the first one that checks gives up."""
+    """Raise an error if sessions wait for each other.  The first session that checks fails."""
     with session.cluster.begin(write=True) as connection:
         cycle = waiting_cycle(connection, xid)
         if not cycle:

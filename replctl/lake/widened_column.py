@@ -1,5 +1,5 @@
-"""Follow type widening by others in a Delta table: the relation's column gets the new type if
-nothing depends on the old one.
+"""Follow type widening by other programs in a Delta table: the relation's column gets the new type
+if nothing depends on the old type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from replctl.types.numeric import precision_and_scale
 
 #: Decimal digits of the integer types.
 _DIGITS = {"int2": 5, "int4": 10, "int8": 19}
-#: Other types that contain all values of a type.
+#: Other types that contain all values of a type, by type.
 _WIDER = {
     "int2": ("float8",),
     "int4": ("float8",),
@@ -26,8 +26,8 @@ _WIDER = {
 def widened(
     catalog: Catalog, relation: Relation, column: Column, found: DeltaColumn
 ) -> Column | None:
-    """Return a column with its new type in the Delta table; None if the type is not wider, or if
-    something depends on the old one.
+    """Return a column with the type that it has in the Delta table; None if this type is not wider,
+    or if something depends on the old type.
 
     Args:
         relation: the table of the column.
@@ -41,9 +41,9 @@ def widened(
 
 
 def is_wider(old: tuple[str, int], new: tuple[str, int]) -> bool:
-    """Return whether a type contains all values of another one, and more.
+    """Return whether the type `new` contains all values of the type `old`, and more.
 
-    int4 to int8 and numeric(10,2) to numeric(12,4) are wider; int8 to float8 is not.
+    int8 is wider than int4, and numeric(12,4) than numeric(10,2); float8 is not wider than int8.
 
     Args:
         old, new: type and typmod.
@@ -58,7 +58,9 @@ def is_wider(old: tuple[str, int], new: tuple[str, int]) -> bool:
 
 
 def _digits(type_: str, typmod: int) -> tuple[int, int] | None:
-    """Return the number of digits before and after the point."""
+    """Return the maximum numbers of digits before and after the decimal point; None for other
+    types.
+    """
     if type_ == "numeric" and typmod >= 0:
         precision, scale = precision_and_scale(typmod)
         return precision - scale, scale
