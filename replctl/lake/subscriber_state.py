@@ -1,4 +1,4 @@
-"""Read and record the state of a subscription: the states of its tables, its progress and errors."""
+"""Read and record the state of a subscription: its tables' states, its progress and errors."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ class TableWriter:
     ) -> None:
         if not storage.is_made:
             self._begin_storage(relation, storage)
-        if storage.is_made or latest_version(storage.location) is not None:  # a dead process made it
+        if storage.is_made or latest_version(storage.location) is not None:  # by a dead process
             self._add_columns(relation.oid, storage.location, missing)
         else:
             vectors = bool_in(relation.options.get(DELETION_VECTORS, "true"))

@@ -388,7 +388,7 @@ def _names_of(relation: Relation, stored: Collection[str]) -> set[str]:
 
 
 def _columns(root: Relation, own: Relation) -> tuple[tuple[str, int], ...]:
-    """Return the columns of a Delta table, each as its name there and its attnum in the root table."""
+    """Return the columns of a Delta table, each with its name there and its attnum in the root."""
     attnums = {column.name: column.attnum for column in root.columns}
     names = _stored_names(own)
     return tuple((names[c.attnum], attnums[c.name]) for c in own.columns if c.attnum in names)

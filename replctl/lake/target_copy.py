@@ -49,8 +49,8 @@ class TargetCopy(TargetWrite):
     """Copies published tables into the tables of one subscription (replication.node.Copies)."""
 
     def begin(self, relation: SubscriptionRelation, snapshot: Snapshot) -> SubscriptionRelation:
-        """Record the snapshot that a copy reads, and the versions of the tables that it writes.  Set
-        state d.
+        """Record the snapshot that a copy reads, and the versions of the tables that it writes.
+        Set state d.
         """
         with self._state.writing() as catalog:
             loaded = load_relations(catalog, [relation.relid])[relation.relid]
@@ -304,8 +304,8 @@ class TargetCopy(TargetWrite):
         return compared(self._session, pinned, remote, rows, owned, limit)
 
     def give_up(self, relation: SubscriptionRelation) -> None:
-        """Discard the snapshot after an error, so that the next attempt uses a new one.  Keep a copy
-        that is already written, completely or in part.
+        """Discard the snapshot after an error, so that the next attempt uses a new one.  Do nothing
+        if the copy is already written, completely or in part.
         """
         copied = relation.snapshot
         assert copied is not None

@@ -68,15 +68,16 @@ class TargetRelations:
         return ReplicatedTable(self.session, root, tree, remote, self.writer_of(root))
 
     def writer_of(self, relation: Relation) -> int:
-        """Return the OID of the role that writes a table: the table's or the subscription's owner."""
+        """Return the OID of the role that writes a table: the owner of the table or subscription."""
         return self._subscription.owner if self._subscription.run_as_owner else relation.owner
 
     def denied_actions(
         self, relation: Relation, tree: Mapping[int, Relation] | None = None
     ) -> dict[str, PostgresError]:
         """Return the actions (I, U, D, T) that the subscription may not perform on a table, each
-        with the error.  The table's owner needs the privileges.  With run_as_owner and for TRUNCATE,
-        the subscription's owner needs them (SwitchToUntrustedUser, TargetPrivilegesCheck).
+        with the error.  The table's owner needs the privileges.  For TRUNCATE and with
+        run_as_owner, the subscription's owner needs them (SwitchToUntrustedUser,
+        TargetPrivilegesCheck).
 
         Args:
             tree: the table's partitions, if their policies also matter.

@@ -51,7 +51,7 @@ class TargetWrite:
         self._local = TargetRelations(state.session, state.subscription)
 
     def steps(self, catalog: Catalog, leaves: Sequence[Relation]) -> dict[int, WriteStep]:
-        """Return the version of each table, and the number of the step that will write it, by OID."""
+        """Return the version of each table and the number of the step that will write it, by OID."""
         return {
             leaf.oid: WriteStep(
                 last_logged_version(catalog.connection, leaf.oid),
@@ -138,7 +138,7 @@ class TargetWrite:
             raise
 
     def make_tables(self, writer: TableWriter) -> None:
-        """Create the Delta tables that received no row, so that other programs find empty tables."""
+        """Create the Delta tables that received no row, so that other programs find them empty."""
         for relid, relation in list(writer.relations.items()):
             if relation.storage is not None and not relation.storage.is_made:
                 writer.prepare(relid)

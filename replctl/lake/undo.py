@@ -158,7 +158,7 @@ def _undoing(
 
 
 def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
-    """Warn of a transaction that cannot be undone now, and suggest statements that undo it later."""
+    """Warn of a transaction that cannot be undone now.  Suggest statements that undo it later."""
     intents = written_tables(session, xid)[0]
     with session.cluster.read(session.database_oid) as catalog:
         relations = load_relations(catalog, [intent.relid for intent in intents])
@@ -172,7 +172,7 @@ def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
 
 
 def written_tables(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
-    """Return a transaction's intents to write, and the relations that it intended to write, by OID."""
+    """Return the intents of a transaction, and their relations that have storage, by OID."""
     with session.cluster.begin(write=False) as connection:
         own = BlockXids([xids_of_block(connection, xid)])
     with session.cluster.read(session.database_oid, own) as catalog:

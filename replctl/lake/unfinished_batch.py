@@ -70,8 +70,8 @@ def unfinished_error(
 def note_part_written(
     session: Session, subscription: Subscription, error: PostgresError
 ) -> PostgresError:
-    """Add a hint and the partly written tables to the error that has stopped a subscription.  Return
-    the error unchanged if there are no such tables.
+    """Add a hint and the partly written tables to the error that has stopped a subscription.
+    Return the error unchanged if there are no such tables.
     """
     with session.cluster.read(subscription.database_oid) as catalog:
         batches = list_apply_batches(catalog, subscription.oid)
