@@ -51,7 +51,7 @@ class TargetWrite:
         self._local = TargetRelations(state.session, state.subscription)
 
     def steps(self, catalog: Catalog, leaves: Sequence[Relation]) -> dict[int, WriteStep]:
-        """Return the version of each table and the number of the step that will write it, by OID."""
+        """Return each table's version and the number of the step that will write it, by OID."""
         return {
             leaf.oid: WriteStep(
                 last_logged_version(catalog.connection, leaf.oid),

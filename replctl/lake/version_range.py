@@ -26,13 +26,12 @@ def is_sent_whole(published: PublishedRelation) -> bool:
 def joined_versions(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
     """Join adjacent compared versions of a table.
 
-    Args:
-        versions: oldest first.
-
-
     A version is not joined if it has metadata of its own, or a file that is marked as changing no
     row: changes of such files by other programs are not compared.  Joined versions have successive
     numbers.
+
+    Args:
+        versions: the versions, oldest first.
 
     Raises:
         ObjectNotInPrerequisiteState: a version is no longer in the log (55000).
