@@ -1,1 +1,1 @@
-"""A database of a cluster as a node of replication: combines its catalog and its Delta tables."""
+"""Present a database of a cluster, its catalog and its Delta tables, as a node of replication."""

@@ -1,5 +1,5 @@
-"""Copy a cluster consistently while commits continue.  The catalog is copied first, then each of
-the cluster's own tables up to the version that this catalog knows.
+"""Copy a cluster consistently while commits continue.  Copy the catalog first, then each of the
+cluster's own tables up to the version that the copied catalog knows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transaction blocks (xact.c): statements that take effect together or not at all.
+"""Execute transaction blocks (xact.c): statements that take effect together or not at all.
 
 The definitions that a block makes are rows of the catalog.  Other sessions see them after its
 commit.  Changes of tables are committed to Delta immediately, under the relations' locks.  The log

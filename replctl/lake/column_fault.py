@@ -112,8 +112,8 @@ def check_listable(
     """Make the check of `check_decodable` for functions that list the changes of a slot.
 
     Raises:
-        UndefinedColumn: others have dropped one of the columns (42703).
-        DatatypeMismatch: others have given one of them another type (42804).
+        UndefinedColumn: another program dropped one of the columns (42703).
+        DatatypeMismatch: another program changed the type of one of the columns (42804).
     """
     found = _decoding_fault(session, published, versions)
     if found is not None:
@@ -147,8 +147,8 @@ def check_copyable(
         version: the version of that table; None if it did not exist.
 
     Raises:
-        UndefinedColumn: others have dropped one of them (42703).
-        DatatypeMismatch: others have given one of them another type (42804).
+        UndefinedColumn: another program dropped one of them (42703).
+        DatatypeMismatch: another program changed the type of one of them (42804).
     """
     used = set(table.columns) | filter_columns(table.filters)
     names = {column.name for column in table.relation.columns if column.attnum in used}
@@ -165,8 +165,8 @@ def check_columns(session: Session, relation: Relation) -> None:
     """Check that a table to be written has all columns of the relation, with their types.
 
     Raises:
-        UndefinedColumn: others have dropped one of them (42703).
-        DatatypeMismatch: others have given one of them another type (42804).
+        UndefinedColumn: another program dropped one of them (42703).
+        DatatypeMismatch: another program changed the type of one of them (42804).
     """
     storage = relation.storage
     if storage is None or not (has_renamings(storage) or has_foreign_rules(storage)):

@@ -282,9 +282,7 @@ def _read_commits(
 
 
 class ForeignFiles(InsufficientPrivilege):
-    """Raised if the log of a table names files outside its directory, and the table does not have
-    the option foreign_files.
-    """
+    """Raised if a table has files outside its directory, and its option foreign_files is off."""
 
 
 def has_foreign_files(relation: Relation) -> bool:
@@ -583,10 +581,10 @@ def _detail(commit: DeltaCommit) -> dict[str, object] | None:
     """Return how to read the changes of a commit.
 
     Returns:
-        True by key, only for the keys that apply; None if none applies.  `changes_keys`: update
-        images must be paired by row id.  replctl's mark says whether this is necessary; for each
-        UPDATE and MERGE of another writer it may be.  `compared`: the rows before and after the
-        version must be compared, because the commit has no change data feed.
+        True for each key that applies; None if none applies.  `changes_keys`: update images must be
+        paired by row id.  replctl's mark says whether this is necessary; for each UPDATE and MERGE
+        of another writer it may be.  `compared`: the rows before and after the version must be
+        compared, because the commit has no change data feed.
     """
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys

@@ -40,7 +40,7 @@ class DeltaCommit:
         outside: a path outside the table's directory that the commit names; None if it names none.
         feed_size: bytes of the files of the commit's change data feed.
         has_feed: Delta can read the commit's change data feed, according to the commit.  Otherwise
-            replctl compares the versions before and after (change_feed.with_feeds).
+            replctl compares the versions before and after (feed_choice.with_feeds).
         metadata: the commit's metaData action; None if it has none.
         parameters: the operation's parameters, by Delta's names.
         file_state: number, size and time of the version's file; they change if it is replaced.

@@ -23,8 +23,8 @@ _WRITTEN_AGAIN = ("sent columns", "each row")
 
 def left_out_error(outcome: Outcome, tree: Mapping[int, Relation]) -> PostgresError | None:
     """Return the error for an outcome that cannot be written because of columns that are left out;
-    None if it can be written.  It cannot if it would lose values of these columns, or if a new row
-    needs a value in one of them.
+    None if it can be written.  An outcome cannot be written if values of these columns would be
+    lost, or if a new row needs a value in one of them.
 
     Args:
         tree: the tables that hold the target's rows, by OID.

@@ -24,7 +24,8 @@ from replctl.types.delta_type import DeltaType, parsed
 _FIRST = f"{LOG_FOLDER}/{0:020d}"
 #: The features of all tables that replctl creates, which their writers must support.
 _WRITER_FEATURES = ("domainMetadata", "rowTracking", "invariants", "changeDataFeed", "appendOnly")
-#: The features of some tables, which their readers and writers must support.
+#: The features of tables with deletion vectors, and of tables with timestamps without time zone.
+#: Readers and writers must support them.
 _DELETION_VECTORS, _TIMESTAMPS = "deletionVectors", "timestampNtz"
 
 

@@ -58,7 +58,7 @@ def timestamp_partitions(state: TableState, location: str) -> dict[str, str]:
     their names in the schema.
 
     Raises:
-        DataCorrupted: the metadata has no schema of Delta's form (XX001).
+        DataCorrupted: the metadata has no schema in Delta's form (XX001).
     """
     names = state.metadata.get("partitionColumns", ())
     if not names:

@@ -112,7 +112,7 @@ def _look_up(cluster: Cluster, catalog: Catalog, *, without_tables: bool) -> Fou
     """Record complete lost transactions as committed, and record the others to be undone.
 
     Args:
-        catalog: not bound to a database; its transaction covers all databases.
+        catalog: a catalog that is not bound to a database.  Its transaction covers all databases.
     """
     connection = catalog.connection
     oids = database_oids(connection)

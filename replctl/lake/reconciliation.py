@@ -1,5 +1,5 @@
-"""Keep the difference that a reconcile finds.  If other writers commit meanwhile, compare only the
-keys that they changed again.
+"""Keep the difference that a reconcile finds.  If other writers commit meanwhile, compare again
+only the keys that they changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Record faults of a subscription's targets: operations of other programs except DML.
 
 After such an operation, rows that the subscription has applied may be missing, so that later
-changes would fail or be wrong.  A fault is recorded in pg_subscription_rel together with the
+changes may conflict with the table.  A fault is recorded in pg_subscription_rel together with the
 version that causes it.  It stops the subscription until the table is copied or reconciled (ALTER
 SUBSCRIPTION ... REFRESH TABLE).
 """

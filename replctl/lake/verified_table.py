@@ -93,8 +93,8 @@ def compared(
     owned: tuple[Expr, ...] | None,
     limit: int,
 ) -> Comparison:
-    """Compare a table's own rows with the published rows.  If UPDATE is not published, different
-    values are no difference.
+    """Compare a table's own rows with the published rows.  If UPDATE is not published, rows with
+    different values do not count as a difference.
 
     Args:
         rows: the publisher's rows at the table's LSN.

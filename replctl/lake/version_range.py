@@ -54,7 +54,9 @@ def joined_versions(location: str, versions: Sequence[FeedVersion]) -> list[Feed
 
 
 def _is_plain(location: str, version: int) -> bool:
-    """Return whether all actions of a version change rows, and none changes metadata."""
+    """Return whether all `add` and `remove` actions of a version change rows, and it has no
+    metadata of its own.
+    """
     actions = read_actions(location, version)
     bodies = [action.get("add") or action.get("remove") for action in actions]
     return all("metaData" not in action for action in actions) and all(
