@@ -92,7 +92,7 @@ class PublisherSlots:
 
     def sendable_lsn(self, slot_name: str, needed: Collection[RelationName] = ()) -> int:
         """Return the end of the log.  For a failover slot, return the position that all standbys in
-        synchronized_standby_slots have reached.  Print a WARNING if one of them lags.
+        synchronized_standby_slots have reached.  Print a WARNING if one does not follow.
         """
         end = self.current_lsn(needed)
         with self._session.cluster.begin(write=False) as connection:
@@ -168,7 +168,7 @@ class PublisherSlots:
         """Acquire a slot for a subscription to some publications.
 
         Args:
-            client: names the subscription.
+            client: identifies the subscription.
 
         Raises:
             ObjectInUse: another process holds the slot (55006).
