@@ -148,7 +148,7 @@ class BatchApply(TargetWrite):
                 unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to, part)
             else:
                 # Finish the batch even if nothing seems left to write: Spark may have completed a
-                # write since the tables were checked.  Other programs may have written, too.
+                # write since the tables were checked.  Other programs may also have written.
                 undone = undone_leaves(self._session, tables, targets, self._check.application)
                 missing = (leaves & undone) | leaves.difference(targets)
                 unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])

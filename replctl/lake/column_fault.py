@@ -143,7 +143,7 @@ def check_copyable(
     """Check that the columns needed to copy a published table are readable.
 
     Args:
-        leaf: one of the tables that hold its rows.
+        leaf: one of the tables that contain its rows.
         version: the version of that table; None if it did not exist.
 
     Raises:

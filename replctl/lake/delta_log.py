@@ -76,7 +76,7 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     Raises:
         UndefinedFile: the table is missing, although it once had `version`.
         ObjectNotInPrerequisiteState: the first of these commits is no longer in the log.
-        DataCorrupted: a commit is broken, or missing between others (XX001).
+        DataCorrupted: a commit is broken, or missing between two versions (XX001).
         IoError: the log cannot be read.
     """
     versions = log_versions(location)

@@ -27,7 +27,7 @@ def left_out_error(outcome: Outcome, tree: Mapping[int, Relation]) -> PostgresEr
     lost, or if a new row needs a value in one of them.
 
     Args:
-        tree: the tables that hold the target's rows, by OID.
+        tree: the tables that contain the target's rows, by OID.
 
     Raises:
         The errors of `delta_rules`.

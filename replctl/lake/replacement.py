@@ -39,7 +39,7 @@ def replacement(location: str, commit: DeltaCommit) -> str | None:
     sentence; None for other commits.
 
     If the operation is unknown, the files decide: a commit replaces all rows if it removes all
-    files of the table and adds others.
+    files of the table and adds new ones.
     """
     if not commit.changes_data:
         return None
@@ -88,7 +88,7 @@ def _words(operation: str) -> str:
 
 
 def _replaces_files(location: str, version: int) -> bool:
-    """Return whether a version removes all files that a table had, and adds others."""
+    """Return whether a version removes all files that a table had, and adds new ones."""
     removed: set[str] = set()
     added: set[str] = set()
     for action in read_actions(location, version):

@@ -135,7 +135,7 @@ def _may_be_rewritten(state: TableState, fields: Sequence[Mapping[str, Any]]) ->
     }
     return (
         features <= _FEATURES
-        and state.is_on(ROW_TRACKING)  # it tells the order of rows
+        and state.is_on(ROW_TRACKING)  # row ids give the order of rows
         and not state.is_on("delta.appendOnly")
         and properties.get(MAPPING_MODE, "none") == "none"
         and not state.metadata.get("partitionColumns")

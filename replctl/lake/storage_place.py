@@ -33,7 +33,7 @@ _RESERVED = frozenset(
 
 
 def give_storage(catalog: Catalog, relation: Relation) -> None:
-    """Assign a location to a relation that holds rows, and names to its columns."""
+    """Assign a location to a relation that contains rows, and names in storage to its columns."""
     wanted = relative_location(catalog.database_oid, relation.oid)
     location = _free_location(catalog, wanted)
     insert_storage(catalog, relation.oid, location, is_adopted=False, has_location=False)

@@ -278,7 +278,7 @@ class TableFolder:
                 stack.callback(os.close, file)
                 if (
                     os.fstat(file).st_nlink == 1
-                ):  # otherwise the file belongs to another directory, too
+                ):  # otherwise another directory also has the file
                     os.ftruncate(file, 0)
             os.unlink(name, dir_fd=descriptor)
 

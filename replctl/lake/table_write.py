@@ -1,5 +1,5 @@
-"""Write relations: lock them, record intents, create storage on first use, and record the commits
-in the commit log.
+"""Write relations: lock them, record intents, create storage on first use, and finally record the
+commits in the commit log.
 
 A statement's Delta commits become one transaction of the commit log.  If a process dies, its
 unfinished writes are undone or recorded before others write its tables.

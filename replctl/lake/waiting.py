@@ -28,8 +28,8 @@ def when_free(session: Session, action: Callable[[], T]) -> T:
     """Run an action.  While other transactions block it, wait until they have ended and retry.
 
     Raises:
-        LockNotAvailable: the others block the action for longer than lock_timeout (55P03).
-        DeadlockDetected: the others wait for this session (40P01).
+        LockNotAvailable: other transactions block the action for longer than lock_timeout (55P03).
+        DeadlockDetected: the blocking transactions wait for this session (40P01).
         ObjectNotInPrerequisiteState: a partly written batch of a subscription cannot be finished
             (55000).
     """
