@@ -276,9 +276,7 @@ class TableFolder:
             if is_emptied:
                 file = os.open(name, os.O_WRONLY | os.O_NOFOLLOW, dir_fd=descriptor)
                 stack.callback(os.close, file)
-                if (
-                    os.fstat(file).st_nlink == 1
-                ):  # otherwise another directory also has the file
+                if os.fstat(file).st_nlink == 1:  # otherwise another directory also has the file
                     os.ftruncate(file, 0)
             os.unlink(name, dir_fd=descriptor)
 
