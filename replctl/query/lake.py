@@ -158,7 +158,9 @@ class LakeDialect:
         spark = storage_type(expr.type, nodes.typmod(expr))
         return is_shown_by_form(SqlValue("c", expr.type, spark))
 
-    def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
+    def sort_key(
+        self, key: nodes.SortKey, write: WriteQuery, output: nodes.Expr | None = None
+    ) -> str:
         key = sorted_by_order(self.context.environment, key)
         return sort_key(key, lambda expr: self.value(expr, write))
 

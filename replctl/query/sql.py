@@ -77,8 +77,15 @@ class Dialect(Protocol):
         itself.
         """
 
-    def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
-        """Return an ORDER BY item, with its direction."""
+    def sort_key(
+        self, key: nodes.SortKey, write: WriteQuery, output: nodes.Expr | None = None
+    ) -> str:
+        """Return an ORDER BY item, with its direction.
+
+        Args:
+            output: the expression of the output column that the key names, if it has only columns
+                of FROM; None: only its name can be used.
+        """
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
         """Return the sort order of rows after their ORDER BY items: columns to select, and items of
@@ -157,7 +164,7 @@ class QueryWriter:
         distinct = "" if query.distinct is None else "DISTINCT "
         selected = ", ".join([*outputs, *extra]) or "1 AS c0"
         text = f"SELECT {distinct}{selected}{self.source(query, is_ordered=bool(extra))}"
-        text += self._tail(query, order)
+        text += self._tail(query, order, has_source=True)
         if any(output.is_junk for output in query.outputs) or extra:
             visible = [i for i, output in enumerate(query.outputs, start=1) if not output.is_junk]
             names = ", ".join(f"c{i}" for i in visible) or "1 AS c0"
@@ -290,22 +297,29 @@ class QueryWriter:
         """Return a side of a set operation with only its visible columns."""
         return f"SELECT * FROM ({self.write(query)}) AS q"
 
-    def _tail(self, query: Query, row_order: Sequence[str]) -> str:
+    def _tail(self, query: Query, row_order: Sequence[str], *, has_source: bool = False) -> str:
+        """Return ORDER BY, LIMIT and OFFSET.
+
+        Args:
+            row_order: further items of ORDER BY.
+            has_source: the columns of the query's own FROM can be used.
+        """
         dialect = self._dialect
-        items = [*(self._order_item(query, item) for item in query.order_by), *row_order]
+        keys = [self._order_item(query, item, has_source) for item in query.order_by]
+        items = [*keys, *row_order]
         order = f" ORDER BY {', '.join(items)}" if items else ""
         limit = None if query.limit is None else dialect.expr(query.limit, self.write)
         offset = None if query.offset is None else dialect.expr(query.offset, self.write)
         return order + dialect.limit(limit, offset)
 
-    def _order_item(self, query: Query, item: OrderItem) -> str:
+    def _order_item(self, query: Query, item: OrderItem, has_source: bool) -> str:
         """Return an item of ORDER BY that refers to an output column by name."""
         expr = query.outputs[item.output].expr
         var = nodes.Var(
             item.output + 1, expr.type, nodes.typmod(expr), nodes.collation(expr), varno=0
         )
         key = nodes.SortKey(var, item.key.descending, item.key.nulls_first, item.key.using)
-        return self._dialect.sort_key(key, self.write)
+        return self._dialect.sort_key(key, self.write, expr if has_source else None)
 
     def _from(self, item: FromNode, *, is_ordered: bool = False) -> str:
         match item:

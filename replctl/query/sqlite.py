@@ -232,9 +232,15 @@ class _Dialect:
             self._calls.define_any_value()  # the function that shows such groups
         return self._expressions.group_key(expr, write)
 
-    def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
-        key = sorted_by_order(self._context.environment, key)
-        return self._expressions.sort_key(key, write)
+    def sort_key(
+        self, key: nodes.SortKey, write: WriteQuery, output: nodes.Expr | None = None
+    ) -> str:
+        environment = self._context.environment
+        ordered = sorted_by_order(environment, key)
+        if ordered is not key and output is not None:
+            # In an expression, SQLite prefers a column c1 of FROM to the output column c1
+            ordered = sorted_by_order(environment, replace(key, expr=output))
+        return self._expressions.sort_key(ordered, write)
 
     def is_shown_by_key(self, expr: nodes.Expr) -> bool:
         return is_exact(expr.type)
