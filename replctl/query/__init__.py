@@ -1,1 +1,1 @@
-"""SELECT and the statements that change rows: analyse them, and run them in SQLite or Spark."""
+"""SELECT and the statements that change rows: analysis, and execution in SQLite or Spark."""

@@ -1,6 +1,6 @@
-"""SELECT, VALUES, UNION and so on: raw statements to query trees.
+"""Convert SELECT, VALUES, UNION and so on from raw statements to query trees.
 
-PostgreSQL's analyze.c, with FROM of parse_clause.c and WITH of parse_cte.c.
+It corresponds to PostgreSQL's analyze.c, FROM in parse_clause.c and WITH in parse_cte.c.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ _UNKNOWN = "unknown"
 
 
 class QueryAnalyzer:
-    """The analysis of one statement's queries.
+    """Analyses the queries of one statement.
 
     Args:
-        environment: the database, whose catalogs are read.
+        environment: the database, whose catalogs the analyzer reads.
         now: the time of literals such as `now`.
     """
 
@@ -94,8 +94,8 @@ class QueryAnalyzer:
         """Return the tree of a SELECT.
 
         Args:
-            parent: the analyzer of the query around it.
-            keep_unknown: keep literals of unknown type, so that INSERT decides their type.
+            parent: the analyzer of the surrounding query.
+            keep_unknown: keep literals of unknown type, so that the caller decides their type.
 
         Raises:
             PostgresError: the query is wrong.
@@ -133,7 +133,7 @@ class QueryAnalyzer:
         )
 
     def finished(self, expr: nodes.Expr) -> nodes.Expr:
-        """Return an expression with its collations."""
+        """Return an expression with the collations of its parts assigned."""
         return assign_collations(self.environment, expr)
 
     def subquery(
@@ -171,7 +171,7 @@ class QueryAnalyzer:
         return tuple(result)
 
     def _recursive_query(self, cte: ast.CommonTableExpr, parent: Analyzer | None) -> Query:
-        """Return the query `base UNION [ALL] step`, whose step sees the columns of the base."""
+        """Return the query `base UNION [ALL] step`; the step sees the columns of the base."""
         statement = cte.query
         assert isinstance(statement, ast.SelectStmt)
         if statement.set_op != "union" or statement.left is None:
@@ -249,7 +249,7 @@ class QueryAnalyzer:
         return with_tail(Query(outputs, set_operation=operation), statement, analyzer)
 
     def with_outputs(self, query: Query, exprs: Sequence[nodes.Expr]) -> Query:
-        """Return a query whose visible columns are these expressions over its own."""
+        """Return a query whose visible columns are `exprs`, expressions over the old columns."""
         current = [output.expr for output in query.outputs if not output.is_junk]
         if list(exprs) == current:
             return query
@@ -303,8 +303,8 @@ class QueryAnalyzer:
         return check_grouping(query, analyzer.scope) if query.is_aggregated else query
 
     def _hoist_set(self, query: Query) -> Query:
-        """Return a set-returning call in the SELECT list, such as `SELECT generate_series(1, 3)`,
-        as one in FROM.
+        """Return a query with the set-returning call of its SELECT list moved to FROM:
+        `SELECT generate_series(1, 3)` becomes `SELECT g FROM generate_series(1, 3) AS g`.
         """
         calls = {
             node: None
@@ -511,8 +511,8 @@ def _refuse(statement: ast.SelectStmt) -> None:
 def _function_columns(
     environment: CatalogEnvironment, function: nodes.Expr, name: str, alias: ast.Alias | None
 ) -> tuple[OutputColumn, ...]:
-    """Return the columns of a function in FROM: its OUT arguments, or one that is named after
-    it."""
+    """Return the columns of a function in FROM: its OUT arguments, or else one column with the
+    name of the function or of its alias."""
     if isinstance(function, nodes.FuncExpr):
         declared = environment.function(function.function_oid).columns
         if declared:
@@ -568,7 +568,7 @@ def _first_position(statement: ast.SelectStmt) -> int:
 
 
 def _mentions(statement: Any, name: str) -> bool:
-    """Return whether a statement reads a relation of that name."""
+    """Return whether a statement reads `name`, written without a schema."""
     if isinstance(statement, ast.RangeVar):
         return statement.name == name and statement.schema is None
     if isinstance(statement, tuple):

@@ -1,5 +1,5 @@
-"""Queries over tables and catalogs: SQLite answers subqueries over catalogs before Spark runs the
-rest.
+"""Queries over tables and catalogs: SQLite answers the subqueries over catalogs first, then Spark
+runs the rest.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _Part = TypeVar("_Part")
 
 
 def with_answers(part: _Part, context: FunctionContext) -> _Part:
-    """Return a query in which subqueries over catalogs only are replaced by their rows, and other
-    references to catalogs list their used columns.
+    """Return a query with the rows of subqueries that read only catalogs in place of these
+    subqueries. Other references to catalogs get the list of their used columns.
 
     Raises:
         CardinalityViolation: a scalar subquery has several rows (21000).
@@ -56,15 +56,16 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
 
 
 def _asks_catalogs(query: Query, context: FunctionContext) -> bool:
-    """Return whether a query reads only catalogs."""
+    """Return whether SQLite can answer a query before the query around it runs: it reads
+    catalogs only, and uses nothing of the outer query."""
     tables = list(tables_of(query))
     is_catalogs = bool(tables) and all(table.is_catalog for table in tables)
     return is_catalogs and is_closed(query) and is_answerable(query, context.environment)
 
 
 def _columns_asked(part: Any) -> defaultdict[int, frozenset[int]]:
-    """Return the numbers of the used columns, by varno; None for all columns if a whole row is
-    used. There may be too many if nested queries have the same varno.
+    """Return the numbers of the used columns, by varno. If a query uses a whole row, the value is
+    None: all columns. If nested queries share a varno, the result has the columns of them all.
     """
     asked: defaultdict[int, Any] = defaultdict(frozenset)
 
@@ -96,7 +97,7 @@ def _answer_of(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
 
 
 def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
-    """Return the comparison with every row: `x > ANY (...)` becomes `x > 1 OR x > 2`."""
+    """Return comparisons with every row: `x > ANY (...)` becomes `x > 1 OR x > 2`."""
     columns = link.query.columns
 
     def of_row(row: list[str | None]) -> nodes.Expr:
@@ -114,7 +115,7 @@ def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
 
 
 def query_of_rows(query: Query, rows: list[list[str | None]]) -> Query:
-    """Return a query that consists of another query's result rows."""
+    """Return a VALUES query of the result rows of `query`, with the same columns."""
     columns = query.columns
     if not rows:
         nothing = (

@@ -8,12 +8,12 @@ _NAMELESS = "?column?"
 
 
 def column_name(raw: ast.RawExpr) -> str:
-    """Return the name: b, max, x and `?column?` for `a.b`, `max(x)`, `x::text` and `1 + 1`."""
+    """Return the default name of a column: `a.b` -> b, `max(x)` -> max, `1 + 1` -> `?column?`."""
     return figured_name(raw) or _NAMELESS
 
 
 def figured_name(raw: ast.RawExpr) -> str | None:
-    """Return the name that an expression suggests, if it suggests one (FigureIndexColname)."""
+    """Return the name that an expression suggests; None if there is none (FigureIndexColname)."""
     name, _strength = _figure(raw)
     return name
 

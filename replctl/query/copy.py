@@ -20,7 +20,7 @@ from replctl.session import Session
 
 
 def copy(session: Session, statement: ast.Copy) -> Result:
-    """Carry out COPY.
+    """Run a COPY statement.
 
     Raises:
         PostgresError: the statement or a row is wrong.

@@ -1,4 +1,4 @@
-"""COPY FROM: write a file's rows like those of INSERT (copyfrom.c)."""
+"""COPY FROM: add a file's rows to a table, like INSERT (copyfrom.c)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def copy_from(session: Session, statement: ast.Copy) -> Result:
     """Add a file's rows to a table.
 
     Raises:
-        PostgresError: the statement or the file is wrong, or the table refuses a row; nothing is
-            written.
+        PostgresError: the statement or the file is wrong, or the table refuses a row. COPY then
+            writes nothing.
     """
     with session.read() as catalog:
         plan = copy_plan(session, catalog, statement)
@@ -61,7 +61,8 @@ def copy_from(session: Session, statement: ast.Copy) -> Result:
 
 
 def _check_kind(relation: Relation) -> None:
-    """Check the kind of relation, only after the client has started to send data (CopyFrom)."""
+    """Check the kind of relation. Like CopyFrom, the caller does this after the client has started
+    to send data."""
     word = _KIND_WORDS.get(relation.kind)
     if word is not None:
         raise not_to_kind(word, relation.name)
@@ -138,8 +139,8 @@ def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
 
 
 def _source(plan: CopyPlan, dialect: LakeDialect) -> str:
-    """Return SQL of the rows to write: place, w<attnum>.  It reads `{view}`, the view of the file's
-    rows.
+    """Return SQL of the rows to write, with the columns place and w<attnum>. The SQL reads the
+    file's rows from the placeholder `{view}`.
     """
     writer = QueryWriter(dialect)
     values, columns = ["place"], ["place"]

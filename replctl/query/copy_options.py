@@ -30,8 +30,8 @@ class CopyFormat:
     """The format of rows in a file.
 
     Attributes:
-        default: the text that represents a column's default; None: no text does.
-        force_quote, force_not_null, force_null: the affected columns.
+        default: the text that requests a column's default; None if there is no such text.
+        force_quote, force_not_null, force_null: the columns of these options.
         encoding: PostgreSQL's name of the file's encoding.
         skips_errors: ON_ERROR ignore.
         tells_skipped: LOG_VERBOSITY verbose.
@@ -53,7 +53,7 @@ class CopyFormat:
 
 
 def copy_format(options: tuple[ast.CopyOption, ...], *, is_from: bool) -> CopyFormat:
-    """Return the format described by the options.
+    """Return the format that the options describe.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue, FeatureNotSupported: an option is wrong, the format
@@ -107,7 +107,7 @@ def copy_format(options: tuple[ast.CopyOption, ...], *, is_from: bool) -> CopyFo
 
 
 def _text(option: ast.CopyOption, is_from: bool = True) -> str:
-    """Return its value as a string (defGetString)."""
+    """Return an option's value as a string (defGetString)."""
     if option.is_star:
         return "*"
     if option.columns is not None:
@@ -118,7 +118,7 @@ def _text(option: ast.CopyOption, is_from: bool = True) -> str:
 
 
 def _boolean(option: ast.CopyOption, is_from: bool = True) -> bool:
-    """Return its value as a Boolean; a missing value means true (defGetBoolean)."""
+    """Return an option's value as a Boolean; a missing value means true (defGetBoolean)."""
     value = _boolean_or_none(option)
     if value is None:
         raise SqlSyntaxError(f"{option.name} requires a Boolean value")
@@ -226,7 +226,7 @@ def _check_characters(format_: CopyFormat) -> None:
 
 
 def _check_csv(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> None:
-    """Check the options that require the CSV format, or one direction."""
+    """Check the options that work only for CSV, or only for COPY FROM or COPY TO."""
 
     def check_mode(name: str) -> None:
         if name in given and not format_.is_csv:
@@ -249,7 +249,7 @@ def _check_csv(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> Non
 
 
 def _check_markers(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> None:
-    """Check that the markers for NULL and for a default differ from data."""
+    """Check that the markers for NULL and for a default cannot be confused with other data."""
     if format_.delimiter in format_.null:
         raise InvalidParameterValue(
             "COPY delimiter character must not appear in the NULL specification"

@@ -17,7 +17,7 @@ _LINE_ENDS = {"\n": "newline", "\r": "carriage return"}
 
 
 class Default:
-    """The value of a field that requests the default of its column."""
+    """The value of a field that contains the marker for its column's default."""
 
 
 DEFAULT: Final = Default()
@@ -25,13 +25,13 @@ Field: TypeAlias = str | Default | None
 
 
 class LineReader:
-    """Iterates over the lines of a file; lines of CSV may contain newlines.
+    """Iterates over the lines of a file; a line of CSV may contain newlines.
 
     Args:
-        data: the file in pieces, each up to a newline.
+        data: the pieces of the file, each up to a newline.
 
     Attributes:
-        number: the number of the last line, from 1, for messages.
+        number: the number of the current line, from 1, for messages.
     """
 
     def __init__(self, data: Iterable[bytes], format_: CopyFormat) -> None:
@@ -40,7 +40,8 @@ class LineReader:
         self._encoding = format_.encoding
         self._is_csv = format_.is_csv
         self._quote = format_.quote
-        # A doubled quote needs no special treatment: it leaves the quotes and enters them again.
+        # A doubled quote needs no special case: the first one ends the quoted text, the second
+        # one starts it again.
         self._escape = format_.escape if format_.escape != format_.quote else None
         special = "\r\n\\" + (format_.quote + format_.escape if format_.is_csv else "")
         self._special = re.compile(f"[{re.escape(special)}]")
@@ -59,7 +60,7 @@ class LineReader:
             yield line
 
     def header(self) -> str:
-        """Return the first line unchecked, even if it is the only one."""
+        """Return the first line. It may be the only one, and may lack a newline at its end."""
         self.number += 1
         return self._line()
 
@@ -67,8 +68,8 @@ class LineReader:
         """Return the next line without its end.
 
         Raises:
-            BadCopyFileFormat: its line end differs from that of the others.
-            CharacterNotInRepertoire: it is not in the encoding.
+            BadCopyFileFormat: the line ends differently from the preceding ones.
+            CharacterNotInRepertoire: the line is not valid in the file's encoding.
         """
         text, self._rest = self._rest or self._next(), ""
         if self._eol in (None, "\n") and self._is_plain(text):
@@ -77,7 +78,7 @@ class LineReader:
         return self._careful_line(text)
 
     def _careful_line(self, text: str) -> str:
-        """Return a line as `_line`, checking each special character (CopyReadLineText)."""
+        """Return a line like `_line`, but check each special character (CopyReadLineText)."""
         place, is_quoted, was_escape = 0, False, False
         while True:
             found = self._special.search(text, place)
@@ -117,7 +118,7 @@ class LineReader:
                 place += 1  # a character after a backslash has no special meaning
 
     def _end_of_line(self, text: str, char: str, place: int) -> str:
-        """Return the end of a line, which must be the same for all lines."""
+        """Return the newline sequence of a line, which must be the same for all lines."""
         end = char
         if char == "\r" and self._eol in (None, "\r\n") and text[place : place + 1] == "\n":
             end = "\r\n"
@@ -136,8 +137,8 @@ class LineReader:
         return end
 
     def _is_end_marker(self, text: str, place: int) -> bool:
-        r"""Return whether `\.` before `place` ends the data: in CSV only if it is alone on its
-        line.
+        r"""Return whether the `\.` before `place` ends the data. In CSV it must be alone on its
+        line. In text format, a `\.` that does not end the data is an error.
         """
         end = text[place : place + 2] if self._eol == "\r\n" else text[place : place + 1]
         if self._eol == "\r\n" and end != "\r\n":
@@ -152,7 +153,7 @@ class LineReader:
         raise BadCopyFileFormat("end-of-copy marker corrupt")
 
     def _next(self) -> str:
-        """Return the next piece; nothing at the end."""
+        """Return the next piece of the file as text; an empty text at the end."""
         piece = next(self._data, b"")
         try:
             text = piece.decode(self._codec)
@@ -210,7 +211,7 @@ class FieldReader:
         return _unescaped(field) if isinstance(field, str) and "\\" in field else field
 
     def _csv_fields(self, line: str) -> list[Field]:
-        """Split a line as CopyReadAttributesCSV: quotes may begin anywhere in a field."""
+        """Split a line of CSV; quotes may begin anywhere in a field (CopyReadAttributesCSV)."""
         fields: list[Field] = []
         place = 0
         while True:
@@ -236,7 +237,7 @@ class FieldReader:
             place = found.end()
 
     def _quoted(self, line: str, place: int) -> tuple[str, int]:
-        """Return the quoted text, and the position after it."""
+        """Return the quoted text at `place`, and the position after the closing quote."""
         quote, escape = self._format.quote, self._format.escape
         parts = []
         while (found := self._quoted_special.search(line, place)) is not None:

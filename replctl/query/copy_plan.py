@@ -1,4 +1,4 @@
-"""The plan of a COPY FROM statement: the columns in the file, and the values of the others."""
+"""The plan of a COPY FROM statement: the file's columns, and the values of all other columns."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class CopiedColumn:
     """A column that COPY fills.
 
     Attributes:
-        is_given: the file has it.
-        default: its value if the file has none; None: NULL.  Calls of nextval() in it are columns
-            of the rows.
+        is_given: the file has this column.
+        default: the value for rows without a value in the file; None means NULL.  Numbered columns
+            replace the calls of nextval() in this expression.
         sequences: the numbers of these columns, each with the OID of its sequence.
     """
 
@@ -54,11 +54,11 @@ class CopiedColumn:
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """The options of a statement.
+    """How to carry out a COPY FROM statement.
 
     Attributes:
-        given: the columns of the file, in its order.
-        stored: the columns of the written rows, except generated ones.
+        given: the columns of the file, in the file's order.
+        stored: all columns of the table except generated ones.
     """
 
     relation: Relation
@@ -69,7 +69,8 @@ class CopyPlan:
 
     @property
     def staged(self) -> list[StagedColumn]:
-        """The columns of the rows after reading: place, values, defaults, sequences."""
+        """Return the columns of the rows that COPY has read: place; for each column of the file the
+        value and, if needed, a flag for its default; then the values of sequences."""
         columns = [StagedColumn("place", "int8")]
         for item in self.given:
             column = item.column
@@ -80,7 +81,7 @@ class CopyPlan:
         return columns + [StagedColumn(f"c{number}", "int8") for number in numbers]
 
     def has_markers(self, item: CopiedColumn) -> bool:
-        """Return whether the file may contain markers for defaults."""
+        """Return whether the file may contain the marker for this column's default."""
         return self.format.default is not None and item.default is not None
 
 
@@ -126,7 +127,7 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
     for column in relation.columns:
         if column.generated:
             continue
-        # A domain that forbids NULL lets it pass where COPY has nothing: PostgreSQL does so.
+        # Like PostgreSQL, do not check a domain's NOT NULL for a column that the file lacks.
         is_given = column.attnum in numbers
         is_used = not is_given or format_.default is not None
         default = simplified(column.filling) if is_used and column.has_default else None

@@ -1,4 +1,4 @@
-"""Read the rows of a COPY FROM file: convert lines to values, and locate errors
+"""Read the rows of a COPY FROM file: convert lines to values, and add the position to errors
 (copyfromparse.c)."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import LocalRows
 
-#: Number of lines read before their values are looked up in the catalog.
+#: Number of lines to read before a transaction on the catalog converts their values.
 _CHUNK = 5000
 
 _MAX_SHOWN = 100  # bytes of a line or value in a CONTEXT
@@ -29,13 +29,13 @@ _MAX_SHOWN = 100  # bytes of a line or value in a CONTEXT
 
 @dataclass
 class CopiedRows:
-    """Rows that were read.
+    """The rows that COPY has read from a file.
 
     Attributes:
-        numbers: the numbers of their lines.
-        lines: the lines, joined by NUL, one piece for each chunk.
-        count: the number of rows.
-        has_nulls: attnums of given columns in which a row has NULL.
+        numbers: the line number of each row.
+        lines: the lines of each chunk, joined by NUL.
+        starts: the index of each chunk's first row.
+        has_nulls: attnums of the file's columns in which at least one row has NULL.
         error: the error that ended the reading early.
         skipped: the number of rows skipped by ON_ERROR.
     """
@@ -54,13 +54,13 @@ class CopiedRows:
         self.lines.append("\0".join(lines))
 
     def line(self, place: int) -> str:
-        """Return the line of a row."""
+        """Return the line of the row with index `place`."""
         chunk = max(i for i, start in enumerate(self.starts) if start <= place)
         return self.lines[chunk].split("\0")[place - self.starts[chunk]]
 
 
 def read_rows(session: Session, plan: CopyPlan, data: Iterator[bytes]) -> CopiedRows:
-    """Return all rows of a file, or those before the first invalid one."""
+    """Return the rows of a file, up to the first invalid row; the result then has its error."""
     rows = CopiedRows(LocalRows(plan.staged))
     lines, split = LineReader(data, plan.format), FieldReader(plan.format)
     if plan.format.header != "no":
@@ -78,7 +78,7 @@ def read_rows(session: Session, plan: CopyPlan, data: Iterator[bytes]) -> Copied
 def _chunks(
     relation: Relation, lines: LineReader
 ) -> Iterator[tuple[list[tuple[int, str]], PostgresError | None]]:
-    """Yield lines with their numbers in chunks, and the error that ended the reading, if any."""
+    """Yield chunks of numbered lines, each with the error that ended the reading, if any."""
     chunk: list[tuple[int, str]] = []
     failure = None
     try:
@@ -94,7 +94,7 @@ def _chunks(
 
 
 def _read_header(plan: CopyPlan, lines: LineReader, split: FieldReader) -> None:
-    """Skip the first line; with HEADER MATCH its names must be those of the columns."""
+    """Skip the first line. With HEADER MATCH, its names must match the columns."""
     place = CopyPlace(plan.relation.name)
     with place.told():
         place.number = 1
@@ -160,7 +160,7 @@ def _add(
     chunk: Sequence[tuple[int, str]],
     rows: CopiedRows,
 ) -> None:
-    """Read the values of lines, up to the first invalid line."""
+    """Convert a chunk of lines, up to the first invalid line, and add the rows to `rows`."""
     environment = session.environment(catalog)
     place = CopyPlace(plan.relation.name)
     values = _ValueReader(plan, environment, session.transaction_start, place)
@@ -189,14 +189,14 @@ def _add(
 
 
 class _Skipped(Exception):
-    """Raised for a row that ON_ERROR ignore skips, with the reason."""
+    """Signals a row that ON_ERROR ignore skips; its text is the reason."""
 
 
 class _ValueReader:
     """Converts a line's fields to a row.
 
     Attributes:
-        has_nulls: attnums of columns in which a row has NULL.
+        has_nulls: attnums of columns in which at least one row has NULL.
     """
 
     def __init__(
@@ -210,8 +210,8 @@ class _ValueReader:
         ]
 
     def row(self, fields: Sequence[Field]) -> list[str | None]:
-        """Return canonical texts, and for columns that may use it, whether each requests the
-        default.
+        """Return the canonical texts of a line's fields. A column with a default marker also has a
+        flag: `t` if the field requests the default, else `f`.
 
         Raises:
             _Skipped: the row must be skipped.
@@ -280,7 +280,7 @@ def _input(
 def _take_from_sequences(
     session: Session, catalog: Catalog, plan: CopyPlan, read: list[list[str | None]]
 ) -> None:
-    """Add the values of sequences for defaults to rows."""
+    """Add values of sequences to the rows whose defaults call nextval()."""
     names = [column.name for column in plan.staged]
     for item in plan.stored:
         for _number, oid in item.sequences:

@@ -39,14 +39,15 @@ def column_numbers(
     copied: Sequence[int] | None = None,
     option: str = "",
 ) -> list[int]:
-    """Return the listed columns, or all that are not generated (CopyGetAttnums).
+    """Return the numbers of the listed columns, or of all columns that are not generated
+    (CopyGetAttnums).
 
     Args:
-        copied: the copied columns, if an option lists the columns.
+        copied: the columns that the statement copies, if `names` are those of an option.
 
     Raises:
-        UndefinedColumn, DuplicateColumn, InvalidColumnReference: a name is not a column that can be
-            copied, or is listed twice.
+        UndefinedColumn, DuplicateColumn, InvalidColumnReference: a name is not a column that COPY
+            can copy, or is listed twice.
     """
     if not names:
         return [column.attnum for column in relation.columns if not column.generated]
@@ -70,7 +71,7 @@ def column_numbers(
 
 
 def not_referenced(option: str, name: str) -> InvalidColumnReference:
-    """Return the error for an option about a column that is not copied."""
+    """Return the error for an option that names a column that the statement does not copy."""
     return InvalidColumnReference(f'{option} column "{name}" not referenced by COPY')
 
 

@@ -31,7 +31,7 @@ _LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v"}
 
 
 def copy_to(session: Session, statement: ast.Copy) -> Result:
-    """Write rows to a file, or to the client.
+    """Write the rows of a table or a query to a file, or to the client.
 
     Raises:
         PostgresError: the statement is wrong, or the file cannot be written.
@@ -59,7 +59,7 @@ def copy_to(session: Session, statement: ast.Copy) -> Result:
 def _table_query(
     session: Session, statement: ast.Copy, name: ast.RangeVar
 ) -> tuple[ast.SelectStmt, CopyFormat]:
-    """Return a query of a table's own rows, without those of its children."""
+    """Return a query for a table's own rows, without those of its children."""
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog), session.transaction_start)
         relation = copied_relation(analyzer, name)
@@ -108,7 +108,7 @@ def _check_quoted(quoted: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _write(path: str, lines: Iterator[bytes]) -> None:
-    """Write a file that only its owner may write."""
+    """Write a file that only its owner may change."""
     if os.path.isdir(path):
         raise WrongObjectType(f'"{path}" is a directory')
     mask = os.umask(0o022)
@@ -128,7 +128,7 @@ def _write(path: str, lines: Iterator[bytes]) -> None:
 def _lines(
     format_: CopyFormat, names: Sequence[str], rows: Sequence[Sequence[str | None]]
 ) -> Iterator[bytes]:
-    """Yield the file's lines, its header first."""
+    """Yield the file's lines; the header comes first."""
     encoded = _encoder(format_.encoding)
     quoted = [format_.force_quote == "*" or name in format_.force_quote for name in names]
     if format_.is_csv:
