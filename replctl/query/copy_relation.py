@@ -26,7 +26,7 @@ def copied_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation | S
 
     Raises:
         InvalidSchemaName, UndefinedTable: the schema or the relation does not exist.
-        WrongObjectType: it has no rows.
+        WrongObjectType: the relation has no rows.
     """
     if name.schema is not None and analyzer.environment.schema_oid(name.schema) is None:
         raise no_schema(name.schema)

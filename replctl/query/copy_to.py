@@ -162,8 +162,8 @@ def _csv_field(format_: CopyFormat, is_only: bool) -> Callable[[str, bool], str]
     (CopyAttributeOutCSV).
 
     Args:
-        is_only: the row has no other field, so that `\\.` must be distinguished from the end of the
-            data.
+        is_only: the row has only one field. A value `\\.` then needs quotes, so that nobody reads
+            it as the end of the data.
     """
     quote, escape = format_.quote, format_.escape
     needing = re.compile(f"[\n\r{re.escape(format_.delimiter + quote)}]")

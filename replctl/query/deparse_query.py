@@ -35,7 +35,7 @@ from replctl.record import dataclass
 from replctl.types.builtin import system_columns
 from replctl.types.quote import quote_identifier
 
-#: The nodes of FROM that have a number of their own.
+#: The nodes of FROM that have a varno.
 _ITEMS = FromTable | FromSubquery | FromFunction | FromCte
 
 _INDENT = 8  # PRETTYINDENT_STD
@@ -48,7 +48,7 @@ _JOINS = {"inner": " JOIN ", "left": " LEFT JOIN ", "right": " RIGHT JOIN ", "fu
 
 @dataclass(frozen=True)
 class _Source:
-    """An item of FROM as columns refer to it."""
+    """The name of an item of FROM, and the names of its columns by attnum, for references."""
 
     name: str
     columns: dict[int, str]
@@ -56,7 +56,7 @@ class _Source:
 
 @dataclass(frozen=True)
 class _Level:
-    """A query's items of FROM, by varno, and those of the queries around it."""
+    """A query's items of FROM, by varno; `parent` is the level of the surrounding query."""
 
     sources: dict[int, _Source]
     parent: _Level | None = None
@@ -83,8 +83,8 @@ def deparse_query(
     """Return a query as SQL.
 
     Args:
-        names: the names of its columns, if they differ from the query's.
-        is_pretty: only print necessary parentheses.
+        names: the names to print for the columns, if they differ from the query's.
+        is_pretty: print only necessary parentheses.
     """
     printer = _QueryPrinter(environment, None, is_pretty, 0)
     printer.query(query, names, names_matter=True)
@@ -94,22 +94,22 @@ def deparse_query(
 def deparse_condition(
     environment: CatalogEnvironment, query: Query, *, is_pretty: bool = False
 ) -> str:
-    """Return the only output of a query over one table as a separate expression."""
+    """Return the only output column of a query over one table as SQL, without the query."""
     printer = _QueryPrinter(environment, None, is_pretty, 0)
     return printer.only_output(query)
 
 
 def deparse_part(environment: CatalogEnvironment, query: Query, expr: nodes.Expr) -> str:
-    """Return an expression from anywhere in a query or its subqueries.
+    """Return an expression of a query, or of one of its subqueries, as SQL.
 
-    Columns are qualified by their items of FROM.
+    Each column has the name of its item of FROM as a prefix.
     """
     printer = _QueryPrinter(environment, None, is_pretty=True, indent=0)
     return printer.part(query, expr)
 
 
 class _QueryPrinter:
-    """Builds the text; `_level` and the indentation belong to the current query."""
+    """Builds the SQL text; `_level` and `_indent` belong to the query being printed."""
 
     def __init__(
         self,
@@ -185,8 +185,8 @@ class _QueryPrinter:
         """Append a query and its clauses.
 
         Args:
-            names: the names of its columns.
-            names_matter: the names are visible.
+            names: the names to print for the columns; None for the query's own.
+            names_matter: the names of the columns are visible outside of the query.
         """
         parent = self._level
         self._level = _Level(_sources(query, parent), parent)
@@ -203,13 +203,13 @@ class _QueryPrinter:
         self._indent = start
 
     def only_output(self, query: Query) -> str:
-        """Return the text of a query's one output column."""
+        """Return the only output column of a query as SQL."""
         self._level = _Level(_sources(query, None))
         self._expr(query.outputs[0].expr)
         return self.text
 
     def part(self, query: Query, expr: nodes.Expr) -> str:
-        """Return an expression of a query or of one within it."""
+        """Return an expression of a query, or of one of its subqueries, as SQL."""
         sources: dict[int, _Source] = {}
 
         def note(item: Any) -> None:
@@ -219,7 +219,7 @@ class _QueryPrinter:
         transform(query, note)
         self._level = _Level(sources)
         self._is_qualified = True
-        # Columns of outer queries belong to the same list: numbers are unique
+        # One list also serves the columns of outer queries, because varnos are unique here.
         self._expr(nodes.transform(expr, _without_levels))
         return self.text
 
@@ -425,8 +425,8 @@ def _without_levels(node: nodes.Node) -> nodes.Node | None:
 
 
 def _plain_operation(query: Query) -> SetOperation | None:
-    """Return a set operation that is an operand of another one and needs no parentheses as a
-    separate query.
+    """Return the set operation of a query without WITH, ORDER BY, LIMIT and OFFSET; else None. As
+    an operand of another set operation, it is no query of its own.
     """
     is_own = query.ctes or query.order_by or query.limit or query.offset
     return None if is_own else query.set_operation
@@ -453,8 +453,8 @@ def _leaves(items: Sequence[FromNode]) -> list[FromTable | FromSubquery | FromFu
 
 
 def _sources(query: Query, parent: _Level | None) -> dict[int, _Source]:
-    """Return names for the items of FROM that differ from those of outer queries
-    (set_rtable_names).
+    """Return the items of FROM by varno. Their names differ from each other and from those in
+    outer queries (set_rtable_names).
     """
     taken = set() if parent is None else parent.names()
     sources: dict[int, _Source] = {}

@@ -1,4 +1,4 @@
-"""The result columns of a statement without executing it: the answer to a Describe message
+"""Find the result columns of a statement without running it, to answer a Describe message
 (exec_describe_statement_message in postgres.c).
 """
 
@@ -14,10 +14,10 @@ from replctl.types.guc import find_setting
 
 
 def describe(session: Session, statement: ast.Statement) -> list[tuple[str, str]]:
-    """Return name and type of each result column of a statement; empty if it returns no rows.
+    """Return the name and type of each result column; nothing if the statement returns no rows.
 
     Raises:
-        PostgresError: the analysis of a query failed.
+        PostgresError: a query is wrong.
     """
     match statement:
         case ast.SelectStmt():

@@ -1,4 +1,4 @@
-"""Columns that are neither grouped by nor aggregated: check_ungrouped_columns() in parse_agg.c."""
+"""Check for columns outside of GROUP BY and aggregates (check_ungrouped_columns in parse_agg.c)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from replctl.query.tree import Query
 
 
 def check_grouping(query: Query, scope: Scope) -> Query:
-    """Return an aggregated query, grouped also by the columns that depend on a primary key it
-    groups by.
+    """Check the columns of an aggregated query. If it groups by a primary key, return it with the
+    other used columns of that table in GROUP BY, too.
 
     Raises:
         GroupingError: a column is neither in GROUP BY nor in an aggregate function.
@@ -35,7 +35,7 @@ def check_grouping(query: Query, scope: Scope) -> Query:
 
 
 def _ungrouped(expr: Any, grouped: Sequence[nodes.Expr]) -> list[nodes.Var]:
-    """Return the columns of this query level outside aggregates and grouped expressions."""
+    """Return the columns of this query level outside of aggregates and grouped expressions."""
     if expr in grouped:
         return []
     match expr:

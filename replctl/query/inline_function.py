@@ -1,5 +1,5 @@
-"""Inline calls of user-defined SQL functions: replace the call of a simple one by its expression
-(inline_function in clauses.c).
+"""Inline user-defined SQL functions: replace the call of a simple function by the function's
+expression (inline_function in clauses.c).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def inlined(
     """Return a query, or a part of one, with inlined calls.
 
     Args:
-        now: the time that literals like `now` mean.
-        within: the functions whose bodies contain the part.
+        now: the time of literals like `now`.
+        within: the functions whose bodies contain `part`.
 
     Raises:
         InsufficientPrivilege: the current role may not call a function (42501).
-        PostgresError: a body is wrong.
+        PostgresError: the body of a function is wrong.
     """
 
     def replaced(node: Any) -> Any:
@@ -49,7 +49,8 @@ def inlined(
 
 
 def user_call(environment: CatalogEnvironment, node: Any) -> nodes.FuncExpr | None:
-    """Return the call of a user-defined function, by name or by operator; None for other nodes."""
+    """Return a node as the call of a user-defined function, which may be an operator's function.
+    Return None for other nodes."""
     match node:
         case nodes.FuncExpr(function_oid=oid) if oid >= FIRST_USER_OID:
             return node
@@ -71,7 +72,7 @@ def check_no_calls(environment: CatalogEnvironment, part: Any) -> None:
     """Refuse calls of user-defined functions.
 
     Raises:
-        FeatureNotSupported: there is one (0A000).
+        FeatureNotSupported: the part has such a call (0A000).
     """
 
     def check(node: Any) -> None:
@@ -94,12 +95,12 @@ def check_no_calls(environment: CatalogEnvironment, part: Any) -> None:
 
 
 def result_as(analyzer: QueryAnalyzer, query: Query, function: UserFunction, type_: str) -> Query:
-    """Return the last query of a function with its column as the function's result
+    """Return the last query of a function with its column converted to the function's result type
     (check_sql_fn_retval).
 
     Raises:
-        InvalidFunctionDefinition: it has another number of columns, or its type does not fit
-            (42P13).
+        InvalidFunctionDefinition: the query does not have exactly one column, or the type of this
+            column does not fit (42P13).
     """
     visible = [output.expr for output in query.outputs if not output.is_junk]
     if len(visible) != 1:
@@ -125,7 +126,7 @@ def mismatch(
 
 @contextmanager
 def error_context(line: str) -> Iterator[None]:
-    """Add a line of CONTEXT to errors, and remove their position, which is not in the user's
+    """Add a line of CONTEXT to errors, and remove their position: it does not refer to the user's
     statement."""
     try:
         yield
@@ -165,8 +166,8 @@ class _Inlining:
     def _body(
         self, function: UserFunction, call: nodes.FuncExpr, args: Sequence[nodes.Expr]
     ) -> nodes.Expr | None:
-        """Return the expression of a function over Param(1), Param(2) ...; None if it is not one
-        expression."""
+        """Return the body of a function as an expression over Param(1), Param(2) ... Return None
+        if the body is not a single expression that can be inlined."""
         statements = parse(function.body)
         if len(statements) != 1 or not isinstance(statements[0], ast.SelectStmt):
             return None
@@ -194,8 +195,8 @@ class _Inlining:
         body: nodes.Expr,
         args: Sequence[nodes.Expr],
     ) -> nodes.Expr | None:
-        """Return the body with its parameters replaced by arguments; None if an argument would be
-        computed too often.
+        """Return the body with its parameters replaced by the arguments. Return None if the result
+        would not compute a volatile argument exactly once.
         """
         uses = Counter(node.number for node in nodes.walk(body) if isinstance(node, nodes.Param))
         tested = [arg for arg in args if function.is_strict and not _is_value(arg)]

@@ -58,10 +58,11 @@ from replctl.types.delta_type import is_native
 
 @dataclass(frozen=True, slots=True)
 class _NewRows:
-    """Rows to insert: `texts` if they are constants, in canonical text, else `query`, SQL of
-    w<attnum>.
+    """Rows to insert.
 
     Attributes:
+        texts: the canonical texts of the rows if all values are constants, else None.
+        query: otherwise SQL of the rows, with the columns w<attnum>.
         supplied: names of the columns with values in the statement.
     """
 
@@ -113,7 +114,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
 def _returning(
     analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert
 ) -> tuple[Output, ...]:
-    """Return the columns of RETURNING, which the current role may read."""
+    """Return the columns of RETURNING, and check that the current role may read what they use."""
     if not statement.returning:
         return ()
     outputs = returning_of(analyzer, relation, statement)
@@ -129,7 +130,7 @@ def fill(session: Session, relation: Relation, query: Query, *, reader: int | No
     """Add the rows of a query to a table with the same columns, and return their number.
 
     Args:
-        reader: OID of the role whose privileges the query uses; default: the current role.
+        reader: OID of the role that runs the query; default: the current role.
 
     Raises:
         PostgresError: the query fails.
@@ -174,7 +175,7 @@ def _new_rows(
     statement: ast.Insert,
     dialect: LakeDialect,
 ) -> _NewRows:
-    """Return the rows of a statement, with a value for every column that is not generated."""
+    """Return the rows to insert, with a value for every column that is not generated."""
     columns = _target_columns(relation, statement.columns)
     environment = dialect.context.environment
     check_change(environment.privileges, relation, "a", [c.attnum for c in columns], None)
@@ -226,10 +227,10 @@ def _query_text(
     stored: Sequence[Column],
     given: dict[int, int],
 ) -> str:
-    """Return SQL of a query's rows with w<attnum>: the column of the query, or the default.
+    """Return SQL of the rows to insert: w<attnum> is a column of the query, or the default.
 
     Args:
-        given: the numbers of the query's columns, by attnum.
+        given: the number of the query's column for an attnum; other columns get their defaults.
     """
     environment, writer = dialect.context.environment, QueryWriter(dialect)
     parts, calls = divided(tree, environment), NumberedCalls(NEXT_VALUE)
@@ -268,8 +269,8 @@ def _listed_rows(
     statement: ast.Insert,
     dialect: LakeDialect,
 ) -> _NewRows | None:
-    """Return the rows of VALUES or DEFAULT VALUES; None if a value returns a set and produces more
-    rows.
+    """Return the rows of VALUES or DEFAULT VALUES; None if a value calls a set-returning function,
+    which may produce more rows.
     """
     stored = tuple(column for column in relation.columns if not column.generated)
     raw_rows = ((),) if statement.query is None else statement.query.values
@@ -307,14 +308,14 @@ def _listed_rows(
 
 
 def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> str:
-    """Return a query whose columns are named after attnums."""
+    """Return SQL of a query whose columns are renamed from c1, c2, ... to w<attnum>."""
     names = ", ".join(f"c{i} AS w{c.attnum}" for i, c in enumerate(columns, start=1))
     query = with_answers(query, dialect.context)
     return f"SELECT {names or '1 AS w0'} FROM ({QueryWriter(dialect).write(query)})"
 
 
 def _target_columns(relation: Relation, raws: Sequence[ast.ResTarget]) -> list[Column]:
-    """Return the columns that a statement lists, all of them if it lists none
+    """Return the columns that an INSERT lists, or all columns if it lists none
     (checkInsertTargets)."""
     if not raws:
         return list(relation.columns)
@@ -344,7 +345,7 @@ def _values_row(
     raws: Sequence[ast.RawExpr],
     statement: ast.Insert,
 ) -> list[nodes.Expr]:
-    """Return the values of a VALUES row, each in its column's type."""
+    """Return the values of a VALUES row, converted to the types of their columns."""
     if statement.query is not None:
         _check_width(raws, columns, statement)
     values: list[nodes.Expr] = []
@@ -367,7 +368,7 @@ def _values_row(
 
 
 def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
-    """Return the given value of a column, else its default, else NULL."""
+    """Return the given value of a column; without one, the column's default, or NULL."""
     given = values.get(column.attnum)
     if given is not None:
         return given
@@ -377,7 +378,7 @@ def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
 
 
 def _checked(dialect: LakeDialect, value: nodes.Expr) -> nodes.Expr:
-    """Return a value in which constants of domains are already checked."""
+    """Return a value without user-defined types. This checks constants of domains."""
     plain: nodes.Expr = without_user_types(dialect.context.environment, value)
     return plain if plain is value else simplified(plain)
 
@@ -414,7 +415,7 @@ def _check_widths(
 
 
 def _is_overridden(column: Column, statement: ast.Insert) -> bool:
-    """Return whether a column's given value is ignored: OVERRIDING USER VALUE."""
+    """Return whether OVERRIDING USER VALUE makes INSERT ignore the given value of a column."""
     return statement.overriding == "user" and bool(column.identity)
 
 
@@ -422,7 +423,7 @@ def _check_given(column: Column, statement: ast.Insert) -> None:
     """Check that a statement may set a column.
 
     Raises:
-        GeneratedAlways: values of the column are generated (428C9).
+        GeneratedAlways: the column is generated (428C9).
         FeatureNotSupported: the column is native.
     """
     if is_native(column.type):

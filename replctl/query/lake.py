@@ -38,10 +38,11 @@ from replctl.spark import (
 
 
 def spark_sql(query: Query, context: FunctionContext) -> str:
-    """Return SQL of a query.  Without ORDER BY, rows come in the order in which they were written.
+    """Return Spark SQL for a query. Without ORDER BY, it returns a table's rows in the order in
+    which they were written.
 
     Raises:
-        FeatureNotSupported: a part has no exact translation.
+        FeatureNotSupported: a part of the query has no exact translation.
     """
     query = with_answers(query, context)
     return QueryWriter(LakeDialect(context)).write(query, is_outermost=True)
@@ -50,21 +51,21 @@ def spark_sql(query: Query, context: FunctionContext) -> str:
 def changing_query(
     context: FunctionContext, query: Query, rows: str, conditions: tuple[nodes.Expr, ...] = ()
 ) -> tuple[Query, LakeDialect]:
-    """Return the prepared query of a statement that changes a table, and its dialect.
+    """Return the rewritten query of a statement that changes a table, and the dialect to print it.
 
     Args:
-        rows: SQL that replaces the table, whose number is POLICY_VARNO.
-        conditions: the conditions of policies for its rows.
+        rows: SQL that replaces the changed table; its varno is POLICY_VARNO.
+        conditions: the conditions of policies for the rows of this table.
     """
     query = rewritten(context, query, conditions={POLICY_VARNO: conditions})
     return with_answers(query, context), LakeDialect(context, {POLICY_VARNO: rows})
 
 
 class LakeDialect:
-    """Spark's dialect (query.sql.Dialect).
+    """Writes Spark's SQL (query.sql.Dialect).
 
     Args:
-        tables: SQL that replaces some items of FROM, by varno.
+        tables: SQL that replaces items of FROM, by varno.
     """
 
     def __init__(self, context: FunctionContext, tables: Mapping[int, str] | None = None) -> None:
@@ -148,7 +149,7 @@ class LakeDialect:
         return f"SELECT * FROM ({text}) AS q"
 
     def is_computed_once(self, query: Query) -> bool:
-        return True  # Spark does not merge projections of what is not deterministic
+        return True  # Spark does not merge projections with nondeterministic expressions
 
     @property
     def has_all(self) -> bool:
@@ -184,8 +185,8 @@ class LakeDialect:
         return to_sql(self._prepared(expr), column, lambda sublink: self._sublink(sublink, write))
 
     def _prepared(self, expr: nodes.Expr) -> nodes.Expr:
-        """Return an expression with tableoid as a column of a scan, and with the session's values
-        as constants.
+        """Return an expression for Spark: tableoid becomes a column of the scan, and values of the
+        session become constants.
         """
 
         def replaced(node: nodes.Node) -> nodes.Node | None:
@@ -211,7 +212,7 @@ class LakeDialect:
         raise FeatureNotSupported("this kind of subquery is not supported")
 
     def _membership(self, test: nodes.OpExpr, query: str, write: WriteQuery, word: str) -> SqlValue:
-        """Return `left IN (query)`; the test compares with the query's column, Param(1)."""
+        """Return `left IN (query)` or NOT IN; Param(1) in the test means the query's column."""
 
         def column_of_query(node: nodes.Node) -> nodes.Node | None:
             if not isinstance(node, nodes.Param) or node.number != 1:
@@ -226,7 +227,7 @@ class LakeDialect:
 
 
 def _listed(types: Sequence[str], rows: Sequence[Sequence[str | None]]) -> str:
-    """Return SQL of known rows, as literals."""
+    """Return SQL that lists rows as literals."""
     if not rows:
         nothing = (f"{literal(t, -1, None)} AS c{i}" for i, t in enumerate(types, start=1))
         return f"SELECT {', '.join(nothing)} WHERE FALSE"
@@ -253,7 +254,8 @@ def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
 
 
 def target_rows(target: Target) -> str:
-    """Return SQL of all rows of a table to change: leaf, row_version, row_id, c<attnum>."""
+    """Return SQL of all rows of a table to change, with the columns leaf, row_version, row_id,
+    tableoid and c<attnum>."""
     return " UNION ALL ".join(
         f"SELECT {number} AS leaf, {leaf.relid}L AS c{TABLEOID}, * FROM"
         f" ({scan(leaf.source, with_row_id=True)})"

@@ -1,8 +1,8 @@
 """Decode a slot's changes with a plugin: pg_logical_slot_get_changes() and similar functions
 (logicalfuncs.c).
 
-Decoding reads tables, which takes long.  So replctl runs such a call before its query, and the
-arguments must be constants.
+Decoding reads tables, which takes long.  So replctl runs such a call before the query that contains
+it, and the arguments must be constants.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from replctl.session import Session
 from replctl.types import text
 from replctl.types.session_form import CANONICAL
 
-#: The available output plugins, and how each is started with options.
+#: The function that starts each output plugin with options, by the plugin's name.
 _PLUGINS: dict[str, Callable[[Sequence[tuple[str, str]]], OutputPlugin]] = {
     "pgoutput": PgOutput.started,
     "test_decoding": TestDecoding.started,
@@ -49,7 +49,7 @@ _PLUGINS: dict[str, Callable[[Sequence[tuple[str, str]]], OutputPlugin]] = {
 
 @dataclass(frozen=True, slots=True)
 class SlotCall:
-    """A call with its arguments, in the text form of their types."""
+    """A call with its arguments as texts."""
 
     expr: nodes.FuncExpr
     slot_name: str | None
@@ -64,12 +64,12 @@ class SlotCall:
 
     @property
     def is_binary(self) -> bool:
-        """Return whether it returns bytea."""
+        """Return whether the call returns bytea."""
         return "_binary_" in self.expr.name
 
 
 def slot_calls(query: Query, context: FunctionContext) -> list[SlotCall]:
-    """Return the calls in a query that run before it.
+    """Return the calls of slot functions in a query; they run before the query.
 
     Raises:
         FeatureNotSupported: an argument uses columns.
@@ -95,15 +95,15 @@ def slot_calls(query: Query, context: FunctionContext) -> list[SlotCall]:
 
 
 def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
-    """Return the rows of a call as texts: LSN, xid, data.
+    """Run a call, and return its rows as texts: LSN, xid, data.
 
     Raises:
         NullValueNotAllowed, InvalidParameterValue: an argument is wrong.
         UndefinedObject: there is no slot of that name (42704).
-        ObjectNotInPrerequisiteState: the slot belongs to another database, or is invalidated
-            (55000).
-        FeatureNotSupported: the options are not a list of pairs; or the plugin's output is binary,
-            and the function returns text.
+        ObjectNotInPrerequisiteState: the slot is physical or invalidated, or belongs to another
+            database (55000).
+        FeatureNotSupported: the options are not a list of pairs; the plugin's output is binary and
+            the function returns text; or the session has changed the output format.
     """
     from replctl.lake.logical_decoding import decode
     from replctl.lake.publisher import LakePublisher
@@ -122,7 +122,7 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
     rows: list[list[str | None]] = []
     transactions = size = 0
     reached = slot.confirmed_flush_lsn
-    end = reached if wanted < 0 else end  # a negative limit is met before the first row
+    end = reached if wanted < 0 else end  # a negative limit is reached before the first row
     for decoded in decode(session, slot.name, reached, end, plugin.publications, wanted):
         for lsn, xid, data in plugin.output(decoded):
             rows.append([format_lsn(lsn), str(xid), _shown(data, call)])

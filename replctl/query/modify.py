@@ -40,14 +40,18 @@ from replctl.result import Result
 from replctl.session import Session
 from replctl.spark import NEXT_VALUE, Target, TargetColumn
 
-_TARGET = POLICY_VARNO  # varno of the table that is changed
+_TARGET = POLICY_VARNO  # varno of the table that a statement changes
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The effect of a statement on the rows of one table: the affected rows; for an UPDATE the new
-    values by attnum; the policies' conditions for the rows before and after; whether equal rows may
-    get different values; and the columns of RETURNING.
+    """The effect of a statement on the rows of one table.
+
+    Attributes:
+        from_, where: the other items of FROM, and the condition for the affected rows.
+        values: the new values of an UPDATE, by attnum.
+        conditions, checks: the policies' conditions for the old rows, and for the new rows.
+        is_volatile: equal rows may get different values.
     """
 
     plan: Plan
@@ -61,17 +65,17 @@ class _Change:
 
 
 def update(session: Session, statement: ast.Update) -> Result:
-    """Change rows of a table, and of its children.
+    """Change rows of a table and of its children.
 
     Raises:
-        PostgresError: the statement is wrong, the table refuses a row, or the table cannot be
-            updated because of its publications and replica identity.
+        PostgresError: the statement is wrong, the table refuses a row, or a publication of the
+            table needs another replica identity.
     """
     return _modify(session, statement, "UPDATE")
 
 
 def delete(session: Session, statement: ast.Delete) -> Result:
-    """Remove rows of a table, and of its children.
+    """Remove rows of a table and of its children.
 
     Raises:
         PostgresError: see `update`.
@@ -121,8 +125,8 @@ def _modify(session: Session, statement: ast.Update | ast.Delete, word: str) -> 
 def _check_permitted(
     session: Session, catalog: Catalog, relation: Relation, change: _Change, command: str
 ) -> None:
-    """Check the current role's privileges on the table that the statement names, not on its
-    partitions.
+    """Check the current role's privileges on the table that the statement names. Like PostgreSQL,
+    ignore the privileges on its partitions and children.
 
     Raises:
         InsufficientPrivilege: a privilege is missing.
@@ -140,7 +144,7 @@ def _check_permitted(
 
 
 def _read_by(change: _Change) -> Query:
-    """Return a query that reads the same columns as a change."""
+    """Return a query that reads the same columns as the change."""
     values = (Output("", expr) for expr in change.values.values())
     return Query((*values, *change.returning), change.from_, change.where)
 
@@ -175,8 +179,8 @@ def _with_policies(
 
 
 def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
-    """Return the tables that a statement changes, except those that its condition excludes; the
-    first one if it excludes all (CheckValidResultRel of the plan's relations).
+    """Return the tables that a statement changes, without those whose condition is never true. If
+    none remains, return the first table (as CheckValidResultRel sees the plan's relations).
     """
     left = [
         change for change in changes if change.where is None or not _is_never_true(change.where)
@@ -187,8 +191,8 @@ def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
 
 
 def _is_never_true(condition: nodes.Expr) -> bool:
-    """Return whether a condition is false or NULL for every row, such as `false`, `a = 1 AND 1 > 2`
-    or `a = NULL`.
+    """Return whether a condition is obviously never true, such as `false`, `a = 1 AND 1 > 2` or
+    `a = NULL`.
     """
     known = simplified(condition)
     parts = known.args if isinstance(known, nodes.BoolExpr) and known.op == "and" else (known,)
@@ -196,8 +200,8 @@ def _is_never_true(condition: nodes.Expr) -> bool:
 
 
 def _members(catalog: Catalog, relation: Relation, inherit: bool) -> list[Relation]:
-    """Return the tables that a statement changes: one with its partitions, or each of an
-    inheritance tree.
+    """Return the tables to change separately: a partitioned table counts as one, an inheritance
+    tree as many.
     """
     if relation.is_partitioned or not inherit:
         return [] if relation.is_partitioned and not inherit else [relation]
@@ -212,7 +216,7 @@ def _change(
     named: Relation,
     statement: ast.Update | ast.Delete,
 ) -> _Change:
-    """Return the statement's change of one table; columns are found by name."""
+    """Return the statement's change of one table, whose columns correspond by name."""
     member = with_delta_columns(member)
     alias = statement.relation.alias or ast.Alias(named.name)
     entry = relation_entry(analyzer.environment, member, _TARGET, alias, statement.relation.pos)
@@ -277,7 +281,7 @@ def _assignments(
 
 
 def _pairs(assignment: ast.Assignment) -> list[tuple[ast.ResTarget, ast.RawExpr]]:
-    """Return single assignments: `(a, b) = (1, 2)` becomes `a = 1`, `b = 2`."""
+    """Split an assignment to several columns: `(a, b) = (1, 2)` becomes `a = 1`, `b = 2`."""
     if len(assignment.targets) == 1:
         return [(assignment.targets[0], assignment.value)]
     value = assignment.value
@@ -315,7 +319,7 @@ def _assigned_column(relation: Relation, target: ast.ResTarget) -> Column:
 def _carry_out(
     session: Session, table: WrittenTable, change: _Change, *, is_update: bool
 ) -> tuple[int, list[list[str | None]]]:
-    """Change the rows of one table; return their number, and the rows of RETURNING."""
+    """Change the rows of one table. Return the number of these rows, and the rows of RETURNING."""
     rows = _rows_sql(session, change, table.target, is_update)
     key = table.target.key
     changed = _changed_columns(table.target, change.values)
@@ -346,7 +350,7 @@ def _carry_out(
 
 
 def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
-    """Return the assigned columns, and the columns generated from them."""
+    """Return the assigned columns, and the generated columns that use them."""
     changed = set(assigned)
     for column in target.columns:
         generated = column.generated
@@ -356,8 +360,8 @@ def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
 
 
 def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool) -> str:
-    """Return SQL of the affected rows: leaf, row_version, row_id, c<attnum> before, w<attnum>
-    after.
+    """Return SQL of the affected rows, with the columns leaf, row_version, row_id, c<attnum> (the
+    old values) and w<attnum> (the new values).
     """
     with session.read() as catalog:
         context = function_context(session, catalog)
@@ -389,7 +393,7 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
 
 
 def _new(target: Target, is_update: bool) -> list[TargetColumn]:
-    """Return the columns whose new values the query of the rows must compute."""
+    """Return the columns whose new values the query for the affected rows must compute."""
     return [column for column in target.columns if is_update and column.generated is None]
 
 

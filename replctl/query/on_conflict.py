@@ -1,4 +1,4 @@
-"""ON CONFLICT DO NOTHING: skip rows whose value of a unique index exists already."""
+"""ON CONFLICT DO NOTHING: skip rows whose key already exists in a unique index."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 def arbiters(
     privileges: Privileges, relation: Relation, clause: ast.OnConflict | None
 ) -> tuple[Index, ...]:
-    """Return the unique indexes in which a row's value may exist already (infer_arbiter_indexes):
-    at most one, since several would have to be checked row by row.
+    """Return the unique index in which an existing key makes INSERT skip a row
+    (infer_arbiter_indexes). The tuple has at most one item, since several indexes would have to be
+    checked row by row.
 
     Raises:
         InvalidColumnReference: no unique index is over the columns (42P10).
@@ -81,7 +82,7 @@ def _index_of_constraint(relation: Relation, name: str) -> Index:
 
 
 def _inferred(relation: Relation, clause: ast.OnConflict) -> list[Index]:
-    """Return the first index over the named columns."""
+    """Return the first unique index over exactly the named columns."""
     attnums = set()
     for target in clause.targets:
         if not isinstance(target, ast.ColumnRef) or len(target.fields) != 1:
@@ -106,11 +107,10 @@ def _inferred(relation: Relation, clause: ast.OnConflict) -> list[Index]:
 def without_conflicts(
     session: Session, table: WrittenTable, proposed: Outcome, indexes: Sequence[Index]
 ) -> Iterator[Outcome]:
-    """Yield the outcome of an INSERT without rows whose value exists in the table or in an earlier
-    row.
+    """Yield the outcome of an INSERT without the rows whose key exists in the table or in an
+    earlier row.
 
-    All rows are checked first, except for their keys, as PostgreSQL does before it looks for
-    conflicts.
+    Like PostgreSQL, check all rows before looking for conflicts, but not their keys.
 
     Args:
         indexes: the result of `arbiters`.

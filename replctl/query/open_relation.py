@@ -19,11 +19,11 @@ def open_relation(
     """Return the named table or catalog.
 
     Args:
-        or_sequence: allow sequences, which the caller handles.
+        or_sequence: also allow sequences; the caller must handle them.
 
     Raises:
         UndefinedTable: the relation does not exist.
-        WrongObjectType: it has no rows.
+        WrongObjectType: the relation has no rows.
     """
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
     schema_name = schema_of_relation(environment, name, name.pos)

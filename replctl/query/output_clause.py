@@ -1,6 +1,6 @@
-"""Analyse LIMIT, and ORDER BY, GROUP BY and DISTINCT, which may name output columns of a query.
+"""Analyse LIMIT, and the clauses that may name output columns: ORDER BY, GROUP BY and DISTINCT.
 
-PostgreSQL's parse_clause.c.
+It corresponds to PostgreSQL's parse_clause.c.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def _index_of(expr: nodes.Expr, outputs: Sequence[Output]) -> int | None:
 def _output_by_name_or_number(
     raw: ast.RawExpr, outputs: Sequence[Output], clause: str, analyzer: Analyzer
 ) -> int | None:
-    """Return the output column that an item refers to by name or number (findTargetlistEntrySQL92);
-    None for expressions.
+    """Return the index of the output column that an item names or numbers; None for expressions
+    (findTargetlistEntrySQL92).
 
     Raises:
         AmbiguousColumn: several different columns have the name.
-        InvalidColumnReference: the number is not that of a column.
-        SqlSyntaxError: the item is another constant.
+        InvalidColumnReference: no column has the number.
+        SqlSyntaxError: the item is a constant, but not an integer.
     """
     if isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1 and not raw.is_star:
         name = raw.fields[0]
@@ -85,7 +85,8 @@ def with_tail(query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Qu
 def order_by_clause(
     statement: ast.SelectStmt, outputs: list[Output], analyzer: Analyzer
 ) -> tuple[list[Output], list[tuple[int, nodes.SortKey]]]:
-    """Return output columns and sort keys, adding hidden columns that are only sorted by."""
+    """Return the output columns, and the sort keys with the indexes of their columns. Add a hidden
+    column for each key that is not an output column."""
     result: list[tuple[int, nodes.SortKey]] = []
     outputs = list(outputs)
     for raw in statement.order_by:
@@ -106,7 +107,7 @@ def order_by_clause(
 def group_by_clause(
     statement: ast.SelectStmt, outputs: Sequence[Output], analyzer: Analyzer
 ) -> list[nodes.Expr]:
-    """Return the expressions of GROUP BY, each once."""
+    """Return the expressions of GROUP BY without duplicates."""
     result: list[nodes.Expr] = []
     for raw in statement.group_by:
         assert not isinstance(raw, ast.GroupingSet)
@@ -118,7 +119,8 @@ def group_by_clause(
 
 
 def _group_item(raw: ast.RawExpr, outputs: Sequence[Output], analyzer: Analyzer) -> nodes.Expr:
-    """Return an expression of GROUP BY; a column of FROM precedes an output column of that name."""
+    """Return an expression of GROUP BY. A name means a column of FROM if there is one, else an
+    output column."""
     is_name = isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1
     with analyzer.in_context(ExprContext.GROUP_BY):
         if is_name and isinstance(raw, ast.ColumnRef):
@@ -137,7 +139,7 @@ def distinct_clause(
     order_by: Sequence[tuple[int, nodes.SortKey]],
     analyzer: Analyzer,
 ) -> tuple[int, ...] | None:
-    """Return the indexes of the columns of DISTINCT ON: empty for DISTINCT, None without either."""
+    """Return the indexes of the columns in DISTINCT ON; () for DISTINCT, None without DISTINCT."""
     if statement.distinct is None:
         return None
     if not statement.distinct:

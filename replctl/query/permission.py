@@ -22,8 +22,8 @@ from replctl.types.builtin import SystemRelation
 
 
 def check_query(environment: CatalogEnvironment, query: Query, reader: int | None = None) -> None:
-    """Check that a role may read the relations of a query.  The role needs privileges on a view;
-    the view's owner needs them on the relations of the view.
+    """Check that a role may read the relations of a query.  For a view, the role needs privileges
+    on the view, and the view's owner needs privileges on the relations that the view reads.
 
     Args:
         reader: OID of the role; None for the current one.
@@ -39,7 +39,7 @@ def check_query(environment: CatalogEnvironment, query: Query, reader: int | Non
 
 
 def check_conditions(environment: CatalogEnvironment, conditions: Iterable[nodes.Expr]) -> None:
-    """Check that the current role may read the relations in the conditions of policies.
+    """Check that the current role may read the relations in subqueries of policies' conditions.
 
     Raises:
         InsufficientPrivilege: the privilege is missing.
@@ -52,11 +52,11 @@ class _Check:
     """Checks the privileges for a role's query, through views and policies."""
 
     def __init__(self, environment: CatalogEnvironment, current: Privileges) -> None:
-        """Create a check of privileges.
+        """Create a check.
 
         Args:
-            current: the role that reads views with security_invoker, even inside another role's
-                view.
+            current: the role that runs the query. It reads views with security_invoker, even inside
+                another role's view.
         """
         self._environment = environment
         self._current = current
@@ -112,10 +112,10 @@ def _check_catalog(
     """Check access to catalogs that hold passwords, connection strings and files of the server.
 
     Args:
-        current: the role that calls the functions of a view.
+        current: the role that calls the functions of a system view.
     """
     every = range(1, len(relation.columns) + 1)
-    chosen = [[a] for a in every] if not attnums else [attnums]  # count(*) takes any column
+    chosen = [[a] for a in every] if not attnums else [attnums]  # count(*) needs any one column
     if not any(has_on_system_relation(privileges, relation, "r", some) for some in chosen):
         raise denied("table" if relation.kind == "r" else "view", relation.name)
     restricted = builtin.restricted_relations().get(relation.name)
@@ -125,7 +125,7 @@ def _check_catalog(
 
 
 def _check_functions(privileges: Privileges, query: Query) -> None:
-    """Check the built-in functions of a query (ExecInitFunc)."""
+    """Check that a role may call the built-in functions of a query (ExecInitFunc)."""
     if privileges.is_superuser:
         return
     for call in functions_of(query):
@@ -136,7 +136,7 @@ def _check_functions(privileges: Privileges, query: Query) -> None:
 
 
 def used_columns(query: Any) -> dict[int, set[int]]:
-    """Return the columns of each item in FROM that a query, or a part of one, uses."""
+    """Return the attnums that a query, or a part of one, uses of each item in FROM, by varno."""
     used: dict[int, set[int]] = defaultdict(set)
 
     def note(part: Any) -> None:
@@ -157,9 +157,9 @@ def check_change(
     """Check that a role may change rows of a table.
 
     Args:
-        letter: the privilege: a, w or d.
+        letter: the privilege: a (INSERT), w (UPDATE) or d (DELETE).
         written: the columns that get values; None for DELETE.
-        read: the columns whose values are read; None if there are none.
+        read: the columns whose values the statement reads; None if there are none.
 
     Raises:
         InsufficientPrivilege: the privilege is missing.

@@ -14,8 +14,8 @@ from replctl.query.row_policy import condition_query, policy_condition
 
 
 def pg_get_expr(context: FunctionContext, tree: str, relid: int, pretty: int = 0) -> str | None:
-    """Return the function's result.  Stored expressions may contain query trees, which the catalog
-    package does not know.
+    """Return the result of pg_get_expr(). It is here, and not in the catalog package, because
+    stored expressions may contain query trees.
     """
     relation = get_relation(context.catalog, relid)
     if relation is None:

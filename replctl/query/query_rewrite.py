@@ -42,7 +42,7 @@ def view_query(catalog: Catalog, view: Relation) -> Query:
 
 
 def is_invoker(view: Relation) -> bool:
-    """Return whether a view reads with the privileges of its reader, not of its owner."""
+    """Return whether a view checks the privileges of its reader instead of its owner."""
     return view.options.get("security_invoker", "false").lower() in _TRUE
 
 
@@ -57,12 +57,13 @@ def rewritten(
     conditions: Mapping[int, tuple[nodes.Expr, ...]] | None = None,
     keeps_calls: bool = False,
 ) -> Query:
-    """Return a query with views replaced by their queries, the conditions of policies added, and
-    functions of users inlined.
+    """Return a query that an engine can run: replace views by their queries, add the conditions of
+    policies, inline user-defined functions, and apply the session's settings.
 
     Args:
         privileges: the privileges of the reading role; default: the current role.
-        conditions: the conditions of tables, by number, that are not read as by SELECT.
+        conditions: by varno, the conditions for tables to which the policies for SELECT do not
+            apply, such as the table that a statement changes.
         keeps_calls: keep calls of functions that cannot be inlined; else refuse them.
 
     Raises:
@@ -70,7 +71,7 @@ def rewritten(
         InvalidObjectDefinition: a view or a policy reads itself.
         InsufficientPrivilege: a policy applies and row_security is off; or the current role may not
             call a function.
-        FeatureNotSupported: a call of a function is not supported (0A000).
+        FeatureNotSupported: a function call or a use of a setting is not supported (0A000).
     """
     reader = privileges or context.environment.privileges
     result: Query = _Rewriter(context, query, conditions or {}, reader).rewritten(query, (), reader)
@@ -90,8 +91,8 @@ def rewritten(
 
 
 class _Rewriter:
-    """Rewrites a query.  Numbers of items in FROM stay unique: items of a view's query or a
-    policy's condition get the next free numbers.
+    """Rewrites a query.  Varnos stay unique: items of FROM in a view's query or a policy's
+    condition get the next free varnos.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class _Rewriter:
         self._varnos = count(max(_varnos(query), default=0) + 1)
 
     def rewritten(self, part: Any, within: tuple[int, ...], privileges: Privileges) -> Any:
-        """Return a query or an expression with views replaced by their queries.
+        """Return a query or an expression with views replaced, and with conditions of policies.
 
         Args:
             part: a query, or an expression.
@@ -157,7 +158,7 @@ class _Rewriter:
         return replace(item, conditions=own)
 
     def _condition(self, condition: nodes.Expr, table: Relation, varno: int) -> nodes.Expr:
-        """Return a policy's condition over an item of FROM."""
+        """Return a policy's condition with `varno` as the number of its table."""
         query = self._renumbered(condition_query(table, condition))
         (own,) = query.from_
         assert isinstance(own, FromTable)
@@ -195,7 +196,7 @@ def _has_subquery(expr: nodes.Expr) -> bool:
 
 
 def _varnos(query: Query) -> set[int]:
-    """Return the numbers of all items in FROM, including those of subqueries."""
+    """Return the varnos of all items in FROM, including those in subqueries."""
     found: set[int] = set()
 
     def note(part: Any) -> None:

@@ -1,6 +1,6 @@
-"""FROM: the relations that a query reads, and the names that they bring into scope.
+"""FROM: the relations that a query reads, and the names that expressions may use.
 
-PostgreSQL's parse_relation.c and transformFromClause() in parse_clause.c.
+It corresponds to PostgreSQL's parse_relation.c, and transformFromClause() in parse_clause.c.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class RangeTableEntry:
         return tuple((name, _at(expr, pos)) for name, expr in self.columns)
 
     def outer(self) -> RangeTableEntry:
-        """Return the entry for use in a subquery, one level further in."""
+        """Return the entry for use in a subquery, which is one query level deeper."""
         columns = tuple((name, _one_level_out(expr)) for name, expr in self.columns)
         return _OuterEntry(
             self.name, self.varno, columns, self.row_type, self.relation, self.schema
@@ -83,12 +83,12 @@ class _OuterEntry(RangeTableEntry):
 
 @dataclass(frozen=True)
 class FromScope:
-    """The tables in FROM that a query's expressions may use, followed by those of outer queries
-    (expr.scope.Scope).
+    """The names that a query's expressions may use (expr.scope.Scope). A name that FROM lacks may
+    belong to an outer query.
 
     Args:
-        entries: all names, in the order of FROM.
-        columns: the columns that unqualified names may mean; those merged by USING come first.
+        entries: the tables of FROM, in their order.
+        columns: the columns for names without a table; the merged columns of USING come first.
         parent: the scope of the outer query.
     """
 
@@ -157,10 +157,10 @@ class FromScope:
         return tuple((name, _at(expr, pos)) for name, expr in self.columns)
 
     def joined_with(self, other: FromScope) -> FromScope:
-        """Return both scopes next to each other, as in FROM a, b.
+        """Return the scope of `FROM a, b` for the scopes of a and b.
 
         Raises:
-            DuplicateAlias: a name occurs twice (42712).
+            DuplicateAlias: both have a table with the same name (42712).
         """
         names = {(entry.name, entry.schema) for entry in self.entries}
         for entry in other.entries:
@@ -175,8 +175,8 @@ class FromScope:
 def merged_scope(
     left: FromScope, right: FromScope, kind: str, merged: Sequence[tuple[str, nodes.Expr]]
 ) -> FromScope:
-    """Return the scope of a join with USING: the merged columns first, then the others of each
-    side.
+    """Return the scope of a join with USING: first the merged columns, then the other columns of
+    the left and the right side.
     """
     names = {name for name, _expr in merged}
     both = left.joined_with(right)
@@ -185,10 +185,10 @@ def merged_scope(
 
 
 def using_column(scope: FromScope, name: str, side: str, pos: int) -> nodes.Expr:
-    """Return the column of USING on one side of a join.
+    """Return one side's column for a name in USING.
 
     Raises:
-        UndefinedColumn, AmbiguousColumn: there is no such column, or more than one.
+        UndefinedColumn, AmbiguousColumn: the side has no such column, or several.
     """
     found = [expr for column, expr in scope.columns if column == name]
     if len(found) == 1:
@@ -207,10 +207,10 @@ def using_column(scope: FromScope, name: str, side: str, pos: int) -> nodes.Expr
 def renamed(
     columns: Sequence[NamedColumn], names: Sequence[str], what: str, pos: int
 ) -> tuple[NamedColumn, ...]:
-    """Return columns renamed by an alias, which names the first ones or all.
+    """Return columns with the names of an alias. It may name only the first few columns.
 
     Raises:
-        InvalidColumnReference: there are more names than columns.
+        InvalidColumnReference: the alias has more names than there are columns.
     """
     if len(names) > len(columns):
         raise InvalidColumnReference(
@@ -224,7 +224,7 @@ def renamed(
 
 
 def _one_level_out(expr: nodes.Expr) -> nodes.Expr:
-    """Return an expression of a query for use in one of its subqueries."""
+    """Return an expression of a query for use in one of the query's subqueries."""
 
     def shift(node: Any) -> Any:
         if isinstance(node, nodes.Var):
@@ -246,7 +246,7 @@ def relation_entry(
     alias: ast.Alias | None,
     pos: int = -1,
 ) -> RangeTableEntry:
-    """Return a table's name and columns in FROM."""
+    """Return the entry of a table in FROM."""
     columns: tuple[NamedColumn, ...]
     if isinstance(relation, Relation):
         schema, row_type = relation.schema, relation.row_type
@@ -273,7 +273,7 @@ def scope_of_columns(
     name: str,
     analyzer: Analyzer,
 ) -> FromScope:
-    """Return the scope of an item of FROM: its columns, under its alias or `name`."""
+    """Return the scope of an item of FROM, whose name is its alias or else `name`."""
     if alias is not None:
         columns = renamed(columns, alias.columns, alias.name, alias.pos)
     entry = RangeTableEntry(name if alias is None else alias.name, varno, columns)
@@ -281,7 +281,7 @@ def scope_of_columns(
 
 
 def columns_of(outputs: Sequence[OutputColumn], varno: int) -> tuple[NamedColumn, ...]:
-    """Return the output columns of a query in FROM as columns of entry `varno`."""
+    """Return the output columns of a query as columns of the item `varno` of FROM."""
     return tuple(
         (column.name, nodes.Var(i, column.type, column.typmod, column.collation, varno))
         for i, column in enumerate(outputs, start=1)
@@ -289,7 +289,7 @@ def columns_of(outputs: Sequence[OutputColumn], varno: int) -> tuple[NamedColumn
 
 
 def parent_of(analyzer: Analyzer) -> FromScope | None:
-    """Return the scope around that of an analyzer."""
+    """Return the scope that surrounds an analyzer's current scope."""
     scope = analyzer.scope
     assert isinstance(scope, FromScope)
     return scope.parent

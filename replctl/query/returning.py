@@ -55,7 +55,7 @@ def returning_outputs(
     """Return the columns of a RETURNING list (transformReturningList).
 
     Args:
-        inner: an analyzer that knows the changed table by the number POLICY_VARNO.
+        inner: an analyzer in which the changed table has the varno POLICY_VARNO.
 
     Raises:
         FeatureNotSupported: a column uses other tables, or calls a function of sequences.
@@ -75,7 +75,7 @@ def returning_outputs(
 
 
 def of_member(outputs: Sequence[Output], named: Relation, member: Relation) -> tuple[Output, ...]:
-    """Return the columns for the rows of a child of the named table."""
+    """Convert the columns for the named table to columns for one of its children."""
     if member.oid == named.oid:
         return tuple(outputs)
     return tuple(replace(o, expr=numbered_as(o.expr, named, member)) for o in outputs)
@@ -84,10 +84,10 @@ def of_member(outputs: Sequence[Output], named: Relation, member: Relation) -> t
 def returned_rows(
     session: Session, relation: Relation, outcome: Outcome, outputs: Sequence[Output]
 ) -> list[list[str | None]]:
-    """Return the columns for the rows of an outcome.  This happens before the write, so that an
-    error in a value stops the statement.
+    """Return the RETURNING columns for the rows of an outcome.  The caller does this before it
+    writes, so that an error in a value stops the statement.
 
-    A deleted row shows its values before the statement, any other row those after.
+    A deleted row has its old values, any other row its new values.
     """
     if not outputs:
         return []
@@ -127,7 +127,7 @@ def _changed_rows(outcome: Outcome) -> str:
 
 
 def returned(tag: str, outputs: Sequence[Output], rows: list[list[str | None]]) -> Result:
-    """Return the result of a statement; without RETURNING it has no columns."""
+    """Return the result of a statement; without RETURNING, the result has no columns."""
     if not outputs:
         return Result(tag)
     return Result(tag, tuple(ResultColumn(o.name, o.expr.type) for o in outputs), rows)

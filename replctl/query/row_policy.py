@@ -1,4 +1,4 @@
-"""Row-level security in queries: find the conditions of policies for rows (rowsecurity.c)."""
+"""Row-level security: find the conditions of policies for the rows of a query (rowsecurity.c)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replctl.query import stored
 from replctl.query.tree import FromTable, Output, Query, transform
 from replctl.record import dataclass
 
-#: The number of the policy's table in a stored condition, and of a statement's changed table.
+#: The varno of the policy's table in a stored condition, and of the table a statement changes.
 POLICY_VARNO = 0x7FFF
 
 _FALSE = nodes.Const("bool", "f")
@@ -23,7 +23,7 @@ _FALSE = nodes.Const("bool", "f")
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """A condition that a new row must satisfy; `policy` is its name if it comes from one policy."""
+    """A condition that new rows must satisfy; `policy` is None if it combines several policies."""
 
     policy: str | None
     condition: nodes.Expr
@@ -35,18 +35,19 @@ def condition_query(relation: Relation, condition: nodes.Expr) -> Query:
 
 
 def policy_condition(catalog: Catalog, text: str) -> nodes.Expr:
-    """Return a condition from its stored form."""
+    """Return the condition that a policy stores as text."""
     return stored.expression(catalog, text)
 
 
 def changed_rows(
     privileges: Privileges, relation: Relation, command: str, row_security: str, *, reads: bool
 ) -> tuple[tuple[nodes.Expr, ...], tuple[RowCheck, ...]]:
-    """Return the conditions for the rows that a command (a, w, d) changes, and the checks of its
-    new rows; nothing if no policy applies.
+    """Return the conditions for the old rows of a command, and the checks of its new rows; two
+    empty tuples if no policy applies.
 
     Args:
-        row_security: the setting row_security.
+        command: a (INSERT), w (UPDATE) or d (DELETE).
+        row_security: the value of the setting row_security.
         reads: see `visible_rows`.
 
     Raises:
@@ -62,11 +63,11 @@ def changed_rows(
 def visible_rows(
     privileges: Privileges, relation: Relation, command: str, *, reads: bool
 ) -> tuple[nodes.Expr, ...]:
-    """Return the conditions for a row to be visible to a command (get_row_security_policies).
+    """Return the conditions that make a row visible to a command (get_row_security_policies).
 
     Args:
-        command: r, w or d.
-        reads: the command reads values of the row, so that policies for SELECT apply.
+        command: r (SELECT), w (UPDATE) or d (DELETE).
+        reads: the command reads values of the row, so that policies for SELECT also apply.
     """
     catalog = privileges.catalog
     found = _conditions(catalog, _concerned(privileges, relation, command))
@@ -78,10 +79,10 @@ def visible_rows(
 def row_checks(
     privileges: Privileges, relation: Relation, command: str, *, reads: bool
 ) -> tuple[RowCheck, ...]:
-    """Return the checks that new rows of a command must pass (add_with_check_options).
+    """Return the checks that the new rows of a command must pass (add_with_check_options).
 
     Args:
-        command: a or w.
+        command: a (INSERT) or w (UPDATE).
         reads: see `visible_rows`.
     """
     catalog = privileges.catalog
@@ -92,7 +93,7 @@ def row_checks(
 
 
 def numbered_as(expr: nodes.Expr, parent: Relation, child: Relation) -> nodes.Expr:
-    """Return a condition over a table as one over a child table; columns are matched by name."""
+    """Convert a condition over a table to one over a child table; columns correspond by name."""
     numbers = {
         column.attnum: found.attnum
         for column in parent.columns
@@ -114,8 +115,9 @@ def _concerned(privileges: Privileges, relation: Relation, command: str) -> list
 
 
 def _conditions(catalog: Catalog, policies: Sequence[Policy]) -> list[nodes.Expr]:
-    """Return the conditions of all restrictive policies and of any permissive one; `false` without
-    permissive ones (add_security_quals).
+    """Return the conditions that a row must satisfy: those of all restrictive policies, and that of
+    at least one permissive policy. Without permissive policies, return `false`
+    (add_security_quals).
     """
     permissive = [p.using for p in policies if p.is_permissive and p.using is not None]
     if not permissive:

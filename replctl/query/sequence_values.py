@@ -1,5 +1,5 @@
-"""nextval() and currval() in the rows of INSERT and UPDATE.  replctl takes the values from
-sequences before the engine runs, because sequences live outside of the engine.
+"""nextval() and currval() in the rows of INSERT and UPDATE.  replctl takes the values of sequences
+before the engine runs, because the engine has no access to sequences.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from replctl.functions.function_context import FunctionContext
 from replctl.functions.sql_functions import FUNCTIONS
 from replctl.session import Session
 
-#: pg_proc's OIDs of nextval(regclass), currval(regclass), lastval() -> functions.sql_functions
+#: OIDs of nextval(regclass), currval(regclass) and lastval() -> keys of sql_functions.FUNCTIONS.
 _FUNCTIONS = {1574: "nextval_oid", 1575: "currval_oid", 2559: "lastval"}
 
-#: Nodes that do not compute all their operands for every row.
+#: Nodes that may not compute all their operands for every row.
 _CONDITIONAL = (nodes.CaseExpr, nodes.CoalesceExpr, nodes.BoolExpr)
 
 
 def check_defaults(privileges: Privileges, columns: Iterable[Column]) -> None:
-    """Check that a role may use the sequences of columns' defaults; for identity columns the INSERT
-    privilege suffices.
+    """Check that a role may use the sequences in the defaults of columns. Identity columns only
+    need the INSERT privilege on the table.
 
     Raises:
         InsufficientPrivilege: the privilege is missing.
@@ -40,8 +40,8 @@ def check_defaults(privileges: Privileges, columns: Iterable[Column]) -> None:
 
 
 def with_sequence_values(context: FunctionContext, column: Column, expr: nodes.Expr) -> nodes.Expr:
-    """Return a column's value in one row, with its calls of nextval(), currval() and lastval()
-    replaced by values.
+    """Call nextval(), currval() and lastval() in a column's value for one row, and return the value
+    with their results.
 
     Raises:
         PostgresError: a sequence is exhausted, or the role may not use it.
@@ -65,7 +65,7 @@ def with_sequence_values(context: FunctionContext, column: Column, expr: nodes.E
 
 
 def check_values(privileges: Privileges, values: Iterable[tuple[Column, nodes.Expr]]) -> None:
-    """Check that a role may use the sequences in new values of columns.
+    """Check that a role may use the sequences in the new values of columns.
 
     Raises:
         InsufficientPrivilege: the privilege is missing.
@@ -78,10 +78,10 @@ def check_values(privileges: Privileges, values: Iterable[tuple[Column, nodes.Ex
 
 
 def check_unconditional(expr: nodes.Expr) -> None:
-    """Refuse calls of nextval() that do not run for every row.
+    """Refuse calls of nextval() that may not run for every row.
 
     Raises:
-        FeatureNotSupported: there is such a call.
+        FeatureNotSupported: the expression has such a call.
     """
     for node in nodes.walk(expr):
         if isinstance(node, _CONDITIONAL) and sequences_of(node):
@@ -91,11 +91,12 @@ def check_unconditional(expr: nodes.Expr) -> None:
 def with_call_columns(
     session: Session, context: FunctionContext, calls: NumberedCalls, rows: str, order: str
 ) -> str:
-    """Return a query of rows with the columns of calls; each call takes one value for each row.
+    """Take one value from a sequence for each call and row, and return SQL of the rows with a
+    column for each call.
 
     Args:
-        rows: a query; it runs here, to count its rows.
-        order: SQL of the order in which rows take values.
+        rows: SQL of the rows. Spark runs it here to count them.
+        order: SQL of the order in which rows get values.
     """
     if not calls.sequences:
         return rows

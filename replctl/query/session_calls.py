@@ -39,8 +39,9 @@ class DividedQuery:
 
     Attributes:
         rows: the query that an engine runs first.
-        rest: the query that makes the calls for these rows, without FROM; columns have varno 0.
-        skipped: the number of first rows to omit after the calls (OFFSET).
+        rest: the query that makes the calls for these rows. It has no FROM; its columns have
+            varno 0.
+        skipped: the number of rows at the beginning to omit after the calls (OFFSET).
     """
 
     rows: Query
@@ -53,7 +54,7 @@ class DividedQuery:
         """Return the rows of the whole query as texts.
 
         Args:
-            rows: the rows of `rows` as texts.
+            rows: the result of the query `self.rows`, as texts.
 
         Raises:
             FeatureNotSupported: the SELECT list calls a function that only Spark has.
@@ -72,7 +73,7 @@ class DividedQuery:
         """Return the SELECT list as expressions over the columns of `rows`.
 
         Raises:
-            FeatureNotSupported: the query needs further steps after the calls.
+            FeatureNotSupported: the query must sort or skip rows after the calls.
         """
         if self.skipped or self.rest != Query(self.rest.outputs):
             raise FeatureNotSupported(
@@ -92,7 +93,7 @@ def is_session_call(environment: Environment, node: Any) -> bool:
 
 
 def divided(query: Query, environment: Environment) -> DividedQuery | None:
-    """Return a query in two parts; None if its SELECT list makes no such calls.
+    """Divide a query in two; return None if its SELECT list has no calls of session functions.
 
     Raises:
         FeatureNotSupported: some calls come before a sort, and some after it.
@@ -137,19 +138,19 @@ class _Columns:
         self._exprs: list[nodes.Expr] = []
 
     def of(self, query: Query) -> Query:
-        """Return a query with these columns, or with one unused column if there are none."""
+        """Return a query that computes these columns, or one unused column if there are none."""
         exprs = self._exprs or [nodes.Const("int4", "1")]
         return replace(query, outputs=tuple(Output("", expr) for expr in exprs))
 
     def number(self, expr: nodes.Expr) -> int:
-        """Return the index of a column."""
+        """Return the index of the column for an expression; add the column if it is missing."""
         if expr not in self._exprs or is_volatile(self._environment, expr):
             self._exprs.append(expr)
             return len(self._exprs) - 1
         return self._exprs.index(expr)
 
     def found(self, expr: nodes.Expr) -> nodes.Expr:
-        """Return an expression in which the parts that the engine computes are columns."""
+        """Return an expression with columns in place of the parts that the engine computes."""
         if not _has_calls(self._environment, expr):
             return self._column(expr)
         result: nodes.Expr = nodes.transform(expr, self._replaced)
@@ -168,7 +169,7 @@ class _Columns:
         return nodes.Var(number, expr.type, nodes.typmod(expr), nodes.collation(expr), varno=0)
 
     def _asks_session(self, link: nodes.SubLink) -> bool:
-        """Return whether a subquery has calls and reads no table, so that it is computed once."""
+        """Return whether a subquery has session calls and reads no table. It is computed once."""
         has_calls = _has_calls(self._environment, link)
         return has_calls and is_closed(link.query) and not any(tables_of(link.query))
 
@@ -185,8 +186,8 @@ def _has_calls(environment: Environment, part: Any) -> bool:
 
 
 def _limit(query: Query) -> tuple[nodes.Expr | None, int]:
-    """Return the LIMIT of the rows for which PostgreSQL makes the calls, including those of OFFSET,
-    and the number of rows of OFFSET.
+    """Return a LIMIT for the rows for which PostgreSQL makes the calls, and the number of rows that
+    OFFSET skips. The LIMIT includes the skipped rows.
     """
     if query.offset is None:
         return query.limit, 0
@@ -201,7 +202,7 @@ def _limit(query: Query) -> tuple[nodes.Expr | None, int]:
 
 
 def check_no_calls(environment: Environment, node: Any) -> None:
-    """Refuse a call of a session's function inside a query over tables.
+    """Refuse a call of a session function in a part of a query that Spark computes.
 
     Raises:
         FeatureNotSupported: the node is such a call.

@@ -1,8 +1,8 @@
-"""Queries that compute with the session's TimeZone, DateStyle and other settings of that kind.
+"""Rewrite queries that depend on the session's TimeZone, DateStyle and similar settings.
 
-The engines only know UTC and the canonical forms.  So the zone becomes an argument: `t::date` of a
-timestamptz becomes the date of `t AT TIME ZONE 'Australia/Sydney'`.  Queries without such a form
-are refused.
+The engines know only UTC and the canonical forms.  So the zone becomes an argument: `t::date` of a
+timestamptz becomes the date of `t AT TIME ZONE 'Australia/Sydney'`.  replctl refuses queries that
+cannot be written in this way.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def shown_result(session: Session, result: Result) -> Result:
     """Return rows in the output format of the session.
 
     Raises:
-        FeatureNotSupported: a column has no such format (0A000).
+        FeatureNotSupported: the type of a column does not support this format (0A000).
     """
     form = session.form
     if form == CANONICAL or result.columns is None:
@@ -80,11 +80,11 @@ def shown_result(session: Session, result: Result) -> Result:
 
 
 def in_form(session: Session, part: Any) -> Any:
-    """Return a query, or a part of one, that computes in UTC the same as with the session's
-    settings.
+    """Rewrite a query, or a part of one, so that with UTC and the default settings it computes the
+    same result as with the session's settings.
 
     Raises:
-        FeatureNotSupported: it depends on a setting in an unsupported way (0A000).
+        FeatureNotSupported: the query depends on a setting in an unsupported way (0A000).
     """
     form = session.form
     return part if form == CANONICAL else transform(part, _Rewriter(session, form).replaced)
@@ -97,7 +97,7 @@ class _Rewriter:
         self._zone = nodes.Const("text", form.zone, collation="default")
 
     def replaced(self, node: Any) -> Any:
-        """Return the replacement of a node; None to keep it and visit its parts."""
+        """Return the replacement of a node; None to keep the node and visit its parts."""
         match node:
             case nodes.SqlValueFunction():
                 value = time_value(self._session, node)
@@ -157,7 +157,7 @@ class _Rewriter:
             self._check(function, types)
 
     def _check_text(self, source: str, target: str) -> None:
-        """Refuse a conversion through text that depends on a setting."""
+        """Refuse a conversion through text whose result depends on a setting."""
         form = self._form
         if depends(source, form):
             raise self._refusal(f"cast of type {source} to {target}")
@@ -204,7 +204,8 @@ def _moment(zone: nodes.Expr, value: nodes.Expr) -> nodes.FuncExpr:
 
 
 def _field(zoned: str, plain: str) -> Callable[..., nodes.Expr | None]:
-    """Return a maker of extract(): it uses the zone's local time, except for epoch."""
+    """Return a function that builds extract(). It uses the local time of the zone; only epoch uses
+    the timestamptz itself."""
 
     def make(zone: nodes.Expr, field: nodes.Expr, value: nodes.Expr) -> nodes.Expr | None:
         name = field.value if isinstance(field, nodes.Const) else None
@@ -218,12 +219,12 @@ def _field(zoned: str, plain: str) -> Callable[..., nodes.Expr | None]:
 
 
 def _in_zone(source: str, *types: str) -> Callable[..., nodes.Expr]:
-    """Return a maker of the call of a function whose last argument is the zone."""
+    """Return a function that builds the call of `source` with the zone as its last argument."""
     return lambda zone, *args: _made(source, *args, zone, types=types)
 
 
 def _compared(name: str) -> Callable[..., nodes.Expr]:
-    """Return a maker of a comparison whose operands are converted to timestamptz."""
+    """Return a function that builds a comparison, and converts the operands to timestamptz."""
 
     def make(zone: nodes.Expr, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
         sides = (
@@ -269,7 +270,7 @@ _ZONE_ARGUMENT: dict[str, Callable[..., nodes.Expr | None]] = {
     },
 }
 
-#: Makers for functions that PostgreSQL defines in SQL, by their OIDs.
+#: The same for functions that PostgreSQL defines in SQL, by OID.
 _ZONE_ARGUMENT_BY_OID: dict[int, Callable[..., nodes.Expr | None]] = {
     2549: lambda zone, interval, value: _ZONE_ARGUMENT["timestamptz_pl_interval"](
         zone, value, interval

@@ -1,4 +1,4 @@
-"""Sizes of relations and databases (dbsize.c): of the current files of Delta tables."""
+"""Sizes of relations and databases (dbsize.c): the size of the current files of Delta tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORKS = ("main", "fsm", "vm", "init")
 
 
 def relation_size(relation: Relation) -> int | None:
-    """Return the size of a relation's rows in bytes; None if its log cannot be read."""
+    """Return the size of a relation's rows in bytes; None if its Delta log cannot be read."""
     from replctl.lake.delta_files import table_size  # most queries do not need tables
 
     if relation.storage is None:
@@ -37,7 +37,7 @@ def database_size(catalog: Catalog, oid: int) -> int:
     """Return the size in bytes of all readable tables of a database.
 
     Args:
-        catalog: the catalog of any database of the cluster.
+        catalog: the catalog of any database of the same cluster.
     """
     other = Catalog(catalog.connection, oid)
     tables = load_relations(other, relation_oids(other, "rm")).values()
@@ -75,8 +75,8 @@ def _of_named_database(context: FunctionContext, name: str) -> int:
 
 
 def _permitted_size(context: FunctionContext, oid: int, name: str) -> int:
-    """Return the size of a database; the role must have the CONNECT privilege or read
-    statistics.
+    """Return the size of a database. The role needs the CONNECT privilege, or the privileges of
+    pg_read_all_stats.
     """
     privileges = context.session.privileges(context.catalog)
     if not privileges.acts_for(READ_ALL_STATS) and not privileges.has_on_database("c", oid):
@@ -84,7 +84,7 @@ def _permitted_size(context: FunctionContext, oid: int, name: str) -> int:
     return database_size(context.catalog, oid)
 
 
-#: prosrc, or the function's name if it has none -> function, like functions.sql_functions.
+#: prosrc of a function -> Python function, like functions.sql_functions.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_relation_size": _of_relation,
     "pg_table_size": _of_relation,

@@ -1,7 +1,7 @@
-"""Print query trees as SQL text for SQLite or Spark: the clauses are the same, expressions depend
-on the dialect.
+"""Print query trees as SQL text for SQLite or Spark: both share the clauses, while a dialect prints
+expressions.
 
-Every relation in FROM is named r<varno>, every column c1, c2, ...
+Every item of FROM has the name r<varno>, its columns have the names c1, c2, ...
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from replctl.query.tree import (
 )
 from replctl.types import builtin
 
-#: The number of the system column tableoid, and of the column that has it in a scan of a table.
+#: The attnum of the system column tableoid, and the number of the column for it in a table's scan.
 TABLEOID_ATTNUM = builtin.system_columns()["tableoid"][0]
 TABLEOID = 0x7FFF
 
-#: Writes a subquery; its text has no parentheses.
+#: Writes a subquery without parentheses.
 WriteQuery: TypeAlias = Callable[[Query], str]
 
 
@@ -37,17 +37,17 @@ class Dialect(Protocol):
     """The parts of SQL that engines write differently."""
 
     def table(self, item: FromTable, *, is_ordered: bool) -> str:
-        """Return a query of a relation's rows, columns named after attnums.
+        """Return SQL of a relation's rows, with the columns c<attnum>.
 
         Args:
-            is_ordered: include the columns that `row_order` sorts by.
+            is_ordered: include the columns by which `row_order` sorts.
         """
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
-        """Return a query of the rows of a function in FROM, columns c1, c2, ..."""
+        """Return SQL of the rows of a function in FROM, with the columns c1, c2, ..."""
 
     def lateral(self, item: FromSubquery, query: str) -> str:
-        """Return a query in FROM that uses columns of the items before it."""
+        """Return a subquery in FROM that uses columns of preceding items."""
 
     def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
         """Return an expression as an output column or a value of VALUES, in the stored form of its
@@ -58,14 +58,14 @@ class Dialect(Protocol):
         """Return a boolean expression."""
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return a key to group by, which is equal for equal values of an expression."""
+        """Return a grouping key: it is the same for all equal values of an expression."""
 
     def recursive_side(self, query: Query, text: str) -> str:
-        """Return the first side of a recursive UNION, given the text of its query."""
+        """Return the first side of a recursive UNION. `text` is the SQL of its query."""
 
     def is_computed_once(self, query: Query) -> bool:
-        """Return whether the engine computes each column of a subquery once per row, even if it is
-        used several times.
+        """Return whether the engine computes each column of a subquery once per row, even if the
+        outer query uses the column several times.
         """
 
     @property
@@ -73,8 +73,8 @@ class Dialect(Protocol):
         """Return whether the engine has INTERSECT ALL and EXCEPT ALL."""
 
     def is_shown_by_key(self, expr: nodes.Expr) -> bool:
-        """Return whether the engine shows values as stored when it groups by the expression
-        itself.
+        """Return whether the expression is its own grouping key, so that a query may show it next
+        to GROUP BY.
         """
 
     def sort_key(
@@ -88,15 +88,15 @@ class Dialect(Protocol):
         """
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the sort order of rows after their ORDER BY items: columns to select, and items of
-        ORDER BY.
+        """Return further sort keys for rows that are equal by ORDER BY: the columns to select, and
+        the items to add to ORDER BY.
         """
 
     def limit(self, limit: str | None, offset: str | None) -> str:
         """Return LIMIT and OFFSET."""
 
     def constants(self, rows: Sequence[Sequence[str]]) -> str:
-        """Return a query of known rows, columns c1, c2, ..."""
+        """Return SQL that lists rows of constants, with the columns c1, c2, ..."""
 
 
 def column(var: nodes.Var) -> str:
@@ -111,11 +111,11 @@ class QueryWriter:
         self._dialect = dialect
 
     def write(self, query: Query, *, is_outermost: bool = False) -> str:
-        """Return SQL of a query, its visible columns named c1, c2, ...
+        """Return SQL of a query; its visible columns have the names c1, c2, ...
 
         Args:
-            is_outermost: a client sees its rows, so return them in the order in which they were
-                written.
+            is_outermost: the query's rows go to a client, so sort them in the order in which they
+                were written.
         """
         text = self._body(query, is_outermost)
         return f"{self._ctes(query.ctes)}{text}"
@@ -133,7 +133,8 @@ class QueryWriter:
         return f"WITH {recursive}{', '.join(shown)} "
 
     def _recursive(self, query: Query) -> str:
-        """Return a UNION whose right side reads the table that it builds, outside of subqueries."""
+        """Return a recursive UNION. Its sides have no parentheses, because the reference to the
+        WITH query must not be in a subquery."""
         operation = query.set_operation
         is_plain = not (query.order_by or query.limit or query.offset or query.ctes)
         if operation is None or operation.op != "union" or not is_plain:
@@ -172,8 +173,8 @@ class QueryWriter:
         return text
 
     def _with_shown_groups(self, query: Query) -> Query:
-        """Return a query that groups by the keys of values, and shows a value of each group:
-        `SELECT a FROM t GROUP BY a` becomes `SELECT any_value(a) FROM t GROUP BY a`.
+        """Replace grouped expressions that are not their own grouping keys by any value of the
+        group: `SELECT a FROM t GROUP BY a` becomes `SELECT any_value(a) FROM t GROUP BY a`.
         """
         keys = [expr for expr in query.group_by if not self._dialect.is_shown_by_key(expr)]
         if not keys:
@@ -191,21 +192,21 @@ class QueryWriter:
         return replace(query, outputs=outputs, having=having)
 
     def _is_plain(self, query: Query) -> bool:
-        """Return whether the engine distinguishes and shows rows of a query by their stored
-        values.
+        """Return whether the rows of a query are equal only if they are stored identically, so that
+        the engine's own DISTINCT and set operations are correct.
         """
         return all(self._dialect.is_shown_by_key(var) for var in _output_vars(query))
 
     def _distinct(self, query: Query) -> str:
-        """Return DISTINCT of values that may be equal although they are stored differently."""
+        """Return DISTINCT for values that may be equal although they are stored differently."""
         rows = self.write(replace(query, distinct=None, order_by=(), limit=None, offset=None))
         return f"{self._one_of_equals(query, rows)}{self._tail(query, ())}"
 
     def _one_of_equals(self, query: Query, rows: str) -> str:
-        """Return one row of each group of equal rows.
+        """Return SQL that keeps one row of each group of equal rows.
 
         Args:
-            rows: SQL of rows with the columns of the query.
+            rows: SQL of the rows, with the columns of `query`.
         """
         keys = self._keys(query)
         shown = ", ".join(f"any_value(c{i}) AS c{i}" for i in range(1, len(keys) + 1))
@@ -215,8 +216,8 @@ class QueryWriter:
         return [self._dialect.group_key(var, self.write) for var in _output_vars(query)]
 
     def _set_operation(self, query: Query, operation: SetOperation) -> str:
-        """Return a set operation; if equal values may be stored differently, write it as a filter
-        of the rows of both sides.
+        """Return a set operation. If the engine lacks it, or compares values as they are stored,
+        filter the numbered rows of both sides instead.
         """
         left, right = self._operand(operation.left), self._operand(operation.right)
         has_operation = self._dialect.has_all or not operation.all
@@ -239,7 +240,7 @@ class QueryWriter:
         """Return FROM, WHERE, GROUP BY and HAVING.
 
         Args:
-            is_ordered: read the only table with the columns that `row_order` sorts by.
+            is_ordered: include the columns by which `row_order` sorts; FROM has only one table.
         """
         dialect, text = self._dialect, ""
         if query.from_:
@@ -275,7 +276,7 @@ class QueryWriter:
         return " UNION ALL ".join(rows)
 
     def _distinct_on(self, query: Query) -> str:
-        """Return DISTINCT ON: the first of equal rows in the order of ORDER BY."""
+        """Return DISTINCT ON: of equal rows, keep the first one by ORDER BY."""
         dialect = self._dialect
         outputs = ", ".join(
             f"{dialect.expr(output.expr, self.write)} AS c{i}"
@@ -313,7 +314,7 @@ class QueryWriter:
         return order + dialect.limit(limit, offset)
 
     def _order_item(self, query: Query, item: OrderItem, has_source: bool) -> str:
-        """Return an item of ORDER BY that refers to an output column by name."""
+        """Return an item of ORDER BY for an output column."""
         expr = query.outputs[item.output].expr
         var = nodes.Var(
             item.output + 1, expr.type, nodes.typmod(expr), nodes.collation(expr), varno=0
@@ -349,7 +350,8 @@ class QueryWriter:
         assert_never(item)
 
 
-#: Conditions for the copies of a left row that stay, if the right side has `others` equal rows.
+#: Conditions for the rows of the left side that stay: `copy` numbers equal rows, and `others` is
+#: the number of equal rows of the right side.
 _STAYS = {
     ("intersect", False): "copy = 1 AND others > 0",
     ("intersect", True): "copy <= others",
@@ -359,7 +361,7 @@ _STAYS = {
 
 
 def _output_vars(query: Query) -> list[nodes.Var]:
-    """Return the visible columns of a query as columns of its result."""
+    """Return references to the visible columns of a query's result, c1, c2, ..."""
     return [
         nodes.Var(i, column.type, column.typmod, column.collation, varno=0)
         for i, column in enumerate(query.columns, start=1)
@@ -367,8 +369,9 @@ def _output_vars(query: Query) -> list[nodes.Var]:
 
 
 def _kept_apart(subquery: str) -> str:
-    """Return a subquery that SQLite computes row by row.  SQLite does not flatten it (restriction
-    19 of flattenSubquery in select.c), and omits none of its columns, because it is a CTE.
+    """Wrap a subquery so that SQLite computes each of its columns once per row.  Because of LIMIT
+    SQLite does not flatten it (restriction 19 of flattenSubquery in select.c); because it is a CTE,
+    SQLite omits none of its columns.
     """
     return f"(WITH kept AS (SELECT * FROM {subquery} AS q LIMIT -1) SELECT * FROM kept WHERE 1)"
 
@@ -382,5 +385,5 @@ def _any_value(expr: Any) -> nodes.Aggref:
 
 
 def _cte_name(name: str) -> str:
-    """Return a name that both engines accept for any name in the query."""
+    """Return a name for a WITH query that both engines accept, whatever its name in the query."""
     return "w_" + name.encode().hex()

@@ -1,8 +1,8 @@
-"""Run the bodies of SQL functions, statement by statement, as a part of the calling statement
+"""Run the body of an SQL function, statement by statement, as a part of the calling statement
 (functions.c).
 
-Their statements change tables and the catalog, which need transactions of their own.  So replctl
-runs a call before its query, and the call must be one of the query's columns.
+The statements may change tables and the catalog, which needs separate transactions.  So replctl
+runs a call before the query that contains it, and the call must be a column of this query.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_DEPTH = 20
 NULL = nodes.Const("unknown", None)
 _QUERIES = (ast.SelectStmt, ast.Insert, ast.Update, ast.Delete)
 
-#: A change of a query after its analysis.
+#: Changes a query after its analysis.
 Finish = Callable[[QueryAnalyzer, Query], Query]
 
 
@@ -43,8 +43,8 @@ class StatementRunner:
 
     Attributes:
         run: runs a statement.
-        select: runs a query that is changed after its analysis.
-        command_name: returns a statement's command, such as CREATE TABLE.
+        select: runs a query, and changes it after its analysis.
+        command_name: returns the name of a statement, such as CREATE TABLE.
     """
 
     run: Callable[[ast.Statement], Result]
@@ -54,7 +54,12 @@ class StatementRunner:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A column of a query that calls a function, with the texts of the arguments' values."""
+    """A column of a query that calls a function.
+
+    Attributes:
+        output: the index of the column.
+        routine: the function's name and the values of its arguments.
+    """
 
     output: int
     expr: nodes.FuncExpr
@@ -63,8 +68,8 @@ class FunctionCall:
 
 
 def function_calls(query: Query, context: FunctionContext) -> list[FunctionCall]:
-    """Return the calls that run before a query; none if the query has FROM or other clauses, or
-    reads tables in a subquery.
+    """Return the function calls to run before a query. There are none if the query has FROM or
+    other clauses, or subqueries.
     """
     environment = context.environment
     plain = Query(query.outputs)
@@ -86,14 +91,14 @@ def function_calls(query: Query, context: FunctionContext) -> list[FunctionCall]
 
 
 def _reads(expr: nodes.Expr) -> bool:
-    """Return whether an expression reads tables, which a function may change."""
+    """Return whether an expression may read tables, which a function may change."""
     return any(isinstance(node, nodes.SubLink | nodes.Var) for node in nodes.walk(expr))
 
 
 def _routine(
     context: FunctionContext, function: UserFunction, args: Sequence[nodes.Expr]
 ) -> Routine:
-    """Return a function with the values of its arguments."""
+    """Compute the arguments of a function, and return its name with their values."""
     outputs = tuple(Output(f"a{i}", arg) for i, arg in enumerate(args))
     values = run_query(Query(outputs), context)[0] if args else []
     constants = [
@@ -106,7 +111,7 @@ def _routine(
 def _constant(
     environment: CatalogEnvironment, type_: str, shown: str | None, collation: str | None
 ) -> nodes.Const:
-    """Return a query's value as a constant."""
+    """Return a value of a query's result as a constant."""
     value = (
         None
         if shown is None
@@ -116,7 +121,7 @@ def _constant(
 
 
 def with_results(query: Query, results: dict[int, nodes.Const]) -> Query:
-    """Return a query in which results replace the columns that are calls."""
+    """Return a query with the results of calls in place of their columns."""
     outputs = tuple(
         replace(output, expr=results.get(i, output.expr)) for i, output in enumerate(query.outputs)
     )
@@ -127,7 +132,7 @@ def carry_out(session: Session, call: FunctionCall, runner: StatementRunner) -> 
     """Call a function within the calling statement's transaction, and return its result.
 
     Raises:
-        PostgresError: a statement of the function fails; the error has a CONTEXT.
+        PostgresError: a statement of the function fails. CONTEXT names the function.
     """
     function = call.function
     null = nodes.Const(call.expr.type, None, -1, call.expr.collation)
@@ -159,7 +164,7 @@ def carry_out(session: Session, call: FunctionCall, runner: StatementRunner) -> 
 def _last(
     session: Session, call: FunctionCall, statement: ast.SelectStmt, runner: StatementRunner
 ) -> nodes.Const:
-    """Return the first row of the last query."""
+    """Run the last query of a function, and return the value of its first row."""
 
     def finish(analyzer: QueryAnalyzer, query: Query) -> Query:
         return result_as(analyzer, query, call.function, call.expr.type)

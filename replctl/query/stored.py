@@ -1,7 +1,7 @@
-"""The stored form of query trees (pg_rewrite.ev_action), and of expressions with query trees: JSON,
-an object for each node.
+"""Store query trees (pg_rewrite.ev_action) and expressions with subqueries as JSON: an object for
+each node.
 
-A relation is stored as its OID, so that readers of the tree get its current definition.
+A relation is stored as its OID, so that readers of the tree get the relation's current definition.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLASSES: dict[str, Any] = {
 
 
 def dumps(tree_: tree.Query | nodes.Expr) -> str:
-    """Return a query tree, or an expression, as text."""
+    """Return a query tree, or an expression, as JSON text."""
     return json.dumps(_encode(tree_), ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,7 +1,8 @@
-"""Analysed queries: every name is resolved, and every expression has a type (Query in PostgreSQL's
-parsenodes.h).
+"""Analysed queries, in which every name is resolved and every expression has a type (Query in
+PostgreSQL's parsenodes.h).
 
-A column of FROM is `Var(attnum, varno=...)`; varno is unique within its query level.
+`Var(attnum, varno=...)` is a column of the item of FROM with this varno.  A varno is unique within
+a query level.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """The name of an item of FROM, only for printing."""
+    """The alias of an item of FROM; only the printing of queries needs it."""
 
     name: str
     columns: tuple[str, ...] = ()
@@ -37,8 +38,12 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class FromTable:
-    """A relation.  `inherit` is False for ONLY.  `conditions` come from policies, and are checked
-    before all others.  `columns` are the numbers of the used columns; None for all.
+    """A relation in FROM.
+
+    Attributes:
+        inherit: False for ONLY.
+        conditions: conditions of policies. Engines check them before all other conditions.
+        columns: attnums of the used columns; None for all columns.
     """
 
     varno: int
@@ -54,7 +59,7 @@ class FromTable:
 
     @property
     def is_catalog(self) -> bool:
-        """Return whether its rows are in the catalog, which is so for catalogs and sequences."""
+        """Return whether the relation is a catalog or a sequence, whose rows are in the catalog."""
         return isinstance(self.relation, SystemRelation) or self.relation.kind == "S"
 
 
@@ -68,7 +73,7 @@ class FromSubquery:
 
 @dataclass(frozen=True, slots=True)
 class FromCte:
-    """A reference to a WITH query, by name."""
+    """A WITH query in FROM, by its name."""
 
     varno: int
     name: str
@@ -78,7 +83,7 @@ class FromCte:
 
 @dataclass(frozen=True, slots=True)
 class FromFunction:
-    """A function call; with `with_ordinality` the last column numbers the rows."""
+    """A function call in FROM. With `with_ordinality`, the last column numbers the rows."""
 
     varno: int
     function: nodes.Expr
@@ -90,7 +95,7 @@ class FromFunction:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A join; `using` are the columns from which `on` was made, for printing."""
+    """A join. `using` names the columns of USING, for printing; `on` contains their comparisons."""
 
     kind: Literal["inner", "left", "right", "full"]
     left: FromNode
@@ -104,7 +109,7 @@ FromNode: TypeAlias = FromTable | FromSubquery | FromCte | FromFunction | Join
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output column; `is_junk` columns are only sorted by."""
+    """An output column. A column with `is_junk` is invisible, and only serves to sort."""
 
     name: str
     expr: nodes.Expr
@@ -113,7 +118,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class OrderItem:
-    """ORDER BY the output column with that index."""
+    """An item of ORDER BY; `output` is the index of its output column."""
 
     output: int
     key: nodes.SortKey
@@ -141,8 +146,8 @@ class Query:
     """A SELECT, a VALUES list, or a set operation.
 
     Attributes:
-        outputs: the output columns; Vars of varno 0 in a set operation.
-        from_: the items of FROM, joined without a condition.
+        outputs: the output columns. In a set operation and a VALUES list, they are Vars of varno 0.
+        from_: the items of FROM; the query joins them without a condition.
         distinct: None without DISTINCT; () for DISTINCT, else the indexes of the outputs in
             DISTINCT ON.
         values: rows of a VALUES list.
@@ -178,10 +183,10 @@ class Query:
 
 
 def transform(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Return a copy of a query, or of a part of one, in which the results of `function` replace
-    nodes, top down; relations are not visited.
+    """Return a copy of a query, or of a part of one, in which `function` replaces nodes, top down.
 
-    `function` returns None to keep a node and visit its parts.
+    `function` returns the replacement of a node, or None to keep the node and visit its parts. It
+    does not visit relations.
     """
     if isinstance(value, tuple):
         return tuple(transform(item, function) for item in value)
@@ -234,7 +239,7 @@ def is_volatile(environment: Environment, part: Any) -> bool:
 
 
 def tables_of(query: Query) -> Iterator[FromTable]:
-    """Yield all relations that a query reads, including those of subqueries."""
+    """Yield all relations in FROM, including those in subqueries."""
     for cte in query.ctes:
         yield from tables_of(cte.query)
     if query.set_operation is not None:
@@ -255,7 +260,7 @@ def functions_of(query: Query) -> Iterator[nodes.FuncExpr | nodes.SqlValueFuncti
 
 
 def expressions_of(query: Query) -> Iterator[nodes.Expr]:
-    """Yield the expressions of a query's own level, except for those in FROM."""
+    """Yield the expressions of a query, without those in FROM and in subqueries."""
     yield from (output.expr for output in query.outputs)
     yield from (expr for row in query.values for expr in row)
     yield from query.group_by
@@ -335,8 +340,8 @@ def is_recursive(query: Query) -> bool:
 
 
 def only_table(query: Query) -> FromTable | None:
-    """Return the table whose rows a query returns in the order in which they were written, also
-    among equals of its ORDER BY; None for other queries, which have no order of their own.
+    """Return the table of a query that returns the rows of one table. Such a query returns rows
+    that are equal by ORDER BY in the order in which they were written. None for other queries.
     """
     item = query.from_[0] if len(query.from_) == 1 else None
     if (
@@ -351,7 +356,7 @@ def only_table(query: Query) -> FromTable | None:
 
 
 def set_functions_of(query: Query) -> Iterator[FromFunction]:
-    """Yield all functions in FROM, including those of subqueries."""
+    """Yield all functions in FROM, including those in subqueries."""
     for inner in _subqueries(query):
         yield from set_functions_of(inner)
     for item in query.from_:
@@ -367,8 +372,7 @@ def _set_functions_of_from(item: FromNode) -> Iterator[FromFunction]:
 
 
 def lateral_subqueries(query: Query) -> frozenset[int]:
-    """Return the numbers of the subqueries in FROM, at any depth, that use preceding items of
-    FROM.
+    """Return the varnos of LATERAL subqueries in FROM, at any depth.
     """
     found: set[int] = set()
 

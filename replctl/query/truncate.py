@@ -26,8 +26,8 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
     """Empty tables, their partitions and their children (ExecuteTruncate).
 
     Raises:
-        FeatureNotSupported: a table outside of the statement refers to one of them; or a sequence
-            would restart in a transaction block.
+        FeatureNotSupported: a foreign key of another table refers to one of the tables; or a
+            sequence would restart in a transaction block.
     """
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog))
@@ -51,8 +51,8 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
 def empty(
     session: Session, relations: Collection[Relation], statement: ast.Truncate | None = None
 ) -> None:
-    """Remove all rows of tables in one transaction.  The log also has an entry for partitioned
-    tables, although they hold no rows.
+    """Remove all rows of tables in one transaction.  The log gets an entry for each of `relations`,
+    also for partitioned tables, although they have no rows of their own.
     """
     leaves = [relation for relation in relations if not relation.is_partitioned]
     detail: dict[str, object] = {
@@ -106,7 +106,8 @@ def _with_descendants(
 def _with_referencing(
     session: Session, catalog: Catalog, relations: dict[int, Relation]
 ) -> dict[int, Relation]:
-    """Return tables and all tables that refer to them, directly or not (TRUNCATE ... CASCADE)."""
+    """Return `relations` and all tables that refer to them by foreign keys, directly or indirectly
+    (TRUNCATE ... CASCADE)."""
     result = dict(relations)
     while True:
         found = {

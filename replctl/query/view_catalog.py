@@ -1,5 +1,5 @@
-"""The rows of catalogs, and the definitions of views and policies: pg_get_viewdef(), pg_views,
-pg_matviews, pg_policies.
+"""The rows of catalogs for queries, and the definitions of views and policies: pg_get_viewdef(),
+pg_views, pg_matviews, pg_policies.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _by_name(context: FunctionContext, name: str, pretty: int = 0) -> str | None
     return _by_oid(context, oid, pretty)
 
 
-#: prosrc -> function, like functions.sql_functions.
+#: prosrc -> Python function, like functions.sql_functions.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_get_expr": pg_get_expr,
     "pg_get_expr_ext": pg_get_expr,
@@ -58,7 +58,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def catalog_columns(relation: Relation | SystemRelation) -> list[tuple[str, str]]:
-    """Return names and types of the columns of `catalog_rows`."""
+    """Return the names and types of the columns of `catalog_rows`."""
     if isinstance(relation, SystemRelation):
         return list(relation.columns)
     return [(column.name, column.type) for column in relation.columns]

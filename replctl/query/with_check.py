@@ -27,7 +27,7 @@ _COLUMN = StagedColumn("c1", "bool")
 def check_new_rows(
     session: Session, relation: Relation, outcome: Outcome, checks: Sequence[RowCheck]
 ) -> None:
-    """Check that policies allow the new rows of an outcome.  This writes nothing.
+    """Check that policies allow the new rows of an outcome, before they are written.
 
     Raises:
         InsufficientPrivilege: a policy refuses a row (42501).
@@ -44,7 +44,7 @@ def check_new_rows(
 def _failing_rows(
     session: Session, relation: Relation, outcome: Outcome, condition: nodes.Expr
 ) -> str:
-    """Return SQL that yields a row for each new row that does not satisfy a condition."""
+    """Return SQL that finds a new row that does not satisfy a condition; no row if all do."""
     columns = ", ".join(f"w{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
     new_rows = f"SELECT {columns} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
     query = Query(

@@ -1,4 +1,4 @@
-"""The common part of statements that change rows: find the tables to write, and check them."""
+"""The common part of statements that change rows: find, check and write tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from replctl.spark import Outcome, Problem
 
 
-#: Values of pg_constraint.confdeltype and confupdtype that change no other rows.
+#: Foreign key actions (pg_constraint.confdeltype, confupdtype) that do not change other rows.
 _CHECKING_ACTIONS = ("a", "r")
 
 
@@ -51,11 +51,11 @@ class Plan:
     """A table to write, as defined in the catalog.
 
     Attributes:
-        relation: the table that the statement names.
-        tree: the tree of partitions that contains it.
-        references, referenced_by: its foreign keys, and those that refer to it.
+        relation: the table to write.
+        tree: the table's partition tree, by OID.
+        references, referenced_by: the table's foreign keys, and the foreign keys that refer to it.
         other_relations: the tables at the other ends of these keys.
-        named: the table that the statement names, if this one is its child.
+        named: the table that the statement names, if `relation` is a child of it.
         supplied: names of the columns with values in the statement.
     """
 
@@ -89,14 +89,15 @@ class WrittenTable:
         assigned: Collection[int] | None = None,
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Check that the table accepts the new rows, and that the old rows may go.
+        """Check that the table accepts the new rows, and that the rows to which their foreign keys
+        refer exist.
 
         Args:
             assigned: the columns that an UPDATE assigns; None for all.
-            context: returns the CONTEXT of an error from its row.
+            context: returns the CONTEXT of an error for a row.
 
         Raises:
-            IntegrityError: a check fails; nothing is written.
+            IntegrityError: a check fails.
         """
         engine, plan = self._session.engine(), self._plan
         self.check_rows(outcome, self._keys(assigned), context)
@@ -116,7 +117,7 @@ class WrittenTable:
         keys: Sequence[UniqueKey],
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Check the new rows, each by itself and for duplicates of these keys.
+        """Check each new row by itself, and check that no two rows have the same value of a key.
 
         Raises:
             IntegrityError: a row is invalid.
@@ -132,7 +133,7 @@ class WrittenTable:
             raise error
 
     def _keys(self, assigned: Collection[int] | None) -> list[UniqueKey]:
-        """Return the unique keys that may have new values."""
+        """Return the unique keys whose values the assigned columns may change."""
         return [
             key
             for key in self.target.unique
@@ -140,11 +141,11 @@ class WrittenTable:
         ]
 
     def check_references(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:
-        """Check that no other row refers to removed rows.
+        """Check that no foreign key refers to a removed row or an old key.
 
         Raises:
-            ForeignKeyViolation: a row does.
-            FeatureNotSupported: a row does, and the foreign key demands to change it.
+            ForeignKeyViolation: a row of another table refers to one.
+            FeatureNotSupported: the same, and the foreign key has an action such as CASCADE.
         """
         for other, constraint, reference in self._plan.referenced_by:
             if assigned is not None and set(constraint.ref_columns).isdisjoint(assigned):
@@ -164,13 +165,14 @@ class WrittenTable:
         """Write an outcome, and return the number of changed rows.
 
         Args:
-            changes_keys: updates may change keys, or there are no keys, so that images are paired
-                by row.
+            changes_keys: keys do not identify the old image of an updated row, because the table
+                has no key or an update may change it.
 
         Raises:
-            UniqueViolation: another writer has meanwhile added an equal key; the write is undone.
-            SerializationFailure: another writer has changed rows since they were read; the write is
-                undone.
+            UniqueViolation: another writer has meanwhile added the same key. The caller undoes the
+                write.
+            SerializationFailure: another writer has changed the table since the statement read it.
+                The caller undoes the write.
         """
         engine, writer = self._session.engine(), self._writer
         changes = spark.jobs.leaf_changes(outcome)
@@ -192,7 +194,7 @@ class WrittenTable:
         return sum(group.count for group in outcome.groups)
 
     def _check_again(self, outcome: Outcome) -> None:
-        """Check keys again if a writer that ignores our locks has committed in between."""
+        """Check keys again if a program that ignores our locks has committed in the meantime."""
         if not self.target.unique or not any(
             self._writer.has_foreign_commits(relid) for relid in self._writer.written
         ):
@@ -212,7 +214,7 @@ class WrittenTable:
 
 
 def plan_of(catalog: Catalog, relation: Relation) -> Plan:
-    """Return the facts about a table that are needed to write it."""
+    """Return the plan to write a table, from the current catalog."""
     references = tuple(references_of(catalog, relation))
     referenced_by = tuple(references_to(catalog, relation))
     others = {other.oid: other for other, _constraint, _reference in referenced_by}
@@ -224,8 +226,8 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
     """Return the table that a statement writes.
 
     Raises:
-        UndefinedTable: there is none of that name.
-        WrongObjectType: its rows cannot be changed.
+        UndefinedTable: the relation does not exist.
+        WrongObjectType: statements cannot change the rows of this kind of relation.
     """
     relation = open_relation(analyzer.environment, name, or_sequence=True)
     if not isinstance(relation, Relation):
@@ -242,7 +244,8 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
 
 @contextmanager
 def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTable]]:
-    """Write tables in one transaction: lock their leaves, and undo everything after a failure."""
+    """Write tables in one transaction: lock their partitions, and undo everything after a failure.
+    """
     leaves = {leaf.relid: plan.tree[leaf.relid] for plan in plans for leaf in plan.target.leaves}
     guarded = {oid for plan in plans for oid in plan.other_relations}
     is_whole = len(leaves) == 1
@@ -256,10 +259,10 @@ def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTab
 
 
 def as_planned(current: Relation | None, planned: Relation) -> Relation:
-    """Return a table, which must still be defined as it was when a statement was planned.
+    """Return the current table, and check that its definition is that of the statement's plan.
 
     Raises:
-        SerializationFailure: it has another definition, or was dropped (40001).
+        SerializationFailure: another session has changed or dropped the table (40001).
     """
     if current is None or replace(current, storage=None) != replace(planned, storage=None):
         raise _changed(planned)
@@ -267,10 +270,10 @@ def as_planned(current: Relation | None, planned: Relation) -> Relation:
 
 
 def _check_guarded(session: Session, others: Mapping[int, Relation]) -> None:
-    """Check that locked tables at the other ends of foreign keys are stored as the plan says.
+    """Check that the tables at the other ends of foreign keys still store their columns as planned.
 
     Raises:
-        SerializationFailure: the columns of one are stored elsewhere now (40001).
+        SerializationFailure: one of them stores a column elsewhere now, or was dropped (40001).
     """
     if not others:
         return
@@ -294,8 +297,8 @@ def _changed(relation: Relation) -> SerializationFailure:
 
 
 def _known_target(session: Session, target: Target) -> Target:
-    """Return a table whose CHECK constraints use the transaction's start (now() and similar
-    functions), the session's zone, and the types of users.
+    """Return a table whose CHECK constraints the engine can compute: now() and similar functions,
+    the session's settings and user-defined types are replaced.
     """
     with session.read() as catalog:
         target = without_user_types_in(session.environment(catalog), target)

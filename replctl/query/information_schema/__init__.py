@@ -16,7 +16,7 @@ from replctl.query.information_schema import (
 )
 from replctl.query.information_schema.visibility import Row
 
-#: Views of what there cannot be here: triggers, foreign tables, character sets ...
+#: Views that are always empty, such as those of triggers and foreign tables.
 _EMPTY = frozenset(
     """_pg_foreign_data_wrappers _pg_foreign_servers _pg_foreign_table_columns _pg_foreign_tables
     _pg_user_mappings attributes check_constraint_routine_usage column_options
@@ -39,10 +39,10 @@ _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
 
 
 def information_schema(name: str) -> Callable[[FunctionContext], Iterator[Row]]:
-    """Return the rows of a view, as dicts of the columns that are not NULL.
+    """Return a function that yields the rows of a view, as dicts without columns that are NULL.
 
     Raises:
-        FeatureNotSupported: it is one that replctl does not have.
+        FeatureNotSupported: replctl does not have this view.
     """
     if name in _EMPTY:
         return lambda context: iter(())

@@ -1,4 +1,4 @@
-"""information_schema: columns, and what their types say."""
+"""information_schema: columns, and the properties of their types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replctl.query.information_schema.visibility import Row, has_any, place, rel
 from replctl.types.builtin import system_relations_by_oid, types
 
 _BITS = {"int2": 16, "int4": 32, "int8": 64, "float4": 24, "float8": 53}
-_OCTETS = 4  # the most that a character of UTF-8 has
+_OCTETS = 4  # longest character of UTF-8, in bytes
 _ANY_LENGTH = 2**30
 _IDENTITY = {"a": "ALWAYS", "d": "BY DEFAULT"}
 
@@ -66,7 +66,7 @@ def _column(context: FunctionContext, relation: Relation, column: Column, number
 
 
 def _declared(context: FunctionContext, column: Column) -> Row:
-    """Return the type of a column; of a domain the one under it, and the domain's name."""
+    """Return the type of a column. For a domain, return its base type and the domain's name."""
     if not column.domain:
         return type_row(context, column.type, column.typmod)
     domain = get_domain(context.catalog, column.domain)
@@ -77,12 +77,12 @@ def _declared(context: FunctionContext, column: Column) -> Row:
 
 
 def _forbids_null(context: FunctionContext, column: Column) -> bool:
-    """Return whether the column's domain forbids NULL, not one under that."""
+    """Return whether the column's domain itself forbids NULL; domains below it do not count."""
     return column.domain != "" and get_domain(context.catalog, column.domain).not_null
 
 
 def domain_place(context: FunctionContext, name: str) -> Row:
-    """`domain_catalog`, `domain_schema`, `domain_name`"""
+    """Return the columns `domain_catalog`, `domain_schema` and `domain_name` for a domain."""
     environment = context.environment
     return {
         "domain_catalog": environment.database,
@@ -92,7 +92,7 @@ def domain_place(context: FunctionContext, name: str) -> Row:
 
 
 def type_row(context: FunctionContext, name: str, typmod: int) -> Row:
-    """data_type, udt_*, and the lengths and precisions that a type has."""
+    """Return data_type, udt_*, and the length and precision columns of a type."""
     environment = context.environment
     type_ = environment.type(name)
     is_builtin = type_.is_builtin
@@ -172,7 +172,7 @@ def _identity(context: FunctionContext, relation: Relation, column: Column) -> R
 
 
 def _column_column_usage(context: FunctionContext) -> Iterator[Row]:
-    """Yield which columns generated columns are computed from."""
+    """Yield each generated column with each column that its expression uses."""
     privileges = context.environment.privileges
     for relation in relations(context, "rp"):
         for column in relation.columns:

@@ -12,7 +12,7 @@ from replctl.query.information_schema.visibility import Row, place, relations
 
 
 def domains(context: FunctionContext, *, owned: bool = False) -> Iterator[Domain]:
-    """Yield the domains that the current role may use, or those that are its own."""
+    """Yield the domains that the current role may use; with `owned`, only those that it owns."""
     privileges = context.environment.privileges
     for name in domain_bases(context.catalog):
         oid = context.environment.type(name).oid

@@ -1,4 +1,4 @@
-"""information_schema: roles, and what they have granted each other."""
+"""information_schema: roles, their memberships and privileges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _enabled_roles(context: FunctionContext) -> Iterator[Row]:
 
 
 def _applicable_roles(context: FunctionContext) -> Iterator[Row]:
-    """Memberships of the current role, and of roles whose privileges it has."""
+    """Yield the memberships of the current role, and of the roles whose privileges it has."""
     names, privileges = role_names(context.catalog), context.environment.privileges
     for membership in memberships(context.catalog):
         if privileges.acts_for(membership.member):
@@ -49,7 +49,8 @@ def _relation_items(context: FunctionContext, relation: Relation) -> tuple[AclIt
 def _granted(
     context: FunctionContext, relation: Relation, item: AclItem, letter: str, words: dict[str, str]
 ) -> Row | None:
-    """Return a privilege that the current role has granted, or has, or that everybody has."""
+    """Return the row of a privilege. Return None unless its grantor or grantee is the current role,
+    or a role whose privileges it has, or the grantee is PUBLIC."""
     privileges, names = context.environment.privileges, role_names(context.catalog)
     is_public = item.grantee == PUBLIC
     if not is_public and not any(map(privileges.acts_for, (item.grantor, item.grantee))):

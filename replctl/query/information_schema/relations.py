@@ -73,7 +73,7 @@ def _views(context: FunctionContext) -> Iterator[Row]:
 
 
 def _view_table_usage(context: FunctionContext) -> Iterator[Row]:
-    """Yield the user tables that views read; both have to be the current role's."""
+    """Yield each view with each user table or view that it reads and the current role owns."""
     privileges = context.environment.privileges
     for view in relations(context, "v"):
         used = {

@@ -1,5 +1,4 @@
-"""information_schema: functions that users made, and their parameters; those that are built in are
-left out."""
+"""information_schema: user-defined functions and their parameters, without built-in functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""information_schema: constraints, and the columns and tables that they are about."""
+"""information_schema: constraints, with their columns and tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KINDS = {"c": "CHECK", "f": "FOREIGN KEY", "p": "PRIMARY KEY", "u": "UNIQUE"}
 _ACTIONS = {
     "a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT",
 }  # fmt: skip
-#: Without SELECT: who may only read is not told of constraints.
+#: Privileges that make constraints visible: SELECT alone does not.
 _RIGHTS, _COLUMN_RIGHTS = "awdDxt", "awx"
 
 
@@ -37,7 +37,8 @@ def _name(context: FunctionContext, schema: str, name: str, prefix: str = "const
 
 
 def _not_null_names(relation: Relation) -> Iterator[tuple[str, str]]:
-    """Yield the names that NOT NULL constraints have in the standard's eyes, and their columns."""
+    """Yield a name for each NOT NULL constraint, and its column. information_schema counts these
+    constraints as CHECK constraints."""
     for column in relation.columns:
         if column.not_null:
             yield f"{relation.schema_oid}_{relation.oid}_{column.attnum}_not_null", column.name
@@ -118,8 +119,8 @@ def _referential_constraints(context: FunctionContext) -> Iterator[Row]:
 
 
 def _referenced_key(referenced: Relation, constraint: Constraint) -> Constraint | None:
-    """Return the key that a foreign key refers to: the one with its columns, whatever their
-    order."""
+    """Return the constraint of the key that a foreign key refers to: it has the same columns, in
+    any order. None if the key is an index without a constraint."""
     columns = sorted(constraint.ref_columns)
     for index in sorted(referenced.indexes, key=lambda item: not item.is_primary):
         if index.is_plain_unique and sorted(index.key) == columns:
@@ -163,7 +164,8 @@ def _position(context: FunctionContext, constraint: Constraint, place_: int) -> 
 def _used(
     context: FunctionContext, privileges: Privileges
 ) -> Iterator[tuple[Relation, Constraint, Relation, tuple[int, ...]]]:
-    """Constraints with the table and the columns that they are about; it is the role's own."""
+    """Yield each constraint with its relation, and with the table and columns that it uses. The
+    current role owns that table; for a foreign key, it is the referenced table."""
     for relation in relations(context, "rp"):
         for constraint in relation.constraints:
             table, columns = relation, _key_columns(relation, constraint)

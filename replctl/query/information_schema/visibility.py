@@ -1,5 +1,5 @@
-"""The shared parts of the views of information_schema: relations that a role may see, YES and
-NO."""
+"""The shared parts of the views of information_schema: the relations that a role may see, and the
+domain yes_or_no."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Row = dict[str, Any]
 
 
 def yes_or_no(value: object) -> str:
-    """Return the domain yes_or_no."""
+    """Return a value of the domain yes_or_no."""
     return "YES" if value else "NO"
 
 
 def relations(context: FunctionContext, kinds: str) -> list[Relation]:
-    """Return the relations of some kinds, in their order of creation."""
+    """Return the relations of these kinds (letters of pg_class.relkind), oldest first."""
     oids = relation_oids(context.catalog, kinds)
     return list(load_relations(context.catalog, oids).values())
 
@@ -31,10 +31,11 @@ def has_any(
     column_letters: str = "",
     attnums: Collection[int] = (),
 ) -> bool:
-    """Return whether a role owns a relation, or has one of some privileges on it, or on a column.
+    """Return whether a role owns a relation, or has one of `letters` on the relation, or one of
+    `column_letters` on one of its columns.
 
     Args:
-        attnums: the columns; () for any.
+        attnums: the columns; () for any column.
     """
     if privileges.acts_for(relation.owner):
         return True
@@ -46,7 +47,7 @@ def has_any(
 def visible(
     context: FunctionContext, kinds: str, letters: str, column_letters: str
 ) -> Iterator[Relation]:
-    """Yield the relations that the current role may see by one of some privileges."""
+    """Yield the relations that the current role owns or has privileges on (see `has_any`)."""
     privileges = context.environment.privileges
     for relation in relations(context, kinds):
         if has_any(privileges, relation, letters, column_letters):
@@ -54,7 +55,7 @@ def visible(
 
 
 def place(context: FunctionContext, relation: Any, prefix: str = "table") -> Row:
-    """`table_catalog`, `table_schema`, `table_name`"""
+    """Return the columns `table_catalog`, `table_schema` and `table_name` for a relation."""
     return {
         f"{prefix}_catalog": context.environment.database,
         f"{prefix}_schema": relation.schema,
