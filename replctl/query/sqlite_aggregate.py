@@ -1,5 +1,5 @@
-"""Aggregates in queries over catalogs: use SQLite's own if they equal PostgreSQL's, else collect
-the rows of the group and compute the result with the evaluator's functions.
+"""Aggregates in queries over catalogs: use an aggregate of SQLite if it equals PostgreSQL's. Else
+collect the rows of the group, and compute the result with the evaluator's functions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from replctl.query.sqlite_value import (
 from replctl.record import dataclass
 from replctl.types import builtin
 
-#: Computes a result from the arguments of a group's rows, at least one, in their order.
+#: Computes an aggregate from the arguments of one or more rows, in the order of the rows.
 Build: TypeAlias = Callable[[Sequence[tuple[Any, ...]]], Any]
 
 _INTEGERS = ("int2", "int4", "int8")
@@ -40,13 +40,13 @@ _ADD = {
     "interval": "interval_pl",
 }
 _DIVIDE = {"numeric": "numeric_div", "interval": "interval_div"}
-#: Type -> prefix of its functions for the larger and the smaller value, if it is not the type's
-#: name.
+#: Type -> prefix of the type's functions for the larger and the smaller of two values, if this
+#: prefix is not the type's name.
 _EXTREMES = {"inet": "network_", "cidr": "network_", "float4": "float4", "float8": "float8"}
 
 
 def native_aggregate(expr: nodes.Aggref) -> str | None:
-    """Return SQLite's equivalent of an aggregate; None if there is none."""
+    """Return the name of SQLite's equivalent of an aggregate; None if there is none."""
     if expr.within_group or (expr.order_by and expr.name in ("array_agg", "string_agg")):
         return None
     type_ = expr.args[0].type if expr.args else ""
@@ -66,7 +66,7 @@ def native_aggregate(expr: nodes.Aggref) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SortBy:
-    """Sort order by one of the arguments of `step`."""
+    """Sorts the rows of a group by the argument with index `place`."""
 
     place: int
     key: Callable[[Any], Any]
@@ -82,8 +82,8 @@ class SortBy:
 
 
 def collected_aggregate(expr: nodes.Aggref) -> Build | None:
-    """Return a function that computes an aggregate from the rows of a group in SQLite's form: its
-    arguments, then its sort keys.  None if it is not supported.
+    """Return a function that computes an aggregate from the rows of a group.  A row has the
+    arguments and then the sort keys, as SQLite's values.  None if the aggregate is not supported.
     """
     build = _build(expr)
     if build is None:
@@ -121,7 +121,7 @@ def collected_aggregate(expr: nodes.Aggref) -> Build | None:
 def _distinct(
     rows: Sequence[tuple[Any, ...]], keys: Sequence[Callable[[Any], Any]]
 ) -> list[tuple[Any, ...]]:
-    """Return the first of each run of rows with equal arguments."""
+    """Return the first row of each run of rows with equal arguments."""
     found: list[tuple[Any, ...]] = []
     last: list[Any] | None = None
     for row in rows:
@@ -173,8 +173,8 @@ def _extreme(type_: str, word: str) -> Callable[[Any, Any], Any] | None:
 
 
 def _sum_or_average(name: str, type_: str) -> Build | None:
-    """Return the function for sum or avg.  A quotient of numerics has the digits of numeric
-    division; a quotient of floats is float8.
+    """Return the function for sum or avg.  An average of numerics has the digits of numeric
+    division; an average of floats is a float8.
     """
     if type_ in _INTEGERS:
         return _sum_of_integers if name == "sum" else _average_of_integers
@@ -190,8 +190,8 @@ def _sum_or_average(name: str, type_: str) -> Build | None:
 
 
 def _average_of_floats(rows: Sequence[tuple[Any, ...]]) -> float:
-    """Return the average, and raise an error if the sum of squares overflows, which PostgreSQL also
-    computes (float8_accum).
+    """Return the average. Raise an error if the sum of squares overflows: PostgreSQL also computes
+    that sum (float8_accum).
     """
     total = squares = 0.0
     for count, (value, *_) in enumerate(rows, start=1):
@@ -230,7 +230,7 @@ def _average_of_integers(rows: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def _joined(rows: Sequence[tuple[Any, ...]]) -> str:
-    """Return the joined text of rows: (value, the separator before it), ..."""
+    """Join texts; each row is a pair of a text and the separator in front of it."""
     result: str = rows[0][0]
     for value, separator in rows[1:]:
         result += f"{separator or ''}{value}"

@@ -1,6 +1,8 @@
-"""Print expressions as SQL of SQLite: columns, AND, OR, CASE, subqueries, and comparisons that
-agree with PostgreSQL's.  SQLite calls the evaluator (adt/interpret.py) for all other operators,
-functions and casts.
+"""Print expressions as SQL of SQLite.
+
+SQLite itself computes columns, AND, OR, CASE, subqueries, and comparisons that agree with
+PostgreSQL's.  It calls the evaluator (adt/interpret.py) for all other operators, functions and
+casts.
 """
 
 from __future__ import annotations
@@ -47,13 +49,13 @@ _WINDOW_FUNCTIONS = frozenset(
     """row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value
     nth_value""".split()
 )
-#: Longest chain of AND or OR operands for SQLite.
+#: Maximum number of operands that one chain of AND or OR has in SQLite's SQL.
 _CHAIN = 30
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 class ExpressionWriter:
-    """Writes expressions.
+    """Writes expressions in SQLite's SQL.
 
     Args:
         column: returns the SQL of a column.
@@ -70,18 +72,19 @@ class ExpressionWriter:
         self._subqueries = _SubqueryWriter(self, calls)
 
     def simplified(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return an expression after folding its constants."""
+        """Return SQL of an expression, and fold its constants first."""
         return self.expr(fold.simplified(expr), write)
 
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return a simplified expression for ON, WHERE and HAVING, where SQLite short-circuits."""
+        """Return SQL of a condition for ON, WHERE or HAVING. There SQLite does not compute operands
+        of AND and OR that it does not need."""
         return self._condition(fold.simplified(expr), write)
 
     def compared(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return an expression by which SQLite sorts or groups like PostgreSQL.
+        """Return SQL by which SQLite sorts or groups the values of an expression like PostgreSQL.
 
         Raises:
-            FeatureNotSupported: values of its type have no order.
+            FeatureNotSupported: values of the expression's type have no order.
         """
         simple = fold.simplified(expr)
         if isinstance(simple, nodes.Const):
@@ -89,8 +92,8 @@ class ExpressionWriter:
         return self.expr(simple, write) + self.collate(expr.type)
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return `compared`, or the unchanged value if its type has no order; it may depend on a
-        key.
+        """Return SQL by which to group. If values of the type have no order, this is the value
+        itself: the expression may depend on a key in the same GROUP BY.
         """
         try:
             return self.compared(expr, write)
@@ -98,7 +101,7 @@ class ExpressionWriter:
             return self.simplified(expr, write)
 
     def collate(self, type_: str) -> str:
-        """Return ` COLLATE ...` for a type that SQLite orders differently, else an empty text."""
+        """Return ` COLLATE ...` if SQLite does not sort the type like PostgreSQL, else ''."""
         return "" if is_ordered(type_) else f" COLLATE {self._calls.collation(type_)}"
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
@@ -108,7 +111,7 @@ class ExpressionWriter:
         return f"{self.compared(key.expr, write)} {direction} NULLS {nulls}"
 
     def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return SQL of a simplified expression."""
+        """Return SQL of an expression whose constants are already folded."""
         native = self._native(expr, write)
         if native is not None:
             return native
@@ -123,7 +126,7 @@ class ExpressionWriter:
         return f"{self._programs[program.tree]}({args})"
 
     def _native(self, expr: nodes.Expr, write: WriteQuery) -> str | None:
-        """Return SQL of an expression that SQLite computes; None if the evaluator must
+        """Return SQL of an expression that SQLite itself computes; None if the evaluator must
         compute it.
         """
         match expr:
@@ -163,7 +166,8 @@ class ExpressionWriter:
         return self._logic(expr, write)
 
     def _logic(self, expr: nodes.Expr, write: WriteQuery) -> str | None:
-        """Return SQL of an expression that decides which of its parts are computed."""
+        """Return SQL of a logical or conditional expression, which may not need all its parts; None
+        for other expressions, or if the evaluator must compute it."""
         match expr:
             case nodes.BoolExpr(op="not", args=(arg,)):
                 return f"(NOT {self.expr(arg, write)})"
@@ -183,8 +187,8 @@ class ExpressionWriter:
         return None
 
     def _and_or(self, expr: nodes.BoolExpr, write: WriteQuery) -> str | None:
-        """Return AND or OR as a value.  SQLite computes all operands there, unlike in a condition,
-        which is harmless if none can fail.
+        """Return AND or OR as a value; None if the evaluator must compute it.  For a value SQLite
+        computes all operands, unlike for a condition.  This is harmless if no operand can fail.
         """
         if all(map(_is_safe, expr.args)):
             return self._condition(expr, write)
@@ -208,7 +212,7 @@ class ExpressionWriter:
         return f"({self.expr(left, write)} {expr.name} {self.expr(right, write)})"
 
     def _function(self, expr: nodes.FuncExpr, write: WriteQuery) -> str | None:
-        """Return a call of a function that uses the catalog or the session."""
+        """Return the call of a function that uses the catalog or the session; None for others."""
         function = self._context.environment.function(expr.function_oid)
         if function.source == "pg_typeof":
             return str(self._context.environment.type(expr.args[0].type).oid)
@@ -226,8 +230,8 @@ class ExpressionWriter:
         return f"{name}({', '.join(args)})"
 
     def _any_or_all(self, expr: nodes.ScalarArrayOpExpr, write: WriteQuery) -> str | None:
-        """Return `x = ANY (ARRAY[...])` as IN if SQLite compares the items like PostgreSQL; it does
-        not compute all of them.
+        """Return `x = ANY (ARRAY[...])` as IN, and `x <> ALL` as NOT IN; None if SQLite does not
+        compare the items like PostgreSQL, or if an item can fail.
         """
         left, right = expr.args
         if (expr.name, expr.use_or) not in (("=", True), ("<>", False)):
@@ -246,15 +250,16 @@ class ExpressionWriter:
         return f"({self.expr(left, write)} {'IN' if expr.use_or else 'NOT IN'} ({listed}))"
 
     def _membership(self, left: nodes.Expr, right: nodes.Expr, write: WriteQuery) -> str | None:
-        """Return `x = ANY (array)` of a user-defined type, whose values are texts."""
+        """Return `x = ANY (array)` for a type whose values the evaluator cannot read, such as
+        a user-defined type: compare the values as texts. None for other types."""
         if has_text_form(right.type) and has_text_form(left.type):
             return None
         name = self._calls.function("is_member", _is_member)
         return f"{name}({self._text_of(left, write)}, {self.expr(right, write)})"
 
     def _case(self, expr: nodes.CaseExpr, write: WriteQuery) -> str | None:
-        """Return a CASE.  Its operand is repeated for each WHEN.  So the evaluator computes a CASE
-        with an expensive or volatile operand, if it can.
+        """Return a CASE that repeats its operand for each WHEN. None if the operand is more than a
+        column or constant and the evaluator can compute the CASE, which computes it only once.
         """
         is_cheap = expr.arg is None or isinstance(expr.arg, nodes.Var | nodes.Const)
         if not is_cheap and not is_leaf(self._context.environment, expr):
@@ -342,7 +347,7 @@ class ExpressionWriter:
         return f"{expr.name}({args}){over}"
 
     def _field(self, expr: nodes.FieldSelect, write: WriteQuery) -> str:
-        """Return `(f(x)).name` for a function that returns a row."""
+        """Return SQL of `(f(x)).name` for a function that returns a row."""
         if isinstance(expr.arg, nodes.Const) and expr.arg.value is None:
             return "NULL"
         if not isinstance(expr.arg, nodes.FuncExpr):
@@ -391,7 +396,7 @@ class _SubqueryWriter:
                 return f"(SELECT coalesce({array}, '{{}}') FROM ({query}) AS a)"
 
     def _single(self, value: str, query: Query, written: str) -> str:
-        """Return the value of a query's only row; several rows are an error."""
+        """Return SQL for the value of a query's only row; several rows cause an error."""
         limit = query.limit
         is_one = isinstance(limit, nodes.Const) and limit.value in ("0", "1")
         is_one |= query.is_aggregated and not query.group_by
@@ -404,7 +409,8 @@ class _SubqueryWriter:
         )
 
     def _each(self, expr: nodes.SubLink, query: str, write: WriteQuery) -> str:
-        """Return `x op ANY (query)` or ALL: the OR or AND of the comparisons with each row."""
+        """Return SQL of `x op ANY (query)` or ALL: join the comparisons with all rows by OR or AND.
+        """
         test, is_any = expr.test, expr.kind == "any"
         assert test is not None
         if isinstance(test, nodes.OpExpr) and test.name == ("=" if is_any else "<>"):
@@ -436,12 +442,12 @@ def unsupported(expr: nodes.Expr) -> FeatureNotSupported:
 
 
 def _is_native_comparison(expr: nodes.OpExpr) -> bool:
-    """Return whether SQLite makes a comparison like PostgreSQL."""
+    """Return whether an operator is a comparison that gives the same result in SQLite."""
     return expr.name in _COMPARISONS and is_native(expr.name, *(arg.type for arg in expr.args))
 
 
 def _is_safe(expr: nodes.Expr) -> bool:
-    """Return whether SQLite alone computes an expression, so that it cannot fail."""
+    """Return whether SQLite computes an expression without calling Python: it then cannot fail."""
     match expr:
         case nodes.Var() | nodes.Const():
             return True
@@ -457,7 +463,7 @@ def _is_safe(expr: nodes.Expr) -> bool:
 
 
 def _items(array: nodes.Const) -> list[nodes.Expr]:
-    """Return the items of a one-dimensional array as constants."""
+    """Return the items of a one-dimensional array as constants; [] for other arrays."""
     element = builtin.types()[array.type].element or "text"
     parsed: Any = text.parse(evaluated_type(array.type), array.value or "")
     if any(isinstance(item, list) for item in parsed):
@@ -494,7 +500,7 @@ def _with_operand(condition: Any, operand: nodes.Expr | None) -> Any:
 
 
 def _of_columns(test: nodes.Expr) -> nodes.Expr:
-    """Return a comparison with the columns of a subquery, c1, c2, ..., as its parameters."""
+    """Return a comparison with the columns of its subquery, c1, c2, ..., as its parameters."""
 
     def column(node: Any) -> nodes.Var | None:
         if not isinstance(node, nodes.Param) or not node.number:
@@ -510,7 +516,7 @@ def _several() -> None:
 
 
 def _is_member(value: str, array: str) -> int | None:
-    """Return `value = ANY (array)` by text; NULL if it is not found but the array has a NULL."""
+    """Return 1 if the array has the text `value`, else 0; None if it only has a NULL instead."""
     items: Any = text.parse("_text", array)
     if value in items:
         return 1
@@ -518,7 +524,7 @@ def _is_member(value: str, array: str) -> int | None:
 
 
 def _chain(word: str, operands: list[str]) -> str:
-    """Join operands of AND or OR; long chains are grouped because SQLite limits their depth."""
+    """Join operands of AND or OR; group long chains, because SQLite limits their depth."""
     while len(operands) > _CHAIN:
         groups = [operands[i : i + _CHAIN] for i in range(0, len(operands), _CHAIN)]
         operands = [f"({f' {word} '.join(group)})" for group in groups]

@@ -22,7 +22,7 @@ from replctl.types.quote import quote_record
 
 
 def implementation_of(function: Function) -> Callable[..., Any] | None:
-    """Return the Python code of a function that uses the catalog or the session; else None."""
+    """Return the Python function for a function that uses the catalog or session, else None."""
     source = function.source
     if source:
         for known in (FUNCTIONS, VIEW_FUNCTIONS, SIZE_FUNCTIONS):
@@ -31,14 +31,14 @@ def implementation_of(function: Function) -> Callable[..., Any] | None:
     return FUNCTIONS_BY_NAME.get(function.name) or SIZE_FUNCTIONS.get(function.name)
 
 
-#: Instructions of SQLite's machine between two checks for signals: some milliseconds.
+#: Number of instructions of SQLite's virtual machine between two checks for signals (some ms).
 _SIGNAL_INTERVAL = 100_000
-#: Size of the cache of sort keys.
+#: Number of sort keys in the cache.
 _KEYS = 10_000
 
 
 class PythonCalls:
-    """Python functions that SQLite calls; it keeps their errors, which SQLite would lose."""
+    """Registers Python functions with SQLite, and keeps their errors, which SQLite would lose."""
 
     def __init__(self, context: FunctionContext, driver: Any) -> None:
         self._context = context
@@ -48,9 +48,9 @@ class PythonCalls:
 
     @contextmanager
     def raising(self) -> Iterator[None]:
-        """Run a query and raise the errors of the functions that it calls.
+        """Raise the error of a Python function that a query in the `with` block has called.
 
-        The error is removed afterwards: SQLite keeps the functions, and a traceback holds memory.
+        Forget the error afterwards: SQLite keeps the functions, and a traceback holds memory.
         """
         try:
             with self._ended_by_ctrl_c():
@@ -65,7 +65,7 @@ class PythonCalls:
 
     @contextmanager
     def _ended_by_ctrl_c(self) -> Iterator[None]:
-        """Run a query so that Ctrl-C ends it even between calls of functions."""
+        """Let Ctrl-C end the query in the `with` block, even if it calls no Python function."""
         self._driver.set_progress_handler(lambda: 0, _SIGNAL_INTERVAL)  # Python sees signals here
         try:
             with on_ctrl_c(self._cancel):
@@ -78,7 +78,7 @@ class PythonCalls:
         self._driver.interrupt()
 
     def function(self, name: str, function: Callable[..., Any], *, is_strict: bool = True) -> str:
-        """Return the SQL name of a function of values, and register it with SQLite on first use."""
+        """Return the SQL name of a Python function; register the function on its first use."""
         sql_name = "pg__" + re.sub(r"\W", "_", name)
         if self._is_new(sql_name):
             self._driver.create_function(sql_name, -1, self._guarded(function, is_strict))
@@ -87,11 +87,11 @@ class PythonCalls:
     def catalog_function(
         self, name: str, function: Callable[..., Any], *, is_strict: bool = True
     ) -> str:
-        """Return the name of a function like `function`; its first argument is the context."""
+        """Return the SQL name of a Python function whose first argument is the context."""
         return self.function(name, partial(function, self._context), is_strict=is_strict)
 
     def aggregate(self, name: str, compute: Callable[[Sequence[tuple[Any, ...]]], Any]) -> str:
-        """Return the name of an aggregate that computes its result from all its arguments."""
+        """Return the SQL name of an aggregate that computes its result from a list of all rows."""
         sql_name = f"pg__agg_{name}"
         if self._is_new(sql_name):
             guarded = self._guarded(compute, is_strict=False)
@@ -115,7 +115,7 @@ class PythonCalls:
             self._driver.create_aggregate("any_value", 1, _AnyValue)
 
     def collation(self, type_: str) -> str:
-        """Return the name of a collation that orders the texts of a type's values.
+        """Return the SQL name of a collation that sorts texts like the values of their type.
 
         Raises:
             FeatureNotSupported: values of the type have no order.
@@ -128,7 +128,7 @@ class PythonCalls:
                 try:
                     first, second = key(a), key(b)
                     return int(first > second) - int(first < second)
-                except Exception as error:  # SQLite takes no error here
+                except Exception as error:  # SQLite ignores errors of collations
                     self.error = error
                     return 0
 
@@ -155,7 +155,7 @@ class PythonCalls:
 
 
 class _AnyValue:
-    """An aggregate in the interface of sqlite3."""
+    """Implements any_value() for sqlite3."""
 
     def __init__(self) -> None:
         self.value: Any = None
@@ -169,7 +169,8 @@ class _AnyValue:
 
 
 def with_lsns(function: Function, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes and returns LSNs in SQLite's form; others are unchanged."""
+    """Return a function that takes and returns LSNs as SQLite's values; other values stay as they
+    are."""
     lsns = [type_ == "pg_lsn" for type_ in function.argument_types]
     store = storer("pg_lsn") if function.result == "pg_lsn" and not function.returns_set else None
     if not any(lsns) and store is None:
@@ -189,7 +190,7 @@ def with_lsns(function: Function, call: Callable[..., Any]) -> Callable[..., Any
 def as_records(
     function: Function, rows: Callable[..., Sequence[Sequence[Any]]]
 ) -> Callable[..., list[list[str]]]:
-    """Return a function of the same rows, each as a record's text."""
+    """Return a function that returns the same rows as texts of records."""
     types = [type_ for _name, type_ in function.columns]
 
     def record(context: FunctionContext, row: Sequence[Any]) -> str:
@@ -200,13 +201,13 @@ def as_records(
 
 
 def first_of(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., Any]:
-    """Return a function that returns the first value of the first row."""
+    """Return a function that returns only the first value of the first row."""
     return lambda context, *args: rows(context, *args)[0][0]
 
 
 def as_json(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., str]:
-    """Return a function that returns the rows as JSON for json_each(); floats are texts, since
-    json_each() would cut them.
+    """Return a function that returns the rows as JSON for json_each(). Floats become texts, because
+    json_each() would cut their digits.
     """
 
     def written(context: FunctionContext, *args: Any) -> str:

@@ -1,5 +1,5 @@
-"""Parts of expressions that the evaluator computes (adt/interpret.py), as functions that SQLite
-calls with their operands.
+"""Turn parts of expressions into functions that SQLite calls: the evaluator (adt/interpret.py)
+computes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replctl.query.sqlite_function import implementation_of
 from replctl.query.sqlite_value import evaluated_type, has_text_form, loader, storer
 from replctl.types import builtin, text
 
-#: Nodes that compute some of their parts only if needed.
+#: Nodes that compute some of their parts only if they need them.
 _LAZY = (nodes.BoolExpr, nodes.CaseExpr, nodes.CoalesceExpr)
 
 
@@ -26,10 +26,10 @@ class Program:
     """An expression over Param(1), Param(2), ..., which represent operands.
 
     Attributes:
-        operands: the arguments that SQLite passes to the function.
+        operands: the expressions whose values SQLite passes to the function.
 
     Raises:
-        FeatureNotSupported, KeyError: the evaluator does not support a part of it.
+        FeatureNotSupported, KeyError: the evaluator does not support a part of the expression.
     """
 
     def __init__(self, tree: nodes.Expr, operands: Sequence[nodes.Expr]) -> None:
@@ -39,7 +39,7 @@ class Program:
 
     @classmethod
     def of(cls, environment: Environment, expr: nodes.Expr) -> Program | None:
-        """Return the program of an expression; None if the evaluator does not support it."""
+        """Return the program of an expression; None if the evaluator does not support a part."""
         operands: list[nodes.Expr] = []
 
         def replaced(node: Any) -> Any:
@@ -62,7 +62,7 @@ class Program:
             return None
 
     def function(self) -> Callable[..., Any]:
-        """Return the program as a function of SQLite's values."""
+        """Return the program as a function that takes and returns SQLite's values."""
         compute, store = self._compute, storer(self.tree.type)
         loads = [loader(operand.type) for operand in self.operands]
         if not any(loads):
@@ -88,7 +88,7 @@ class Program:
 
 
 def is_evaluated(call: nodes.FuncExpr) -> bool:
-    """Return whether the evaluator supports a function."""
+    """Return whether the evaluator supports the function of a call."""
 
     def param(number: int, arg: nodes.Expr) -> nodes.Expr:
         if isinstance(arg, nodes.NamedArgExpr):
@@ -104,7 +104,7 @@ def is_evaluated(call: nodes.FuncExpr) -> bool:
 
 
 def is_leaf(environment: Environment, node: Any) -> bool:
-    """Return whether SQLite computes an expression, so that it is an operand of a program."""
+    """Return whether SQLite must compute an expression. It is then an operand of a program."""
     match node:
         case nodes.FuncExpr(function_oid=oid):
             function = environment.function(oid)
@@ -126,8 +126,8 @@ def is_leaf(environment: Environment, node: Any) -> bool:
 
 
 def operand_as_text(expr: nodes.Expr) -> nodes.Expr:
-    """Return an expression as text if only the catalog knows the texts of its type; arrays become
-    arrays of texts.
+    """Convert an expression to text, or an array to an array of texts, if only the catalog knows
+    the text form of its type.
     """
     if text.is_supported(expr.type):
         return expr
@@ -137,7 +137,8 @@ def operand_as_text(expr: nodes.Expr) -> nodes.Expr:
 
 
 def _with_texts(environment: Environment, node: Any) -> Any:
-    """Return a call of concat(), format(), ... with the names of objects as texts."""
+    """Return a call of concat(), format(), ... with its arguments in the form of
+    `operand_as_text`. Return other nodes as they are."""
     if not isinstance(node, nodes.FuncExpr):
         return node
     if environment.function(node.function_oid).source not in TAKES_ANY:

@@ -1,12 +1,12 @@
-"""Values of PostgreSQL's types in SQLite, their texts, and the types that SQLite compares.
+"""The form of PostgreSQL's values in SQLite, their texts, and the types that SQLite compares.
 
 A boolean is 0 or 1.  An integer, an OID of any kind, an LSN and a timestamp (microseconds since
 1970) are ints, and a float is a float.  All other values are their canonical texts.  An LSN or xid8
 that is too large for SQLite's int is a text of 20 digits: such texts are greater than all ints and
 sort correctly.
 
-The evaluator (adt/interpret.py) uses the values of types/text.py: `loader` and `storer` convert
-between both forms.
+The evaluator (adt/interpret.py) uses the Python values of types/text.py: `loader` and `storer`
+convert between these two forms.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ WIDE = frozenset({"pg_lsn", "xid8"})
 _MICROS = frozenset({"timestamptz", "timestamp"})
 FLOATS = frozenset({"float4", "float8"})
 
-#: SQLite has no NaN; this text equals itself and is greater than all numbers, like NaN.
+#: SQLite has no NaN. Like PostgreSQL's NaN, this text equals itself, and is greater than all
+#: numbers.
 NAN = "NaN"
 INFINITY = "9e999"  # a literal larger than all numbers
 TEXTS = frozenset(["text", "varchar", "name", "char", "bpchar", "unknown", "pg_node_tree"])
 
 _WORDS = frozenset(["text", "varchar", "name", "unknown"])
 
-#: Types whose values SQLite orders like PostgreSQL in this form; also values of two types of the
-#: same set.
+#: Types whose values SQLite sorts like PostgreSQL. It also compares two different types of the same
+#: set like PostgreSQL.
 _ORDERED: dict[str, frozenset[str]] = {
     **dict.fromkeys(_NUMBERS, _NUMBERS),
     **dict.fromkeys(FLOATS, FLOATS),
@@ -48,20 +49,20 @@ _ORDERED: dict[str, frozenset[str]] = {
         for name in (*_MICROS, "bool", "pg_lsn", "uuid", "bytea", "bit", "varbit", "time")
     },
 }
-#: Types whose values are equal if their texts are, although texts sort differently.
+#: Types whose values are equal if and only if their texts are equal, but that sort differently.
 _EQUAL_TEXTS = frozenset(
     """char date timetz int2vector oidvector _text _name _char _oid _int2 _int4 _int8""".split()
 )
-#: Types whose values are not texts for the evaluator; neither are those of arrays.
+#: Types, in addition to arrays, whose values are not texts for the evaluator.
 _PARSED = frozenset(
     ["numeric", "bytea", "date", "time", "timetz", "interval", "int2vector", "oidvector"]
 )
-#: The largest int of SQLite.
+#: The largest integer of SQLite.
 _LARGEST = 2**63 - 1
 
 
 def is_native(operator: str, left: str, right: str) -> bool:
-    """Return whether SQLite's own operator compares values of two types like PostgreSQL's."""
+    """Return whether SQLite's operator gives the same result as PostgreSQL's for two types."""
     if right in _ORDERED.get(left, ()):
         return True
     return left == right and left in _EQUAL_TEXTS and operator in ("=", "<>")
@@ -73,14 +74,15 @@ def is_ordered(type_name: str) -> bool:
 
 
 def is_exact(type_name: str) -> bool:
-    """Return whether equal values of a type look the same, and SQLite treats them as equal."""
+    """Return whether values of a type are equal in PostgreSQL if and only if they are equal in
+    SQLite and have the same text."""
     is_known = type_name in _ORDERED or type_name in _EQUAL_TEXTS
     return is_known and type_name not in FLOATS  # 0 = -0
 
 
 def evaluated_type(type_name: str) -> str:
-    """Return the type that the evaluator uses for another one: oid for names of objects, and an
-    array of them for arrays.
+    """Return the type that the evaluator uses: oid for regclass, regtype and similar types, _oid
+    for their arrays, and every other type for itself.
     """
     if type_name in object_identifier.TYPES:
         return "oid"
@@ -90,13 +92,13 @@ def evaluated_type(type_name: str) -> str:
 
 
 def has_text_form(type_name: str) -> bool:
-    """Return whether the evaluator supports a type, and not only the catalog."""
+    """Return whether the evaluator can read and write the texts of a type without the catalog."""
     return text.is_supported(evaluated_type(type_name))
 
 
 @cache
 def sort_key(type_name: str) -> Callable[[Any], Any]:
-    """Return a function from SQLite's values of a type to keys that sort like PostgreSQL.
+    """Return a function that converts SQLite's values of a type to keys that sort like PostgreSQL.
 
     Raises:
         FeatureNotSupported: values of the type have no order.
@@ -107,7 +109,8 @@ def sort_key(type_name: str) -> Callable[[Any], Any]:
 
 @cache
 def loader(type_name: str) -> Callable[[Any], Any] | None:
-    """Return a function from SQLite's values to the evaluator's; None if they are the same."""
+    """Return a function that converts SQLite's values to the evaluator's; None if no conversion is
+    needed."""
     if type_name == "bool":
         return bool
     if type_name in FLOATS:
@@ -122,7 +125,8 @@ def loader(type_name: str) -> Callable[[Any], Any] | None:
 
 @cache
 def storer(type_name: str) -> Callable[[Any], Any] | None:
-    """Return a function from the evaluator's values to SQLite's; None if they are the same."""
+    """Return a function that converts the evaluator's values to SQLite's; None if no conversion is
+    needed."""
     if type_name == "bool":
         return int
     if type_name in FLOATS:
@@ -146,7 +150,8 @@ def _narrow(value: int) -> int | str:
 
 
 def shown_form(environment: Environment, type_name: str) -> Callable[[Any], str]:
-    """Return a function from SQLite's values that are not NULL to the texts of their type."""
+    """Return a function that converts SQLite's values, except NULL, to the text form of the type.
+    """
     if type_name == "bool":
         return lambda value: "t" if value else "f"
     if type_name in WIDE:
@@ -163,22 +168,22 @@ def shown_form(environment: Environment, type_name: str) -> Callable[[Any], str]
 
 
 def canonical_form(environment: Environment, type_name: str) -> Callable[[Any], str]:
-    """Return a function from SQLite's values that are not NULL to canonical texts."""
+    """Return a function that converts SQLite's values, except NULL, to canonical texts."""
     return str if type_name in object_identifier.TYPES else shown_form(environment, type_name)
 
 
 def shown(environment: Environment, type_name: str, value: Any) -> str | None:
-    """Return SQLite's value in the text form of its type."""
+    """Convert SQLite's value to the text form of its type."""
     return None if value is None else shown_form(environment, type_name)(value)
 
 
 def canonical(environment: Environment, type_name: str, value: Any) -> str | None:
-    """Return SQLite's value as canonical text."""
+    """Convert SQLite's value to canonical text."""
     return None if value is None else canonical_form(environment, type_name)(value)
 
 
 def stored(type_name: str, value: str) -> Any:
-    """Return a canonical text as SQLite's value."""
+    """Convert a canonical text to SQLite's value."""
     if type_name == "bool":
         return int(value == "t")
     if type_name == "pg_lsn":

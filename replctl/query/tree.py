@@ -372,8 +372,7 @@ def _set_functions_of_from(item: FromNode) -> Iterator[FromFunction]:
 
 
 def lateral_subqueries(query: Query) -> frozenset[int]:
-    """Return the varnos of LATERAL subqueries in FROM, at any depth.
-    """
+    """Return the varnos of LATERAL subqueries in FROM, at any depth."""
     found: set[int] = set()
 
     def note(part: Any) -> None:
