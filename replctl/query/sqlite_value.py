@@ -150,8 +150,7 @@ def _narrow(value: int) -> int | str:
 
 
 def shown_form(environment: Environment, type_name: str) -> Callable[[Any], str]:
-    """Return a function that converts SQLite's values, except NULL, to the text form of the type.
-    """
+    """Return a function that converts SQLite's values, except NULL, to texts of their type."""
     if type_name == "bool":
         return lambda value: "t" if value else "f"
     if type_name in WIDE:

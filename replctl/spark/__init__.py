@@ -1,7 +1,8 @@
-"""Jobs over DataFrames and Delta tables: the only folder that imports pyspark.
+"""Run jobs on DataFrames and Delta tables. Only this folder imports pyspark.
 
-`open_engine` returns the connection to Spark; `jobs` has the functions that use it.  Functions that
-need no session are exported here: translation of expressions, and SQL that reads a relation.
+`open_engine` returns the connection to Spark; `jobs` has the functions that use it.  This package
+also exports functions that need no session: they translate expressions, and write SQL that reads
+relations.
 """
 
 from __future__ import annotations
@@ -86,13 +87,13 @@ if TYPE_CHECKING:
 
 
 def open_engine(conf: SparkConf) -> Engine:
-    """Return the engine of this process for `conf`.  The first call starts Spark or connects to it;
-    so does the first call after the engine was lost.
+    """Return the engine of this process for `conf`.  The first call starts Spark or connects to it.
+    The first call after the loss of the engine does the same.
 
     Raises:
         PostgresError: there is no Java, no Delta, or no server at the address.
     """
-    with _opening:  # two threads must not get two engines
+    with _opening:  # two threads must share one engine
         if has_lost_spark(conf):
             _opened.pop(conf).stop()
         if conf not in _opened:
@@ -104,8 +105,8 @@ def open_engine(conf: SparkConf) -> Engine:
 
 
 def has_lost_spark(conf: SparkConf) -> bool:
-    """Return whether this process has had an engine for `conf` whose JVM has ended, or whose
-    Connect server cannot be reached any more."""
+    """Return whether this process had an engine for `conf`, but its JVM has ended or its Connect
+    server no longer responds."""
     return conf in _opened and _opened[conf].is_lost
 
 

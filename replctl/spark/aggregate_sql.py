@@ -15,11 +15,10 @@ from replctl.spark.sql_value import SqlValue, check_lambda
 
 
 def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlValue:
-    """Return an aggregate call.
+    """Translate an aggregate call.
 
     Args:
-        over: ` OVER (...)` of a window.  It follows every Spark aggregate that the call is
-            translated to.
+        over: ` OVER (...)` of a window.  It follows each aggregate in the translation.
 
     Raises:
         FeatureNotSupported: the call has no exact translation.
@@ -62,8 +61,8 @@ def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlVa
 
 
 def _extreme(name: str, value: SqlValue, suffix: str) -> SqlValue:
-    """Translate min() and max().  Where the storage order is not PostgreSQL's, return the value
-    with the smallest or largest sort key.
+    """Translate min() and max().  If Spark does not sort the stored values like PostgreSQL, use the
+    value with the smallest or largest sort key.
     """
     key = sortable(value)
     call = f"{name}({key})" if key == value.text else f"{name}_by({value.text}, {key})"
@@ -73,7 +72,7 @@ def _extreme(name: str, value: SqlValue, suffix: str) -> SqlValue:
 def _string_agg(
     expr: nodes.Aggref, translate: Translate, args: Sequence[SqlValue], suffix: str
 ) -> SqlValue:
-    """Translate string_agg(): it ignores NULLs and returns NULL if there are no values."""
+    """Translate string_agg(): it ignores NULLs, and returns NULL if there are no values."""
     value, delimiter = args
     if not isinstance(expr.args[1], nodes.Const):
         raise FeatureNotSupported(
@@ -88,10 +87,10 @@ def _string_agg(
 
 
 def _collected(expr: nodes.Aggref, translate: Translate, value: SqlValue, suffix: str) -> str:
-    """Return an array of structs with the values (v), including NULLs, in the order of the ORDER
-    BY.
+    """Return SQL of an array of structs. Their fields v are the values, including NULLs, in the
+    order of ORDER BY.
 
-    DISTINCT values are sorted by value, because PostgreSQL sorts to remove duplicates.
+    DISTINCT values are sorted, because PostgreSQL sorts values to remove duplicates.
     """
     keys = [
         (sortable(comparable(translate(key.expr))), key.descending, key.nulls_first)
@@ -121,7 +120,7 @@ def _collected(expr: nodes.Aggref, translate: Translate, value: SqlValue, suffix
 
 
 def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
-    """Return a window function call."""
+    """Translate a window function call."""
     over = expr.over(
         (grouping_form(translate(item)) for item in expr.partition_by),
         (sort_key(key, translate) for key in expr.order_by),

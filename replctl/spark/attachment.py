@@ -1,15 +1,15 @@
-"""The clusters whose warm Spark servers this process uses."""
+"""Record the clusters whose warm Spark servers this process uses."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-#: Descriptors of the locks that this process holds as a user of servers, by their clusters.
+#: The descriptor of the lock that this process holds as a user of a server, by cluster directory.
 _attached: dict[Path, int] = {}
 
 
 def note_attachment(cluster: Path, lock: int) -> None:
-    """Note that this process uses a cluster's server, for as long as it holds a lock."""
+    """Record that this process uses a cluster's server and holds the lock of its users."""
     _attached[cluster] = lock
 
 

@@ -1,4 +1,4 @@
-"""Look up tables by their names in the catalogs of a Spark."""
+"""Look up tables by their names in Spark's catalogs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replctl.spark.data_type import quote, quote_name, table_name
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: Spark's conditions for a name that leads to nothing.
+#: Spark's error conditions for a name that does not exist.
 _NOT_FOUND = (
     "CATALOG_NOT_FOUND",
     "MISSING_CATALOG_ABILITY",
@@ -20,21 +20,21 @@ _NOT_FOUND = (
     "SCHEMA_NOT_FOUND",
     "TABLE_OR_VIEW_NOT_FOUND",
 )
-#: Properties by which other engines mark tables of Iceberg in a Hive metastore.
+#: Table properties by which other engines mark Iceberg tables in a Hive metastore.
 _ICEBERG = ("metadata_location=", "table_type=ICEBERG")
-#: The row of DESCRIBE TABLE EXTENDED after which the facts about the table follow.
+#: The row of DESCRIBE TABLE EXTENDED in front of the properties of the table.
 _DETAILS = "# Detailed Table Information"
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """A table of a catalog of Spark.
+    """A table in one of Spark's catalogs.
 
     Attributes:
-        catalog, namespace: where its name is.
-        format: delta, parquet, iceberg, or another one in lower case; "view" for a view.
-        location: the path or URI of its directory; None if it has none.
-        is_external: Spark keeps the files when the name is dropped.
+        catalog, namespace: the catalog and the schema of the table.
+        format: delta, parquet, iceberg, or another format in lower case; "view" for a view.
+        location: the path or URI of the table's directory; None without a directory.
+        is_external: DROP TABLE keeps the files.
     """
 
     catalog: str
@@ -45,8 +45,8 @@ class CatalogTable:
 
 
 def find_table(engine: Engine, name: Sequence[str]) -> CatalogTable | None:
-    """Return the table to which a name in parts leads; None if it leads to nothing, or if the
-    directory of its Delta table is gone.
+    """Return the table with a name, given in parts. Return None if there is no such table, or if
+    the directory of its Delta table no longer exists.
     """
     try:
         rows = engine.run(f"DESCRIBE TABLE EXTENDED {spark_name(name)}")
@@ -60,7 +60,7 @@ def find_table(engine: Engine, name: Sequence[str]) -> CatalogTable | None:
 
 
 def spark_name(name: Sequence[str]) -> str:
-    """Return a name in parts as Spark's SQL.
+    """Return the SQL of a name that is given in parts.
 
     ["lake", "my t"]  ->  "`lake`.`my t`"
     """
@@ -68,7 +68,7 @@ def spark_name(name: Sequence[str]) -> str:
 
 
 def has_namespace(engine: Engine, name: Sequence[str]) -> bool:
-    """Return whether the catalogs of Spark have a schema with a name in parts."""
+    """Return whether Spark's catalogs have a schema with a name, given in parts."""
     try:
         engine.run(f"DESCRIBE NAMESPACE {spark_name(name)}")
     except PostgresError as error:
@@ -79,15 +79,15 @@ def has_namespace(engine: Engine, name: Sequence[str]) -> bool:
 
 
 def _is_missing(error: PostgresError) -> bool:
-    """Return whether Spark says that a name leads to nothing."""
+    """Return whether Spark's error means that a name does not exist."""
     from replctl.spark.spark_errors import condition_of  # here, because it loads pyspark
 
     return condition_of(error).startswith(_NOT_FOUND)
 
 
 def register_table(engine: Engine, name: Sequence[str], location: str) -> None:
-    """Give the Delta table at a location a name, unless the name is taken.  This does not change
-    the Delta table.
+    """Add a name for the Delta table at a location to a catalog, unless the name exists.  This does
+    not change the Delta table.
     """
     engine.provide_for(table_name(location))
     engine.run(
@@ -96,13 +96,13 @@ def register_table(engine: Engine, name: Sequence[str], location: str) -> None:
 
 
 def unregister_table(engine: Engine, name: Sequence[str]) -> None:
-    """Take the name of an external table out of its catalog.  The files stay."""
+    """Remove the name of an external table from its catalog.  The files stay."""
     engine.run(f"DROP TABLE IF EXISTS {spark_name(name)}")
 
 
 def described_table(rows: Iterable[Sequence[Any]]) -> CatalogTable:
-    """Return the table that the rows of DESCRIBE TABLE EXTENDED describe.  Temporary views have no
-    facts.
+    """Return the table that the rows of DESCRIBE TABLE EXTENDED describe.  For a temporary view,
+    these rows have no properties.
     """
     facts: dict[str, str] = {}
     is_fact = False
@@ -131,7 +131,7 @@ def _format(facts: Mapping[str, str]) -> str:
 
 
 def _path(location: str) -> str:
-    """Return a location of Spark, where special characters are not escaped.
+    """Convert a location that Spark shows to a path or URI. Spark does not escape characters there.
 
     "file:/lake/a b"  ->  "/lake/a b"
     """

@@ -1,11 +1,12 @@
-"""Turn a table's change data feed into the changes that are sent: images paired, filtered and
-transformed.
+"""Convert a table's change data feed to the changes that a publisher sends: pair, filter and
+transform the images.
 
-Images are paired within a commit.  If the primary key does not change, it pairs them; otherwise the
-two versions of the table are joined by row id.  A delete and an insert of one key in one commit
-become an UPDATE.  Unpaired images become a DELETE and an INSERT.
+Two images in one commit can be the old and the new image of one row.  If the primary key does not
+change, rows are paired by this key.  Otherwise the two versions of the table are joined by row id.
+A delete and an insert of the same key in one commit become an UPDATE.  Images without a counterpart
+become a DELETE or an INSERT.
 
-If Delta cannot read the feed of a commit, the rows before and after it are compared.
+If Delta cannot read the feed of a commit, replctl compares the rows before and after it.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from replctl.spark.values import ChangeSource, FeedVersion, TableSource
 
 _OLD_TYPES = "('update_preimage', 'delete')"
 _NEW_TYPES = "('update_postimage', 'insert')"
-#: The place of a change in the feed where it does not matter: Spark filters before it numbers.
+#: The place of a change if the order does not matter. Without numbers Spark can filter early.
 _NOWHERE = "0L"
-#: The placeholder for the values of a row without columns.
+#: Stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
 
 
 def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
-    """Return SQL of the changes that are sent: position, action (I, U, D), and the published
-    columns of the old row (o1, o2, ...) and of the new one (n1, n2, ...), in the types of the
-    table.
+    """Return SQL of the changes to send. The columns are position, action (I, U, D), and the
+    published columns of the old row (o1, o2, ...) and of the new row (n1, n2, ...), in the types of
+    the table.
 
     Args:
-        pairs: SQL of the paired images; default `pairs_sql`.
+        pairs: SQL of the paired images; default: that of `pairs_sql`.
     """
     columns = f"position, action{_sent_images(change_source)}"
     sent = _sent_changes(change_source, pairs or pairs_sql(change_source))
@@ -52,8 +53,9 @@ def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
 
 
 def ordered_changes_sql(change_source: ChangeSource) -> str:
-    """Return SQL of the changes as `changes_sql`, in a defined order.  Within a commit, deletes and
-    updates by key come first, then inserts in the order written (if they fit into one file).
+    """Return SQL like `changes_sql`, but with a defined order of the changes.  Within a commit,
+    deletes come first, then updates, both by key, then inserts in the order in which they were
+    written (if one file has them all).
     """
     keys = [f"if(action = 'I', NULL, o.c{attnum})" for attnum in change_source.key]
     order = ", ".join(["position", "array_position(array('D', 'U', 'I'), action)", *keys, "place"])
@@ -63,7 +65,8 @@ def ordered_changes_sql(change_source: ChangeSource) -> str:
 
 
 def _sent_images(change_source: ChangeSource) -> str:
-    """Return the published columns of the old and of the new row, each after a comma."""
+    """Return the list of the published columns of the old and the new row, with a comma in front of
+    each."""
     return "".join(
         f", {image}.c{attnum} AS {image}{number}"
         for image in "on"
@@ -72,8 +75,8 @@ def _sent_images(change_source: ChangeSource) -> str:
 
 
 def _sent_changes(change_source: ChangeSource, pairs: str) -> str:
-    """Return the changes that are sent: position, action, the images o and n, and their place in
-    the feed."""
+    """Return SQL of the changes to send: position, action, the images o and n, and the place in the
+    feed."""
     numbers = ", ".join(f"{v.version}L, {v.position}L" for v in change_source.versions)
     action = _action_sql(change_source)
     transformed = (
@@ -85,8 +88,8 @@ def _sent_changes(change_source: ChangeSource, pairs: str) -> str:
 
 
 def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
-    """Return SQL of the paired images of each change, before any filter: version, place, kind (I,
-    U, D), and the whole rows o and n, one of which may be missing.
+    """Return SQL of the changes of whole rows, before filtering: version, place, kind (I, U, D),
+    and the old row o and the new row n. An I has no o, and a D has no n.
 
     Args:
         place: SQL of the place of a row in the feed.
@@ -111,7 +114,7 @@ def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
 
 
 def paired_columns_sql(source: TableSource, pairs: str) -> str:
-    """Return SQL of pairs with a column for each of their values: version, kind, has_o, has_n,
+    """Return SQL of pairs with a column for each value of a row: version, kind, has_o, has_n,
     o<attnum>, n<attnum>."""
     values = "".join(
         f", {image}.c{column.attnum} AS {image}{column.attnum}"
@@ -123,7 +126,7 @@ def paired_columns_sql(source: TableSource, pairs: str) -> str:
 
 
 def pairs_of_columns_sql(source: TableSource, view: str) -> str:
-    """Return SQL of the pairs in a view of `paired_columns_sql`."""
+    """Return SQL that converts a view of `paired_columns_sql` back to pairs (`pairs_sql`)."""
     images = []
     for image in "on":
         values = ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in source.columns)
@@ -157,16 +160,17 @@ def without_own_sql(
     own: Sequence[FeedVersion],
     foreign: Sequence[FeedVersion],
 ) -> str:
-    """Return SQL of the changes that undo commits, as `inverse_sql`, where other writers have
-    committed since.  Each row that they changed gets the values that their commits alone produce.
+    """Return SQL of the changes that undo commits although other writers have committed since.  The
+    columns are those of `inverse_sql`.  Each row gets the values that the others' commits alone
+    would produce.
 
-    The others' commits have the effect that they have at a subscriber: an UPDATE or DELETE of a
-    missing row does nothing.
+    The others' commits have the same effect as at a subscriber: an UPDATE or DELETE of a missing
+    row does nothing.
 
     Args:
         key: attnums of the columns that identify a row.
         own: the versions to undo.
-        foreign: the others' versions.
+        foreign: the versions of the other writers.
     """
     row, keys = row_value(source), _key_forms(source, key)
     shown = _key_values(source, key)
@@ -205,8 +209,8 @@ def without_own_sql(
 
 
 def _action_sql(change_source: ChangeSource) -> str:
-    """Return SQL of the action sent for a pair (o, n).  Actions that no publication publishes are
-    dropped first.
+    """Return SQL of the action to send for a pair (o, n); NULL if filters exclude the pair, or if
+    no publication publishes its kind of change.
     """
     whens = []
     if Action.INSERT in change_source.filters:
@@ -228,7 +232,7 @@ def _action_sql(change_source: ChangeSource) -> str:
 
 
 def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
-    """Return SQL of whether a row satisfies any filter for an action.  NULL counts as false."""
+    """Return SQL of whether a row satisfies a row filter of an action.  NULL counts as false."""
     filters = change_source.filters[action]
     if not filters:
         return "TRUE"
@@ -239,8 +243,8 @@ def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
 
 
 def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
-    """Return SQL of the old and new image of each key and commit.  Without a key, images stay
-    unpaired.
+    """Return SQL of pairs: the old and the new image with the same key in one commit.  Without a
+    key, each image becomes a DELETE or an INSERT.
 
     Args:
         feed: SQL of the images.
@@ -284,8 +288,8 @@ def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
 def _pairs_by_row_id(
     change_source: ChangeSource, versions: Sequence[FeedVersion], place: str
 ) -> str:
-    """Return SQL that finds updates by joining each version with the previous one on row id.  Other
-    images are paired by key.
+    """Return SQL of pairs: join each version with the previous one on row id to find updates, and
+    pair the other images by key.
     """
     source, row = change_source.source, row_value(change_source.source)
     parts = []
@@ -320,12 +324,12 @@ def _pairs_by_row_id(
 
 
 def _key_forms(source: TableSource, key: Sequence[int]) -> str:
-    """Return SQL expressions that are equal exactly where the keys are equal."""
+    """Return the list of the key columns in a form that is equal if and only if keys are equal."""
     return ", ".join(matching_form(source.column(attnum), f"c{attnum}") for attnum in key)
 
 
 def _key_values(source: TableSource, key: Sequence[int]) -> str:
-    """Return SQL of the key of a group of rows with one."""
+    """Return the list of the key columns in a query that groups by `_key_forms`."""
     return ", ".join(matching_group(source.column(attnum), f"c{attnum}") for attnum in key)
 
 
@@ -336,12 +340,12 @@ def _feed(
     kinds: str = "",
     among: Sequence[FeedVersion] = (),
 ) -> str:
-    """Return the change data feed of some versions, columns named after attnums, with the version
-    of each change and its place in the feed.
+    """Return SQL of the change data feed of some versions: version, kind, place and c<attnum>.
 
     Args:
         kinds: SQL list of the kinds to read; "" for all.
-        among: all versions that are decoded; default `versions`.
+        among: all versions to decode; default: `versions`.  A feed must not span a version that
+            Delta cannot read.
     """
     assert source.location is not None
     unreadable = [version.version for version in among or versions if version.is_compared]
@@ -363,10 +367,10 @@ def _feed(
 
 
 def _columns_in(source: TableSource, run: Sequence[int]) -> str:
-    """Return the columns of a table as some versions have them, each after a comma.
+    """Return the list of a table's columns in a run of versions, with a comma in front of each.
 
-    A version lacks a column that was added later in the same transaction.  Its rows get the default
-    that ADD COLUMN gave existing rows.
+    A version may lack a column that the same transaction added later.  Its rows get the default
+    that ADD COLUMN gave to existing rows.
     """
     parts = []
     for column in source.columns:

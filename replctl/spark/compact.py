@@ -1,5 +1,5 @@
-"""Reduce a run of changes to one net effect for each key (replication/composition.py as Spark
-SQL)."""
+"""Reduce a run of changes to one net effect for each key. This is replication/composition.py in
+Spark SQL."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def net_effects_sql(
     last_position, last_action, found_u, found_d, gone_u, gone_d, and the last new image.
 
     Args:
-        changes: a relation of position, action, o<x>, n<x>; no change in it changes the key.
-        key: the key's columns, the suffixes <x> of which are their attnums.
-        image: the suffixes of all columns that are sent; the result has them as n<x>.
+        changes: a relation of position, action, o<x>, n<x>.  No update in it changes the key.
+        key: the key's columns; their suffixes <x> are their attnums.
+        image: the suffixes of all sent columns; the result has the columns n<x>.
         repeats_keys: a key may have several changes.  If false, each change is the net effect of
             its key.
 
-    absent_at is the position of the INSERT that requires the row to be missing at the start.
-    conflict_at is the position of an INSERT that meets a row which the run itself inserted. found_u
-    and found_d count the UPDATEs and DELETEs of the row that exists at the start; gone_u and gone_d
-    count those of a row that the run has already deleted.
+    absent_at is the position of the INSERT that requires that the row is missing at the start.
+    conflict_at is the position of an INSERT of a row that the run itself has inserted.  found_u and
+    found_d count the UPDATEs and DELETEs that apply to a row that exists at the start.  gone_u and
+    gone_d count the UPDATEs and DELETEs of a row that the run has already deleted.
     """
     names = {f"k{i}": column for i, column in enumerate(key, start=1)}
     keys = ", ".join(f"coalesce(n{c.attnum}, o{c.attnum}) AS {name}" for name, c in names.items())
@@ -62,8 +62,8 @@ def net_effects_sql(
 
 
 def _single_effects_sql(changes: str, keys: str, image: Sequence[str]) -> str:
-    """Return SQL of the net effects if each key has one change.  It takes one step of the
-    composition, from state FOUND.
+    """Return SQL of the net effects if each key has only one change: one step of the composition,
+    from the state FOUND.
     """
     effects = " ".join(
         f"WHEN {quote(action.value)} THEN {quote(result.value)}"
@@ -88,7 +88,7 @@ def _start() -> str:
 
 
 def _step() -> str:
-    """Return SQL of the next state: the composition table as a CASE expression."""
+    """Return SQL of the next state: the table of the composition as a CASE expression."""
     whens = " ".join(
         f"WHEN s.effect = {quote(effect.value)} AND x.action = {quote(action.value)} THEN"
         f" {quote(result.value)}"

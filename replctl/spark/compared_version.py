@@ -1,8 +1,9 @@
-"""Compute the changes of a version, or of several successive versions, by comparing the rows before
-and after.
+"""Compute the changes of one version, or of several successive versions, by comparing the rows
+before and after.
 
-Rows that are stored alike on both sides cancel out, as in a multiset.  If both sides have row ids,
-two rows with the same row id are the old and new version of one row.
+Rows that are stored identically on both sides are no changes; each cancels out one row of the other
+side.  If both sides have row ids, two rows with the same row id are the old and the new version of
+a row.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ from replctl.spark.spark_query import Query, query, selected, table_rows
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
 
-#: The placeholder for the values of a row without columns.
+#: Stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
-#: The sides of the rows of `FeedVersion.images`.
+#: The values of the column `side` in `FeedVersion.images`.
 BEFORE, AFTER = -1, 1
 
 
 def source_at(source: TableSource, version: int) -> TableSource:
-    """Return a table at a version.  Columns added later have their `missing_value`."""
+    """Return a table at a version, where columns that were added later have `missing_value`."""
     columns = tuple(column.at(version) for column in source.columns)
     return replace(source, columns=columns, version=version)
 
 
 def row_value(source: TableSource, alias: str = "") -> str:
-    """Return SQL of all columns of a row as one value."""
+    """Return SQL of a struct with all columns of a row."""
     prefix = f"{alias}." if alias else ""
     values = ", ".join(f"{prefix}c{c.attnum} AS c{c.attnum}" for c in source.columns)
     return f"struct({values or _NO_VALUES})"
 
 
 def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
-    """Return SQL of the images of a version: version, kind (insert or delete), place, and
+    """Return SQL of the changed rows of a version: version, kind (insert or delete), place, and
     c<attnum>.
 
     Args:
@@ -54,11 +55,11 @@ def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
 
 
 def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | None, str]:
-    """Return SQL of the updated rows of a version, and SQL of its other images.
+    """Return SQL of the updated rows of a version, and SQL of its other changed rows.
 
     Returns:
-        SQL of pairs (version, place, kind U, o, n); None if there are no pairs.  Then SQL of
-        images, as that of `compared_sql`.
+        SQL of pairs (version, place, kind U, o, n), or None if there are no pairs; and SQL with the
+        columns of `compared_sql`.
     """
     before, after = sides(replace(source, has_row_tracking=True), version, with_row_id=True)
     if before is None or after is None:
@@ -101,7 +102,7 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
 
 
 def _differences(source: TableSource, before: Query | str, after: Query | str) -> Query:
-    """Return SQL of the rows that only one side has: kind, and c<attnum>."""
+    """Return a query for the rows that only one side has: kind (insert or delete) and c<attnum>."""
     types = {f"c{column.attnum}": column.type for column in source.columns}
     groups = ", ".join(stored_form(type_, name) for name, type_ in types.items())
     kept = [(grouped_value(type_, name), name) for name, type_ in types.items()]
@@ -124,7 +125,7 @@ def _differences(source: TableSource, before: Query | str, after: Query | str) -
 
 
 def _is_alike(columns: Sequence[TableColumn]) -> str:
-    """Return SQL of whether two rows o and n are stored alike."""
+    """Return SQL of whether two rows o and n are stored identically."""
     tests = [is_stored_alike(c.type, f"o.c{c.attnum}", f"n.c{c.attnum}") for c in columns]
     return " AND ".join(tests) or "TRUE"
 
@@ -132,8 +133,8 @@ def _is_alike(columns: Sequence[TableColumn]) -> str:
 def sides(
     source: TableSource, version: FeedVersion, *, with_row_id: bool = False
 ) -> tuple[Query | None, Query | None]:
-    """Return the rows before and after a version: of the whole table, or of the changed files only.
-    None means that a side has no rows.
+    """Return queries for the rows before and after a version, of the whole table or only of the
+    changed files. None means that a side has no rows.
     """
     files = version.files
     if version.images is not None:

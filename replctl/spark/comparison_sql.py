@@ -1,4 +1,4 @@
-"""Comparisons: the same order, and the same equality, as PostgreSQL's of each type."""
+"""Translate comparisons so that each type has PostgreSQL's order and equality."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replctl.spark.data_type import element_type
 from replctl.spark.normal_form import interval_key, normal_form
 from replctl.spark.sql_value import SqlValue
 
-#: Types that are stored so that Spark's comparison of two values is PostgreSQL's.
+#: Types whose stored values Spark compares like PostgreSQL.
 _DIRECT = frozenset(
     [
         "bool",
@@ -33,15 +33,16 @@ _DIRECT = frozenset(
         "unknown",
     ]
 )
-#: (days, microseconds) since 1970-01-01 that represent infinity and -infinity.
+#: The days and microseconds since 1970-01-01 that represent infinity, and those for -infinity.
 INFINITE_DATES = ((2147483647, 9223372036854775807), (-2147483648, -9223372036854775808))
-#: The last day that begins with one of Spark's timestamps, since 1970-01-01, and the last of these.
+#: The last day (since 1970-01-01) whose midnight Spark has as a timestamp, and Spark's last
+#: timestamp.
 _LAST_DAY = 106751991
 _LAST_TIMESTAMP = "CAST(timestamp_micros(9223372036854775806) AS TIMESTAMP_NTZ)"
 
 
 def is_comparable(value: SqlValue) -> bool:
-    """Return whether values of this type can be compared."""
+    """Return whether Spark can compare values of this type like PostgreSQL."""
     element = element_type(value.type)
     if element is not None:
         return element in _DIRECT
@@ -64,14 +65,14 @@ def comparison(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
 
 
 def is_distinct(left: SqlValue, right: SqlValue) -> SqlValue:
-    """Return `left IS DISTINCT FROM right`: NULL equals NULL."""
+    """Return `left IS DISTINCT FROM right`, for which NULL equals NULL."""
     a, b = equality_operands(left, right)
     return SqlValue(f"(NOT ({a} <=> {b}))", "bool", "BOOLEAN")
 
 
 def equality_operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
-    """Return SQL of two values that are equal in Spark exactly where the originals are equal in
-    PostgreSQL.
+    """Return SQL of two values that are equal in Spark if and only if `left` and `right` are equal
+    in PostgreSQL.
 
     Raises:
         FeatureNotSupported: the types have no exact equality in Spark.
@@ -88,12 +89,12 @@ def equality_operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
         return _operands(left, right)
     try:
         return normal_form(left).text, normal_form(right).text
-    except UndefinedFunction as error:  # its = belongs to no operator class
+    except UndefinedFunction as error:  # the type has no operator class with =
         raise FeatureNotSupported(f"comparison of {left.type} is not supported") from error
 
 
 def greatest_or_least(op: str, args: Sequence[SqlValue]) -> SqlValue:
-    """Return GREATEST or LEAST; both ignore NULLs."""
+    """Translate GREATEST or LEAST; both ignore NULLs."""
     if len(args) == 1:
         return args[0]
     first = args[0]
@@ -103,10 +104,10 @@ def greatest_or_least(op: str, args: Sequence[SqlValue]) -> SqlValue:
 
 
 def same_type(args: Sequence[SqlValue], *, by_value: bool = False) -> list[SqlValue]:
-    """Convert values of one PostgreSQL type to one Spark type: numerics to one DECIMAL.
+    """Convert values of one PostgreSQL type to one Spark type: numerics to one DECIMAL type.
 
     Raises:
-        FeatureNotSupported: no Spark type holds them all.
+        FeatureNotSupported: no Spark type can represent all values exactly.
     """
     if len({arg.spark for arg in args}) <= 1 or args[0].type != "numeric":
         return list(args)
@@ -114,10 +115,10 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool = False) -> list[SqlVa
 
 
 def date_as_timestamp(value: SqlValue, beyond: str) -> str:
-    """Return a date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps.
+    """Convert a date to TIMESTAMP_NTZ; infinite dates become infinite timestamps.
 
     Args:
-        beyond: SQL of the result for a date later than every timestamp.
+        beyond: SQL of the result for a finite date after the last timestamp.
     """
     whens = " ".join(
         f"WHEN {value.text} = date_from_unix_date({days}) THEN CAST(timestamp_micros({micros}) AS TIMESTAMP_NTZ)"  # noqa: E501
@@ -128,7 +129,7 @@ def date_as_timestamp(value: SqlValue, beyond: str) -> str:
 
 
 def lsn_key(text: str) -> str:
-    """Return SQL of a sort key for LSNs.  They are stored as 64 unsigned bits in a signed
+    """Return SQL of a sort key for an LSN, which is stored as 64 unsigned bits in a signed
     BIGINT."""
     return f"({text} ^ CAST('-9223372036854775808' AS BIGINT))"
 

@@ -1,6 +1,6 @@
-"""Map PostgreSQL's types to storage in Delta tables, to Arrow for transport, and to literals.
+"""Map PostgreSQL's types to their storage in Delta tables, to Arrow types and to literals.
 
-Wherever possible, values are stored so that Spark compares them as PostgreSQL does.
+Wherever possible, Spark compares the stored values like PostgreSQL.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def storage_type(type_name: str, typmod: int = -1) -> str:
 
 
 def decimal_of(typmod: int) -> tuple[int, int] | None:
-    """Return (precision, scale) of a numeric that fits Spark's DECIMAL; None if it is stored as
-    text.
+    """Return the precision and scale of a numeric type that fits Spark's DECIMAL; None if its
+    values are stored as text.
     """
     if typmod < 0:
         return None
@@ -78,12 +78,12 @@ def quote_name(name: str) -> str:
 
 
 def table_name(location: str) -> str:
-    """Return the name by which Spark reads the Delta table at a path."""
+    """Return the SQL name of the Delta table at a location."""
     return f"delta.{quote_name(location)}"
 
 
 def literal(type_name: str, typmod: int, value: str | None) -> str:
-    """Return a value in canonical text as a Spark expression of the type's storage type."""
+    """Return a canonical text as a Spark expression, in the storage type of its type."""
     stored = storage_type(type_name, typmod)
     if value is None:
         return f"CAST(NULL AS {stored})"
@@ -93,7 +93,7 @@ def literal(type_name: str, typmod: int, value: str | None) -> str:
 
 
 def value_literal(type_name: str, typmod: int, value: Any) -> str:
-    """Return a parsed value (types.text) as a Spark expression of the type's storage type."""
+    """Return a parsed value (types.text) as a Spark expression, in the storage type of its type."""
     stored = storage_type(type_name, typmod)
     if value is None:
         return f"CAST(NULL AS {stored})"
@@ -136,8 +136,8 @@ def value_literal(type_name: str, typmod: int, value: Any) -> str:
 
 
 def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
-    """Return an expression cast to the storage type of its PostgreSQL type.  A numeric of unknown
-    precision becomes text.
+    """Cast an expression to the storage type of its PostgreSQL type.  A numeric without a precision
+    becomes text.
     """
     stored = storage_type(type_name, typmod)
     if value.spark == stored:
@@ -148,8 +148,8 @@ def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
 
 
 def decimals_of_texts(value: SqlValue, stored: str) -> str:
-    """Return numerics given as text, or arrays of them, as DECIMAL.  NaN is an error: DECIMAL has
-    none.
+    """Convert a numeric from text to DECIMAL, or an array of numerics.  NaN causes an error,
+    because DECIMAL has no NaN.
     """
     refused = raised_sql(not_stored("NaN"))
     if value.spark == "STRING":
@@ -164,12 +164,12 @@ def decimals_of_texts(value: SqlValue, stored: str) -> str:
 
 
 def not_stored(value: object) -> FeatureNotSupported:
-    """Return the error for a NaN in a column of type numeric(p,s)."""
+    """Return the error for a special value, such as NaN, in a column of type numeric(p,s)."""
     return FeatureNotSupported(f"{value} cannot be stored in a numeric with a precision")
 
 
 def signed(lsn: int) -> int:
-    """Return a pg_lsn as the BIGINT with the same 64 bits: negative from 80000000/0 on."""
+    """Return the BIGINT with the same 64 bits as a pg_lsn; it is negative from 80000000/0 on."""
     return lsn if lsn < 2**63 else lsn - 2**64
 
 
@@ -184,29 +184,29 @@ def unsigned(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """The transport of a type's values through Arrow: `sent` is the Arrow type, `to_wire` encodes,
-    `from_wire` decodes.  Native values are sent as JSON; only NULL is received.
+    """How to transport a type's values through Arrow.  `sent` is the Arrow type, `to_wire` encodes,
+    and `from_wire` decodes.  A native value becomes JSON; nothing but NULL is decoded for it.
 
-    Dates and timestamps are sent as numbers: Python's have no infinity and end with the year 9999.
+    Dates and timestamps become numbers, because Python's have no infinity and end with year 9999.
     """
 
     arrow: pa.DataType
-    to_wire: str  # a Spark expression of {0}
+    to_wire: str  # a Spark expression over {0}
     from_wire: str
 
 
-#: Stands for a value in SQL that becomes a template.
+#: Stands for the value in SQL, until `_template` replaces it by {0}.
 _PLACE = "\0"
 _NATIVE_RECEIVED = FeatureNotSupported("sending native values to Spark is not supported")
 
 
 def _template(sql: str) -> str:
-    """Return SQL as a format string of {0}."""
+    """Convert SQL over the placeholder to a format string over {0}."""
     return sql.replace("{", "{{").replace("}", "}}").replace(_PLACE, "{0}")
 
 
 def wire(type_name: str, typmod: int = -1) -> Wire:
-    """Return the transport of a type's values."""
+    """Return how to transport the values of a type."""
     import pyarrow as pa
 
     element = element_type(type_name)
@@ -256,7 +256,7 @@ def wire(type_name: str, typmod: int = -1) -> Wire:
 
 
 def to_wire_value(type_name: str, typmod: int, value: Any) -> Any:
-    """Return a parsed value (types.text) in its wire form."""
+    """Convert a parsed value (types.text) to its wire form."""
     if value is None:
         return None
     element = element_type(type_name)
@@ -281,14 +281,14 @@ def to_wire_value(type_name: str, typmod: int, value: Any) -> Any:
 
 
 def wire_of_text(type_name: str, typmod: int, value: str | None) -> Any:
-    """Return a value in canonical text in its wire form."""
+    """Convert a canonical text to the wire form of its value."""
     if value is None or storage_type(type_name, typmod) == "STRING":
         return value
     return to_wire_value(type_name, typmod, text.parse(type_name, value))
 
 
 def text_of_wire(type_name: str, value: Any) -> str | None:
-    """Return a value in wire form in the type's text form."""
+    """Convert a value from its wire form to the text form of its type."""
     if value is not None and delta_type.is_native(type_name):
         return text.canonical(delta_type.SHOWN_AS, value)
     if value is None or isinstance(value, str):

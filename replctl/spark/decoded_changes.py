@@ -1,4 +1,4 @@
-"""Decode the changes of a published relation: keep them for a batch, list them, or count them."""
+"""Decode the changes of a published relation: keep them for a batch, list or count them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def decoded(
 
     Args:
         count: estimated number of changes to read.
-        feeds: the feeds that several subscriptions share.
+        feeds: the feeds that several subscriptions share; None for one subscription.
     """
     with ExitStack() as stack:
         if feeds is None:
@@ -45,14 +45,14 @@ def decoded(
 def listed_changes(
     engine: Engine, source: ChangeSource, sent: Sequence[SentColumn]
 ) -> list[list[str | None]]:
-    """Return the changes of one table as text: position, action, old row, new row, ordered as
-    `ordered_changes_sql`.
+    """Return the changes of one table as texts: position, action, old row, new row.  Their order is
+    that of `ordered_changes_sql`.
     """
     return engine.fetch(ordered_changes_sql(source), _columns(sent))
 
 
 def count_actions(engine: Engine, changes: Staged, first: int, last: int) -> dict[str, int]:
-    """Return the number of changes of each kind (I, U, D) in a range."""
+    """Return the number of changes of each kind (I, U, D) in a range of positions."""
     counted = engine.rows(
         f"SELECT action, count(*) FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
         " GROUP BY action"
@@ -63,7 +63,8 @@ def count_actions(engine: Engine, changes: Staged, first: int, last: int) -> dic
 def first_action(
     engine: Engine, changes: Staged, first: int, last: int, actions: str = "IUD"
 ) -> tuple[int, str] | None:
-    """Return position and kind of the first change in a range whose kind is among `actions`."""
+    """Return the position and kind of the first change in a range of positions that has one of the
+    kinds `actions`; None without such a change."""
     listed = ", ".join(f"'{action}'" for action in actions)
     found = engine.rows(
         f"SELECT position, action FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
@@ -73,7 +74,7 @@ def first_action(
 
 
 def _columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:
-    """Return the columns of a query of changes: the old and the new image of each row."""
+    """Return the columns of the changes: position, action, and the old and the new image."""
     images = [
         StagedColumn(f"{image}{i}", column.type, column.typmod)
         for image in "on"

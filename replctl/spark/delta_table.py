@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from replctl.spark.engine import Engine
 
-#: Properties of the tables that replctl makes.
+#: Properties of the tables that replctl creates.
 TABLE_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
-    "delta.enableRowTracking": "true",  # pairs images where keys change; gives the order of rows
-    "delta.enableExpiredLogCleanup": "false",  # slots decide which versions may be removed
+    "delta.enableRowTracking": "true",  # to pair images if keys change, and for the order of rows
+    "delta.enableExpiredLogCleanup": "false",  # replication slots decide which versions may go
     "delta.isolationLevel": "Serializable",
 }
 
@@ -64,7 +64,7 @@ def add_columns(
 def fill_columns(
     engine: Engine, location: str, columns: Sequence[TableColumn], note: CommitNote
 ) -> None:
-    """Give all rows of a table the columns' `missing_value`."""
+    """Set columns to their `missing_value` in all rows of a table."""
     values = {
         column.storage_name or "": literal(column.type, column.typmod, column.missing_value)
         for column in columns
@@ -75,7 +75,11 @@ def fill_columns(
 def rewrite_columns(
     engine: Engine, location: str, values: Mapping[str, str], note: CommitNote
 ) -> None:
-    """Set columns of all rows to values given as Spark SQL."""
+    """Set columns of all rows.
+
+    Args:
+        values: Spark SQL of the new values, by column.
+    """
     assigned = ", ".join(f"{quote_name(name)} = {value}" for name, value in values.items())
     execute(engine, f"UPDATE {table_name(location)} SET {assigned}", note)
 
@@ -87,12 +91,13 @@ def rewrite_rows(
     numbers: Mapping[str, range],
     note: CommitNote,
 ) -> None:
-    """Rewrite all rows in their order, with new values for some columns.  The values may be
+    """Rewrite all rows in their order, with new values for some columns.  The new values may be
     volatile.
 
     Args:
-        values: Spark SQL by column.
-        numbers: names that `values` may use for numbers assigned to the rows in order.
+        values: Spark SQL of the new values, by column.
+        numbers: names that `values` may use. Each stands for a number from the range, which
+            differs for each row and follows the order of rows.
     """
     order, rows = _ROW_ORDER, table_name(location)
     names = [*map(quote_name, values), *numbers]
@@ -109,10 +114,10 @@ def rewrite_rows(
 def rewrite_schema(
     engine: Engine, location: str, columns: Sequence[tuple[str, str]], note: CommitNote
 ) -> None:
-    """Write all rows again, in their order, with some of the columns.
+    """Rewrite all rows in their order, with only some of the columns.
 
     Args:
-        columns: their names before and after.
+        columns: the old and the new name of each remaining column.
     """
     kept = [f"{quote_name(before)} AS {quote_name(after)}" for before, after in columns]
     query = (
@@ -129,10 +134,11 @@ def set_properties(engine: Engine, location: str, properties: Mapping[str, str])
 
 
 def scan(source: TableSource, *, with_row_id: bool = False) -> str:
-    """Return SQL that reads a relation, its columns named c1, c2, ... after their attnums.
+    """Return SQL that reads a relation; its columns have the names c<attnum>.
 
     Args:
-        with_row_id: also return row_version and row_id, which sort rows in the order written.
+        with_row_id: also return row_version and row_id.  They sort rows in the order in which they
+            were written.
     """
     if source.location is None:
         columns = [
@@ -152,7 +158,7 @@ def scan(source: TableSource, *, with_row_id: bool = False) -> str:
 
 
 def column_sql(column: TableColumn, prefix: str = "") -> str:
-    """Return SQL of a column of a table.  A column that the table lacks is a constant."""
+    """Return SQL of a column of a table.  For a column that the table lacks, return a constant."""
     if column.fault is not None:
         stored_as = storage_type(column.type, column.typmod)
         return f"CAST({raised_sql(column.fault)} AS {stored_as})"
@@ -171,7 +177,8 @@ def column_sql(column: TableColumn, prefix: str = "") -> str:
 
 
 def zoned_sql(value: str, zone: PartitionZone) -> str:
-    """Return SQL of the instant of a partition value that Spark has read as UTC."""
+    """Return SQL that corrects a timestamp in a partition column: Spark reads it as UTC, although
+    it is local time in `zone`."""
     moved = f"to_utc_timestamp({value}, {quote(zone.name)})"
     if not zone.others:
         return moved
@@ -180,7 +187,7 @@ def zoned_sql(value: str, zone: PartitionZone) -> str:
 
 
 def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
-    """Return the projection from c1, c2, ... to the columns of the Delta table."""
+    """Return the SELECT list that renames c1, c2, ... to the columns of the Delta table."""
     named = [
         f"{prefix}{column.attnum} AS {quote_name(column.storage_name or '')}" for column in columns
     ]
@@ -188,19 +195,19 @@ def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
 
 
 def append(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:
-    """Append rows whose columns have the names of the table's columns."""
+    """Append rows; their columns have the names of the table's columns."""
     _write(engine, location, frame, note, "append", {})
 
 
 def overwrite(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:
-    """Replace all rows, in one commit."""
+    """Replace all rows in one commit."""
     _write(engine, location, frame, note, "overwrite", {})
 
 
 def replace_where(
     engine: Engine, location: str, predicate: str, frame: DataFrame, note: CommitNote
 ) -> None:
-    """Replace the rows that satisfy `predicate` by a few others, in one commit."""
+    """Replace the rows that satisfy `predicate` by a few other rows, in one commit."""
     engine.query_size.choose(engine.session, table_name(location), has_few_rows=True)
     _write(engine, location, frame, note, "overwrite", {"replaceWhere": predicate})
 
@@ -225,7 +232,7 @@ def execute(engine: Engine, statement: str, note: CommitNote) -> int:
     """Run UPDATE, DELETE, MERGE or TRUNCATE.
 
     Returns:
-        the number of rows that Delta reports as changed; 0 if it reports none.
+        the number of changed rows that Delta reports; 0 if it reports no number.
     """
     with noted(engine, note):
         answer = engine.run(statement)
@@ -243,7 +250,7 @@ def has_rows(engine: Engine, location: str) -> bool:
 
 
 def restore(engine: Engine, location: str, version: int, note: CommitNote) -> None:
-    """Restore the table's content at a version, as a new version."""
+    """Restore the table's content at `version` in a new version."""
     with noted(engine, note):
         engine.run(f"RESTORE TABLE {table_name(location)} TO VERSION AS OF {version}")
 
@@ -252,8 +259,8 @@ def optimize(engine: Engine, location: str, key: Sequence[str]) -> None:
     """Combine many small files into few large ones; no row changes.
 
     Args:
-        key: names, in storage, of columns by which the rows are clustered, so that a change by key
-            finds few files.
+        key: names, in storage, of the columns by which Delta clusters the rows.  Changes by key
+            then affect only few files.
     """
     clustered = f" ZORDER BY ({', '.join(map(quote_name, key))})" if key else ""
     engine.run(f"OPTIMIZE {table_name(location)}{clustered}")
@@ -261,7 +268,7 @@ def optimize(engine: Engine, location: str, key: Sequence[str]) -> None:
 
 @contextmanager
 def noted(engine: Engine, note: CommitNote) -> Iterator[None]:
-    """Set the commit note of SQL commands in the thread's session, and unset it afterwards."""
+    """Set the commit note for SQL commands of this thread's session during the `with` block."""
     settings = {_USER_METADATA: note.user_metadata}
     if note.application is not None:
         settings |= {_TXN_APPLICATION: note.application, _TXN_VERSION: str(note.step)}

@@ -1,4 +1,4 @@
-"""Spark for a process: its sessions, queries and their rows, and the end of its jobs."""
+"""Spark in a process: sessions, queries and their rows, and cancellation of jobs."""
 
 from __future__ import annotations
 
@@ -36,40 +36,40 @@ from replctl.spark.spark_errors import HostNotReached, translating
 from replctl.spark.staged import StagedColumn
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # pyspark's own, about its dependencies
+    warnings.simplefilter("ignore")  # pyspark's warnings about its dependencies
     from pyspark.sql import DataFrame, SparkSession
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Spark warns of deprecated settings; a filter for a `with` block would affect all threads
+# Spark warns about deprecated settings.  A filter in a `with` block would affect all threads, too.
 warnings.filterwarnings("ignore", message="The SQL config", category=UserWarning)
-# Failed attempts are raised as exceptions, too
+# Spark also raises an exception for failed attempts
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=UserWarning)
 
-#: These loggers repeat raised exceptions, or report about closed connections.
+#: Loggers that repeat raised exceptions, or report closed connections.
 _REPEATING_LOGGERS = (
     "SQLQueryContextLogger",
     "DataFrameQueryContextLogger",
     "pyspark",
     "py4j.clientserver",
 )
-#: Bytes of a text and its slot in a row, excluding its characters.
+#: Bytes of a Python text and its slot in a row, without its characters.
 _VALUE_BYTES = 70
-#: Seconds.
+#: Seconds between two attempts to cancel.
 _CANCEL_INTERVAL = 0.1
-#: Matches addresses of this machine that are recognised by name.
+#: Matches server addresses that are on this machine by their name.
 _NEAR = re.compile(r"sc://(localhost|127\.0\.0\.1|\[::1\])(?=[:/]|$)")
 
 
 class Engine:
-    """Spark for this process.  Each thread has its own session, because the settings of a write
-    belong to a session.
+    """The connection of this process to Spark.  Each thread has its own session, because the
+    settings of a write belong to a session.
 
     Attributes:
         is_lost: the JVM has ended, or the Connect server is unreachable.
-        provide_for: prepares Spark for a statement, the name of a table, or the log of one, that
-            does not come through `sql` or `place_log`.
+        provide_for: prepares Spark for S3 if a text names it: a statement, a table's name, or its
+            log.  Callers need it only for texts that do not go through `sql` or `place_log`.
     """
 
     def __init__(self, conf: SparkConf, log: Path | None = None) -> None:
@@ -104,7 +104,7 @@ class Engine:
 
     @property
     def session(self) -> SparkSession:
-        """The session of the calling thread.
+        """Return the session of the calling thread.
 
         Raises:
             ConnectionFailure: Spark has ended, or cannot be reached.
@@ -113,8 +113,8 @@ class Engine:
             return self._sessions.current()
 
     def new_session(self) -> SparkSession:
-        """Return a session with the engine's properties and no settings of its own; it ends with
-        the engine."""
+        """Return a new session with the properties of Spark, but without replctl's settings. It
+        ends with the engine."""
         with translating():
             return self._connect() if self._conf.remote else self._first.newSession()
 
@@ -136,20 +136,21 @@ class Engine:
         session = self._connect()
         try:
             session_start.configure(session, self._conf)
-        except BaseException:  # a server that is refused, or that has gone
+        except BaseException:  # replctl refuses the server, or the server has ended
             self._end_session(session)
             raise
         return session
 
     def _end_session(self, session: SparkSession) -> None:
-        """Close the connection of a session with a Connect server; others end with the JVM."""
+        """Close the connection of a session with a Connect server.  Other sessions end with their
+        JVM."""
         if session not in self._connected:
             return
         self._connected.remove(session)
-        session.client.set_retry_policies([])  # a server that has gone knows no session
+        session.client.set_retry_policies([])  # a server that has ended knows no session
         session.stop()
-        # A reference that survives (in a traceback, say) would close the channel again when the
-        # interpreter ends, and wait forever.
+        # If something still refers to the session (such as a traceback), pyspark would close the
+        # channel again when the interpreter ends, and wait forever.
         session._client = None  # type: ignore[attr-defined]
 
     def _has_session(self, session: SparkSession) -> bool:
@@ -162,13 +163,13 @@ class Engine:
             return True
         try:
             with translating():
-                session.conf.get("spark.sql.ansi.enabled")  # PySpark remembers the version
+                session.conf.get("spark.sql.ansi.enabled")  # PySpark caches the version
                 return True
         except SessionEnded:
             return False
 
     def sql(self, text: str, *, has_few_rows: bool = False) -> DataFrame:
-        """Return the result of a query without computing it.  A command runs at once.
+        """Return the result of a query without computing it.  Run commands immediately.
 
         Args:
             has_few_rows: the query reads few rows of large tables.
@@ -200,7 +201,7 @@ class Engine:
             return [tuple(row) for row in frame.collect()]
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query as Python values.  The caller knows that there are few."""
+        """Return the rows of a query as Python values.  The caller must know that they are few."""
         table = self.arrow(self.sql(text))
         return (
             list(zip(*(column.to_pylist() for column in table.columns), strict=True))
@@ -209,7 +210,7 @@ class Engine:
         )
 
     def has_class(self, name: str) -> bool:
-        """Return whether Spark's program has a class of Java."""
+        """Return whether Spark's class path has a Java class."""
         try:
             self.run(f"SELECT reflect({quote(name)}, 'replctl')")
         except PostgresError as error:
@@ -217,28 +218,28 @@ class Engine:
         return True
 
     def property(self, name: str) -> str | None:
-        """Return a property with which Spark was started; None if it was not given."""
+        """Return the value of a Spark property; None if it is not set."""
         with self.running():
             return self.session.conf.get(name, None)
 
     def arrow(self, frame: DataFrame) -> pa.Table:
-        """Return all rows of a DataFrame.  The caller has limited their number."""
+        """Return all rows of a DataFrame.  The caller must have limited their number."""
         with self.running():
             return frame.toArrow()
 
     def frame(self, table: pa.Table) -> DataFrame:
-        """Return a DataFrame of local rows."""
+        """Return a DataFrame of rows of this process."""
         with self.running():
             return self.session.createDataFrame(table)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Wrap a call of Spark: translate its exceptions to ours, and cancel its jobs on Ctrl-C.  A
-        separate thread cancels, because this one may be inside a call of the JVM.
+        """Translate Spark's exceptions in the `with` block to ours, and cancel its jobs on Ctrl-C.
+        A separate thread cancels them, because this thread may be inside a call of the JVM.
 
         Raises:
-            PostgresError: the statement failed, or Spark did.
-            QueryCanceled: Ctrl-C (57014).
+            PostgresError: the statement or Spark has failed.
+            QueryCanceled: the user has pressed Ctrl-C (57014).
         """
         has_ended = threading.Event()
         try:
@@ -260,7 +261,7 @@ class Engine:
             yield
         except HostNotReached:
             raise
-        except SessionEnded:  # the server has others
+        except SessionEnded:  # the server can open other sessions
             self._sessions.drop()
             raise
         except ConnectionFailure:
@@ -269,14 +270,14 @@ class Engine:
 
     def _cancel_until(self, has_ended: threading.Event) -> None:
         def cancel() -> None:
-            while not has_ended.is_set():  # after one job ends, the next one begins
+            while not has_ended.is_set():  # another job may begin after one ends
                 self._try_to_cancel()
                 has_ended.wait(_CANCEL_INTERVAL)
 
         threading.Thread(target=cancel).start()
 
     def _try_to_cancel(self) -> None:
-        with suppress(PostgresError), translating():  # the statement reports Spark's errors
+        with suppress(PostgresError), translating():  # the statement itself reports Spark's errors
             self.cancel()
 
     def place_log(self, log: str) -> str | None:
@@ -304,7 +305,7 @@ class Engine:
         path = quote_name(self._log_folder.path_of(token))
         try:
             return [list(row) for row in self.run(f"SELECT value FROM text.{path}")] == [[token]]
-        except PostgresError:  # the address leads to another machine
+        except PostgresError:  # the server is on another machine
             return False
 
     def fetch(
@@ -316,7 +317,7 @@ class Engine:
             max_kilobytes: memory that the rows may use; None: no limit, because they are few.
 
         Raises:
-            OutOfMemory: they need more (53200).
+            OutOfMemory: the rows need more memory (53200).
         """
         sent = ", ".join(
             f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
@@ -342,8 +343,8 @@ class Engine:
                 session.interruptAll()
 
     def stop(self) -> None:
-        """Close the sessions of a Connect server.  A JVM started here ends with this process; if it
-        is lost, the process may start another one.
+        """Close the sessions of a Connect server.  A JVM of this process ends with the process; if
+        the JVM has ended earlier, the process can start another one after this call.
         """
         self._sessions.clear()
         if self.is_lost and not self._conf.remote:
@@ -354,14 +355,14 @@ class Engine:
 
 
 def _is_not_raised(record: logging.LogRecord) -> bool:
-    """Return whether a log record is more than a copy of an exception: py4j also logs what it
+    """Return whether a log record does not come from py4j, which logs the exceptions that it also
     raises.
     """
     return record.module != "java_gateway"
 
 
 def _size_of_texts(table: pa.Table) -> int:
-    """Return the estimated size in bytes of a table together with its rows as lists of texts."""
+    """Return the estimated size in bytes of a table and of its rows as lists of texts together."""
     values: int = table.num_rows * (table.num_columns + 1)
     characters: int = table.nbytes
     return 2 * characters + values * _VALUE_BYTES
