@@ -409,7 +409,7 @@ class _SubqueryWriter:
         )
 
     def _each(self, expr: nodes.SubLink, query: str, write: WriteQuery) -> str:
-        """Return SQL of `x op ANY (query)` or ALL: the OR or AND of the comparisons with all rows."""
+        """Return SQL of `x op ANY (query)` or ALL: OR or AND over the comparisons with all rows."""
         test, is_any = expr.test, expr.kind == "any"
         assert test is not None
         if isinstance(test, nodes.OpExpr) and test.name == ("=" if is_any else "<>"):

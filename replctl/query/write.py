@@ -244,7 +244,7 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
 
 @contextmanager
 def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTable]]:
-    """Lock tables, and yield them for writing in one transaction. Undo all writes after a failure."""
+    """Lock tables, and yield them for writing in one transaction. After a failure, undo it all."""
     leaves = {leaf.relid: plan.tree[leaf.relid] for plan in plans for leaf in plan.target.leaves}
     guarded = {oid for plan in plans for oid in plan.other_relations}
     is_whole = len(leaves) == 1

@@ -177,8 +177,8 @@ class Engine:
         try:
             return self._sql(text, has_few_rows)
         except UndefinedFile:
-            # After Spark has failed to find a table, it finds its change feed only after reading
-            # its rows
+            # If Spark has once failed to find a table, it does not find the table's change feed
+            # until a query has read the table itself.
             locations = feeds_in(text)
             for location in locations:
                 self._sql(f"SELECT 1 FROM {table_name(location)} LIMIT 0", has_few_rows)

@@ -1,10 +1,10 @@
-"""Typed expressions as Spark SQL with PostgreSQL's result for every row.
+"""Translate typed expressions to Spark SQL that has PostgreSQL's result for every row.
 
 A translation consists of the SQL text and the Spark type of the value.  A numeric is a DECIMAL if
-its precision is known and fits, else text.  Functions and operators are found by their
-implementation in PostgreSQL (pg_proc.prosrc): see function_sql.py.  If Spark has no exact
-expression, the whole subtree is computed in Python (python_program.py).  If Python has none either,
-the expression is refused.
+its precision is known and fits, else text.  The implementation in PostgreSQL (pg_proc.prosrc)
+identifies a function or operator: see function_sql.py.  If Spark has no exact expression, Python
+computes the whole subtree (python_program.py).  If Python cannot compute it either, replctl refuses
+the expression.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from replctl.spark.sql_value import SqlValue, bound, check_lambda, raised_sql
 from replctl.spark.volatile import CALLS, VolatileCalls, is_volatile
 from replctl.types import builtin, text
 
-#: Gives the SQL of a column.
+#: Returns the SQL of a column.
 ColumnNamer: TypeAlias = Callable[[nodes.Var], str]
 
 
@@ -41,12 +41,12 @@ class Translation:
     """The context of one translation.
 
     Attributes:
-        column: SQL of a column.
-        domain_value: the meaning of VALUE in a CHECK of a domain.
-        case_operand: the meaning of Param(0) inside a CASE with an operand or an array cast.
+        column: returns the SQL of a column.
+        domain_value: the value of VALUE in a CHECK of a domain.
+        case_operand: the value of Param(0) inside a CASE with an operand or an array cast.
         subquery: returns the SQL of a subquery; None where subqueries are not allowed.
         by_value: only the value of a numeric matters, not its trailing zeros.
-        volatile: the volatile calls, each computed once per row.
+        volatile: the volatile calls; Spark must compute each once per row.
     """
 
     column: ColumnNamer
@@ -57,7 +57,8 @@ class Translation:
     volatile: VolatileCalls = field(default_factory=VolatileCalls)
 
 
-#: Longer translations are computed in Python: Spark would take too long to compile them.
+#: Maximum length of a translation.  Python computes longer ones: Spark would compile them too
+#: slowly.
 _MAX_LENGTH = 60_000
 
 
@@ -85,13 +86,13 @@ def untranslatable(expr: nodes.Expr) -> str | None:
 
 
 def _whole(expr: nodes.Expr, context: Translation) -> SqlValue:
-    """Return a translation with its volatile calls filled in."""
+    """Translate an expression, and insert its volatile calls."""
     calls = VolatileCalls()
     return calls.placed(_translate(expr, replace(context, volatile=calls)), expr)
 
 
 def _argument(expr: nodes.Expr, context: Translation) -> SqlValue:
-    """Return an argument of an aggregate, which Spark may compute several times."""
+    """Translate an argument of an aggregate.  Spark may compute it several times."""
     value = _translate(expr, context)
     if is_volatile(value):
         raise FeatureNotSupported(
@@ -101,7 +102,7 @@ def _argument(expr: nodes.Expr, context: Translation) -> SqlValue:
 
 
 def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
-    """Translate an expression to Spark SQL, or else to a call of Python."""
+    """Translate an expression to Spark SQL, or else to the call of a Python function."""
     try:
         value = _native(expr, context)
         if len(value.text) <= _MAX_LENGTH or isinstance(expr, nodes.Const) or _has_subquery(expr):
@@ -116,7 +117,7 @@ def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
 
 
 def _has_subquery(expr: nodes.Expr) -> bool:
-    """Return whether an expression contains a subquery: its length does not count."""
+    """Return whether an expression contains a subquery.  If so, its length does not matter."""
     return any(isinstance(node, nodes.SubLink) for node in nodes.walk(expr))
 
 
@@ -221,7 +222,7 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
 
 
 def _domain(expr: nodes.CoerceToDomain, context: Translation) -> SqlValue:
-    """Return a value with the checks of a domain."""
+    """Translate a cast to a domain: the value with the checks of the domain."""
     if not expr.domain:
         raise FeatureNotSupported("domains are not supported here")
     value = _translate(expr.arg, context)
@@ -243,8 +244,8 @@ def _domain(expr: nodes.CoerceToDomain, context: Translation) -> SqlValue:
 
 
 def _constant(expr: nodes.Const) -> SqlValue:
-    """Return a constant.  A numeric gets just enough precision for its digits, so that comparisons
-    stay exact.
+    """Translate a constant.  A numeric gets exactly the precision of its digits, so that
+    comparisons stay exact.
     """
     if expr.type == "numeric" and expr.value is not None:
         return numeric_sql.numeric_literal(expr.value)
@@ -300,16 +301,16 @@ def _call(
     return replace(value, text=f"({bound(values, lambda x: call(x).text, always=always)})")
 
 
-#: An integer type and a wider one.
+#: Pairs of an integer type and a wider integer type.
 _WIDENED = (("int2", "int4"), ("int2", "int8"), ("int4", "int8"))
 
 
 def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
-    """Return the indexes of the arguments that must be computed before they are combined.
+    """Return the indexes of the arguments that Spark must compute before it calls the function.
 
-    PostgreSQL computes all arguments.  Spark skips arguments next to a NULL (a filter checks
-    columns for NULL first, a division its divisor), and arguments compared with a constant outside
-    their type.  The difference is visible only if an argument fails.
+    PostgreSQL computes all arguments.  Spark may skip an argument if another one is NULL (a filter
+    first checks columns for NULL, a division first checks its divisor), or if the other one is a
+    constant outside the range of its type.  The difference is visible only if an argument fails.
     """
     is_order_visible = any(
         _can_fail(arg)
@@ -365,7 +366,8 @@ def _same_type(args: list[SqlValue], context: Translation) -> list[SqlValue]:
 
 
 def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue:
-    """Translate `x = ANY (array)`: exists() and forall() have PostgreSQL's three-valued logic."""
+    """Translate `x = ANY (array)` and ALL.  Spark's exists() and forall() have the same
+    three-valued logic."""
     left, array = expr.args
     function = _function_of_operator(expr.operator_oid, expr.name)
     valued = replace(context, by_value=function_sql.is_comparison(function.source))
@@ -401,8 +403,9 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue
 
 
 def _elements(array: nodes.Expr) -> tuple[nodes.Expr, ...] | None:
-    """Return the elements of an ARRAY[...] or a constant array.  Comparing each element separately
-    lets Spark push the comparisons into the scan and recognise constant patterns.
+    """Return the elements of an ARRAY[...] or a constant array; None for other arrays.  If each
+    element is compared separately, Spark can push the comparisons into the scan, and patterns are
+    constants.
     """
     if isinstance(array, nodes.ArrayExpr) and not array.is_multidimensional:
         return array.elements
@@ -429,7 +432,8 @@ def _boolean(expr: nodes.BoolExpr, context: Translation) -> SqlValue:
 
 
 def _null_test(expr: nodes.NullTest, context: Translation) -> SqlValue:
-    """Translate IS [NOT] NULL.  A row is null if all its fields are, and not null if none is."""
+    """Translate IS [NOT] NULL.  A row IS NULL if all its fields are NULL, and IS NOT NULL if no
+    field is NULL."""
     args = expr.arg.args if expr.is_row and isinstance(expr.arg, nodes.RowExpr) else (expr.arg,)
     test = "IS NULL" if expr.is_null else "IS NOT NULL"
     tests = [_tested(arg, _translate(arg, context), test) for arg in args]
@@ -437,8 +441,8 @@ def _null_test(expr: nodes.NullTest, context: Translation) -> SqlValue:
 
 
 def _tested(arg: nodes.Expr, value: SqlValue, test: str) -> str:
-    """Return `value IS NULL` in a form that computes the value.  PostgreSQL always computes it,
-    which may fail; Spark might skip it.
+    """Return a NULL test that always computes its value, like PostgreSQL: this may raise an error.
+    Spark could skip the computation.
     """
     always = [0] if _can_fail(arg) else []
     return f"({bound([value], lambda args: f'{args[0].text} {test}', always)})"
@@ -471,8 +475,8 @@ def _case(expr: nodes.CaseExpr, context: Translation) -> SqlValue:
 
 
 def _row_comparison(expr: nodes.RowCompareExpr, context: Translation) -> SqlValue:
-    """Translate (a, b) < (c, d).  The first pair whose values are not equal decides.  If one of its
-    values is NULL, the result is NULL.  Later pairs are not computed.
+    """Translate (a, b) < (c, d).  The first pair of values that are not equal decides.  If one of
+    the two is NULL, the result is NULL.  Spark does not compute later pairs.
     """
     valued = replace(context, by_value=True)
     strict_operator = expr.name.rstrip("=")
@@ -521,7 +525,8 @@ def _array_coercion(expr: nodes.ArrayCoerceExpr, context: Translation) -> SqlVal
 
 
 def _subscript(expr: nodes.SubscriptingRef, context: Translation) -> SqlValue:
-    """Translate array[i]: get() is NULL outside the array, too, but counts from 0."""
+    """Translate array[i].  Spark's get() also returns NULL outside of the array, but counts from
+    0."""
     array = _translate(expr.arg, context)
     if (
         expr.lower is not None

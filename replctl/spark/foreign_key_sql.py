@@ -1,5 +1,5 @@
-"""Check foreign keys: new rows must refer to an existing row, and removed rows must not be referred
-to.
+"""Check foreign keys: each new row must refer to an existing row, and no row may refer to a removed
+row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Problem | None:
-    """Return the first new row whose values the referenced table does not have."""
+    """Return the first new row that refers to no row of the other table; None if there is none."""
     names = [f"n.w{attnum}" for attnum in reference.columns]
     others = [f"c{attnum}" for attnum in reference.other_columns]
     referenced = _rows_of(outcome, reference, "w")
@@ -41,14 +41,15 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
 def first_broken_reference(
     engine: Engine, outcome: Outcome, reference: Reference, *, acts: bool = False
 ) -> Problem | None:
-    """Return the first removed row that rows of the other table refer to, with the texts of the old
-    row.
+    """Return the first removed row to which rows of the other table refer; None if there is none.
+    The result has the texts of the old row.
 
     Args:
-        acts: the foreign key changes referring rows (CASCADE, SET NULL).  Then a new row with the
-            former key, or an UPDATE of the referring row, does not resolve the violation.
+        acts: the foreign key has an action that changes referring rows (CASCADE, SET NULL).  Then
+            neither a new row with the former key nor an UPDATE of the referring row resolves the
+            violation.
 
-    Old values are named k1, k2, ... if they are the target's key, else o<attnum>.
+    In the outcome, the old values of the target's key are k1, k2, ..., other old values o<attnum>.
     """
     key, rows = outcome.target.key, outcome.rows
     old = {
@@ -84,7 +85,8 @@ def first_broken_reference(
 
 
 def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
-    """Return the rows of the other table that may be affected."""
+    """Return SQL of the other table's rows.  If few rows change, read only rows that have one of
+    their values."""
     rows = outcome.rows
     conditions = "TRUE"
     if rows.is_small:
@@ -101,10 +103,10 @@ def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
 
 
 def _same(outcome: Outcome, reference: Reference, one: str, other: str) -> str:
-    """Return SQL of whether a row refers to another: their columns may have different types.
+    """Return SQL of whether a row refers to another one.  Their columns may have different types.
 
     Args:
-        one, other: the prefixes of their columns, before the attnum.
+        one, other: the prefixes of their columns, in front of the attnum.
     """
     tests = []
     for attnum, other_attnum in zip(reference.columns, reference.other_columns, strict=True):
@@ -115,7 +117,7 @@ def _same(outcome: Outcome, reference: Reference, one: str, other: str) -> str:
 
 
 def _takes_literals(column: TypedColumn, other: TypedColumn) -> bool:
-    """Return whether literals of one column can be compared with another column."""
+    """Return whether Spark can compare literals of `column` with `other` directly."""
     if (column.type, column.typmod) == (other.type, other.typmod):
         return True
     return equality_operands(_value(column, "a"), _value(other, "b")) == ("a", "b")

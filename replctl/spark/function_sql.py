@@ -1,7 +1,7 @@
-"""PostgreSQL's functions and operators in Spark SQL, keyed by their implementation (prosrc).
+"""PostgreSQL's functions and operators in Spark SQL, by their implementation (prosrc).
 
-An integer result is computed in a wider type and cast back, so that Spark's overflow error names
-the type. Functions that are not listed have no exact translation and are refused.
+Spark computes an integer result in a wider type and casts it back, so that its overflow error names
+the type. Functions that are not listed here have no exact translation in Spark.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def call(
     constants: Constants = (),
     collation: str | None = None,
 ) -> SqlValue:
-    """Return a call of a function, as Spark's own expression.
+    """Translate a function call to an expression of Spark itself, without Python.
 
     Args:
         result: PostgreSQL's type of the result.
-        constants: for each argument its constant, or None if it is not one.
+        constants: the constant of each argument; None for an argument that is not a constant.
         collation: the collation of the arguments.
 
     Raises:
-        FeatureNotSupported: Spark has no exact expression for it.
+        FeatureNotSupported: Spark has no exact expression for the call.
     """
     source = function.source
     operator = _comparison_operators().get(source)
@@ -89,7 +89,7 @@ def is_comparison(source: str) -> bool:
     return source in _comparison_operators()
 
 
-#: Functions that have a value for all arguments, besides comparisons.
+#: Functions, in addition to comparisons, that never fail.
 _NEVER_FAILING = frozenset(
     "textcat textlen bpcharlen textoctetlen btrim1 ltrim1 rtrim1 btrim ltrim rtrim replace_text"
     " translate text_reverse textpos text_starts_with text_left text_right md5_text rtrim1_bpchar"
@@ -105,8 +105,8 @@ def can_fail(source: str) -> bool:
 
 
 def relabel(value: SqlValue, target: str) -> SqlValue:
-    """Return a cast between binary-compatible types.  Text to varchar changes nothing; another
-    function has already removed the blanks of char(n).
+    """Translate a cast between binary-compatible types: only the type changes.  Another function
+    has already removed the blanks of char(n).
     """
     if (value.type, target) == ("cidr", "inet"):
         raise FeatureNotSupported("cidr as inet is not supported")
@@ -114,7 +114,7 @@ def relabel(value: SqlValue, target: str) -> SqlValue:
 
 
 def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
-    """Translate CURRENT_TIMESTAMP and similar functions with Spark's time of the statement."""
+    """Translate CURRENT_TIMESTAMP and similar functions; Spark uses the time of its statement."""
     text = {
         "current_timestamp": "current_timestamp()",
         "current_date": "CAST(current_timestamp() AS DATE)",
@@ -128,8 +128,7 @@ def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
 
 @cache
 def _comparison_operators() -> dict[str, str]:
-    """Return the comparisons that functions compute, for types whose comparison is known: `<` of
-    int4lt."""
+    """Return the comparison operator of each function that implements one: int4lt -> `<`."""
     result = {}
     for name in ("=", "<>", "<", "<=", ">", ">="):
         for operator in builtin.operators()[name]:
@@ -140,13 +139,13 @@ def _comparison_operators() -> dict[str, str]:
 
 
 def _operand(value: SqlValue) -> str:
-    """Return an argument as most functions see it: char(n) without trailing blanks."""
+    """Return SQL of an argument for most functions: char(n) without trailing blanks."""
     return f"rtrim({value.text})" if value.type == "bpchar" else value.text
 
 
 def _integer(template: str, target: str) -> str:
-    """Return an operation on integers, computed as BIGINT and cast to `target`, so that the cast
-    reports the overflow.
+    """Return an operation on integers: compute a BIGINT, and cast it to `target`.  The cast reports
+    the overflow.
     """
     return f"CAST({template} AS {target})"
 
@@ -184,7 +183,8 @@ def _integer_arithmetic() -> dict[str, str]:
 
 
 def _float_arithmetic() -> dict[str, str]:
-    """Arithmetic of float8 and float4 with PostgreSQL's overflow, underflow and zero errors."""
+    """Return arithmetic of float8 and float4, with PostgreSQL's errors for overflow, underflow and
+    division by zero."""
     overflow = raise_error_sql("22003", "value out of range: overflow")
     underflow = raise_error_sql("22003", "value out of range: underflow")
     division = raise_error_sql("22012", "division by zero")
@@ -217,13 +217,13 @@ def _float_arithmetic() -> dict[str, str]:
 
 
 def _float_to_integer(spark: str, low: str, high: str, name: str) -> str:
-    """Round half to even; raise an error for NaN and values out of range."""
+    """Return a cast that rounds half to even, with errors for NaN and values out of range."""
     error = raise_error_sql("22003", f"{name} out of range")
     rounded = "rint(CAST({0} AS DOUBLE))"
     return f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {rounded} >= {low} AND {rounded} < {high} THEN CAST({rounded} AS {spark}) ELSE {error} END"  # noqa: E501
 
 
-#: prosrc -> Spark SQL of {0}, {1}, ...
+#: prosrc -> Spark SQL over {0}, {1}, ...
 TEMPLATES: dict[str, str] = {
     **_integer_arithmetic(),
     **_float_arithmetic(),
@@ -320,11 +320,12 @@ def _check_storage(array: SqlValue) -> None:
 
 
 def _substring(args: Arguments, constants: Constants) -> str:
-    """Translate substring(t, s, n): it counts n from s, even if s is before the first character."""
+    """Translate substring(t, s, n).  PostgreSQL counts n characters from s, even if s is before the
+    first character."""
     text, start, count = (_operand(arg) for arg in args)
     error = raise_error_sql("22011", "negative substring length not allowed")
     end = f"CAST({start} AS BIGINT) + {count}"
-    known = f"{text} IS NOT NULL AND {start} IS NOT NULL"  # greatest() would pass over NULL
+    known = f"{text} IS NOT NULL AND {start} IS NOT NULL"  # greatest() ignores NULL
     length = f"greatest(CAST({end} - greatest({start}, 1) AS INT), 0)"
     return (
         f"CASE WHEN {known} AND {count} < 0 THEN {error} WHEN {known} AND {count} >= 0"
@@ -338,7 +339,7 @@ def _folded(text: str, *, to_lower: bool, ascii_only: bool) -> str:
 
 
 def _case_mapping(*, to_lower: bool) -> CollatedTranslator:
-    """Translate lower() and upper(): they map single letters, unlike Spark's."""
+    """Translate lower() or upper(), which map letters one by one, unlike Spark's functions."""
 
     def translate(args: Arguments, constants: Constants, ascii_only: bool) -> str:
         return _folded(_operand(args[0]), to_lower=to_lower, ascii_only=ascii_only)
@@ -348,7 +349,7 @@ def _case_mapping(*, to_lower: bool) -> CollatedTranslator:
 
 def _like(*, negate: bool) -> Translator:
     def translate(args: Arguments, constants: Constants) -> str:
-        # char(n) is matched with its blanks.
+        # PostgreSQL compares the blanks of char(n), too.
         return f"{args[0].text} {'NOT ' if negate else ''}LIKE {_spark_pattern(_constant(constants, 1))}"  # noqa: E501
 
     return translate
@@ -364,7 +365,7 @@ def _ilike(*, negate: bool) -> CollatedTranslator:
 
 
 def _constant(constants: Constants, place: int) -> str:
-    """Return the value of an argument that has to be a constant."""
+    """Return the value of an argument that must be a constant."""
     constant = constants[place] if len(constants) > place else None
     if constant is None or constant.value is None:
         raise FeatureNotSupported("a pattern that is not a constant is not supported in Spark")
@@ -372,7 +373,7 @@ def _constant(constants: Constants, place: int) -> str:
 
 
 def _spark_pattern(pattern: str) -> str:
-    """Return a LIKE pattern for Spark, which refuses a backslash before an ordinary character.
+    """Convert a LIKE pattern for Spark, which refuses a backslash before an ordinary character.
 
     `a\\bc%`  ->  `'abc%'`
     """
@@ -426,7 +427,7 @@ def _length_coercion(constants: Constants) -> tuple[int, bool]:
 
 
 def _is_infinite(value: SqlValue) -> str:
-    """Return whether a date or timestamp is infinite, or NULL."""
+    """Return SQL of whether a date or timestamp is infinite; NULL for NULL."""
     days, micros = zip(*INFINITE_DATES, strict=True)
     if value.type == "date":
         return f"unix_date({value.text}) IN ({days[0]}, {days[1]})"
@@ -435,8 +436,8 @@ def _is_infinite(value: SqlValue) -> str:
 
 
 def _extract(args: Arguments, constants: Constants) -> SqlValue:
-    """Translate extract().  For an infinite time, cyclic fields (month, hour) are NULL.  Growing
-    fields (year, epoch) would be infinite, which no DECIMAL can hold.
+    """Translate extract() for cyclic fields (month, hour), which are NULL for an infinite time.
+    Other fields (year, epoch) would be infinite then, which no DECIMAL can represent.
     """
     value, field = args[1], _constant(constants, 0)
     known = _FIELDS.get(field)
@@ -511,21 +512,21 @@ def _date_to_timestamp(args: Arguments, constants: Constants) -> str:
 
 
 def _array_element(args: Arguments, constants: Constants) -> str:
-    """Translate array_position of a constant.  Refuse NULL, which Spark does not find."""
+    """Translate array_position() of a constant.  Refuse NULL: Spark does not find it."""
     _constant(constants, 1)
     _check_elements(args)
     return f"nullif(array_position({args[0].text}, {args[1].text}), 0)"
 
 
 def _check_elements(args: Arguments) -> None:
-    """Refuse arrays whose elements Spark does not compare as PostgreSQL does."""
+    """Refuse arrays whose elements Spark does not compare like PostgreSQL."""
     for arg in args:
         if arg.spark.startswith("ARRAY<") and not is_comparable(arg):
             raise FeatureNotSupported(f"comparison of elements of {arg.type} is not supported")
 
 
 def _compared_arrays(test: str) -> Translator:
-    """Translate @>, <@ and && of arrays: no array contains NULL."""
+    """Translate @>, <@ or && of arrays.  For these operators, a NULL element equals nothing."""
 
     def translate(args: Arguments, constants: Constants) -> str:
         _check_elements(args)
@@ -539,7 +540,7 @@ _CONTAINS = "forall({1}, item_ -> coalesce(exists({0}, other_ -> other_ = item_)
 _CONTAINED = "forall({0}, item_ -> coalesce(exists({1}, other_ -> other_ = item_), FALSE))"
 
 
-#: prosrc -> a function of the arguments and their constants.
+#: prosrc -> a function that translates the arguments, given their constants.
 TRANSLATORS: dict[str, Translator] = {
     "text_substr": _substring,
     "array_append": _appended,
@@ -564,14 +565,15 @@ TRANSLATORS: dict[str, Translator] = {
     "timestamptz_date": _timestamp_to_date,
 }
 
-#: Functions whose result has a Spark type of its own.
+#: The same for functions whose result may have another Spark type than its storage type.
 VALUES: dict[str, Callable[[Arguments, Constants], SqlValue]] = {
     **numeric_sql.FUNCTIONS,
     "extract_date": _extract,
     "extract_timestamp": _extract,
 }
 
-#: The same, with a flag: the collation maps only ASCII letters.
+#: The same for functions that depend on the collation; the flag says that it maps only ASCII
+#: letters.
 COLLATED: dict[str, CollatedTranslator] = {
     "lower": _case_mapping(to_lower=True),
     "upper": _case_mapping(to_lower=False),

@@ -1,5 +1,5 @@
-"""The first filtered copy of a table: read at a version, keep what any filter lets pass, convert,
-append."""
+"""The initial copy of a table: read a version, keep the rows that satisfy a row filter, convert and
+append them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replctl.spark.values import CopySource
 
 
 def copied_sql(sources: Sequence[CopySource]) -> str:
-    """Return SQL of the rows to copy: the published columns as n1, n2, ... in the types of the
+    """Return SQL of the rows to copy, with the published columns n1, n2, ... in the types of the
     table."""
     parts = []
     for source in sources:

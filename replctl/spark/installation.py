@@ -14,7 +14,11 @@ _VERSION = re.compile(r"""^__version__[^=]*= *["']([^"']+)""", re.MULTILINE)
 
 
 def pyspark_folder() -> Path:
-    """Return the directory of the package pyspark."""
+    """Return the directory of the package pyspark.
+
+    Raises:
+        ObjectNotInPrerequisiteState: pyspark is not installed.
+    """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise ObjectNotInPrerequisiteState(
@@ -24,7 +28,7 @@ def pyspark_folder() -> Path:
 
 
 def check_pyspark() -> None:
-    """Refuse a pyspark that replctl was not installed with, for example one on PYTHONPATH.
+    """Refuse a pyspark of another version than replctl needs, such as one on PYTHONPATH.
 
     Raises:
         ObjectNotInPrerequisiteState: pyspark is missing or has another version.

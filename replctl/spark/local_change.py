@@ -22,9 +22,9 @@ def inserted(
     """Yield the outcome of INSERT.
 
     Args:
-        rows: a query of the new rows, in their order: w<attnum> of the columns that are not
-            generated.
-        place: the column that numbers the rows, or None.
+        rows: SQL of the new rows, in their order.  Its columns are w<attnum> for each column that
+            is not generated.
+        place: the column of `rows` that numbers them; None: number the rows here.
     """
     joined = (
         f"SELECT 'I' AS op, {place or 'monotonically_increasing_id()'} AS position,"
@@ -37,8 +37,8 @@ def inserted(
 
 @contextmanager
 def unconflicting(engine: Engine, proposed: Outcome, key: UniqueKey) -> Iterator[Outcome]:
-    """Yield the outcome of an INSERT without conflicting rows: those whose value of a unique index
-    exists in the table or in an earlier row of the outcome.
+    """Yield the outcome of an INSERT without conflicting rows.  The key of a conflicting row exists
+    in the table or in an earlier row of the outcome.
     """
     columns = ", ".join(
         f"v.w{column.attnum}" for column in proposed.target.columns if column.generated is None
@@ -65,10 +65,10 @@ def changed(
     """Yield the outcome of UPDATE (op U) or DELETE (D).
 
     Args:
-        rows: a query of the affected rows: leaf, row_version, row_id, the old c<attnum>, and for an
-            UPDATE w<attnum> of the columns that are not generated.
+        rows: SQL of the affected rows.  Its columns are leaf, row_version, row_id, the old values
+            c<attnum>, and for an UPDATE w<attnum> for each column that is not generated.
         moves_keys: the UPDATE may change the target's key.
-        with_old: other tables refer to columns outside the key.
+        with_old: foreign keys refer to columns that are not part of the target's key.
         has_own_values: rows that were equal may differ after the UPDATE.
     """
     keys = "".join(f", c{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))

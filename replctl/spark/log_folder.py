@@ -1,5 +1,5 @@
-"""Delta tables that consist of a log only, whose entries name files of other tables.  Spark reads
-these files as one table.
+"""Temporary Delta tables that consist of only a log, which names files of other tables.  Spark
+reads these files as one table.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from threading import Lock
 
 from replctl.spark.scratch import make_folder
 
-#: Seconds without use after which a table may be removed, if there are many.
+#: Seconds without use after which replctl may remove a table, if there are many.
 _IDLE = 3600.0
 _MANY = 200
 
 
 def _checksum(log: str) -> str:
-    """Return the version checksum of the only commit of a table (Delta's protocol, section "Version
-    Checksum File").  `query_size` recognises small tables by it.
+    """Return the version checksum for the only commit of a table (Delta's protocol, section
+    "Version Checksum File").  `query_size` needs it to recognise small tables.
     """
     actions = [json.loads(line) for line in log.splitlines()]
     sizes = [action["add"]["size"] for action in actions if "add" in action]
@@ -34,11 +34,11 @@ def _checksum(log: str) -> str:
 
 
 class LogFolder:
-    """A scratch directory of this process that holds such tables.
+    """The scratch directory of this process for such tables.
 
     Args:
-        parent: the directory in which to create it; None: the system's directory for temporary
-            files.
+        parent: the directory in which to create the scratch directory; None: the system's directory
+            for temporary files.
         clock: returns seconds of a monotonic clock, so that a table in use never looks idle.
     """
 
@@ -56,17 +56,17 @@ class LogFolder:
         with self._placing:
             table = self._made() / hashlib.sha256(log.encode()).hexdigest()[:32]
             commit = table / "_delta_log" / f"{0:020d}.json"
-            # A cleaner of the system's directory for temporary files may have removed it
+            # The system may have cleaned up its directory for temporary files
             if table not in self._used or not commit.exists():
                 self._remove_idle()
-                commit.parent.mkdir(parents=True, exist_ok=True)  # a full disk may leave it
+                commit.parent.mkdir(parents=True, exist_ok=True)  # it exists if the disk was full
                 commit.with_suffix(".crc").write_text(_checksum(log), encoding="utf-8")
                 commit.write_text(log, encoding="utf-8")
             self._used[table] = self._clock()
             return str(table)
 
     def path_of(self, text: str) -> str:
-        """Write a file that is not a table, and return its path."""
+        """Write a text to a file in the directory, and return its path."""
         with self._placing:
             path = self._made() / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.txt"
             path.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Download jars from Maven Central, or a mirror of it, with pyspark's Ivy.
+"""Download jars from Maven Central or a mirror, with the Ivy among pyspark's jars.
 
-A download is abandoned after a minute without data.
+replctl gives up a download after a minute without data.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from replctl.spark.java_environment import JAVA_VARIABLES
 logger = logging.getLogger(__name__)
 
 _SCALA = "2.13"
-#: Organisations whose jars must be downloaded; pyspark contains the other dependencies of Delta.
+#: Organisations whose jars replctl downloads; pyspark contains all other dependencies of Delta.
 _DELTA_ORGANISATIONS = r"io\.delta|io\.unitycatalog"
-#: The same of Amazon's SDK.
+#: The same for Amazon's SDK.
 _AWS_ORGANISATIONS = r"software\.amazon\..*|org\.reactivestreams"
-_AWS_SDK = "2.35.4"  # the versions that Hadoop 3.5 is built with
+_AWS_SDK = "2.35.4"  # the versions with which Hadoop 3.5 is built
 _AWS_STREAMS = "1.3.1"
 _AWS_MODULES = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
 
-_SILENCE = 60.0  # seconds without data after which a download is abandoned
+_SILENCE = 60.0  # seconds without data after which replctl gives up a download
 _OTHERS_TIMEOUT = 600.0  # seconds to wait for the download of another process
 _LEAST = 1024  # bytes of growth that count as progress
 _REPORT_INTERVAL = 10.0
@@ -53,17 +53,17 @@ _TRUST_HINT = (
     "Have Java trust the certificate of your network:"
     " JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE."
 )
-#: Lines of Ivy's output that state the reason.
+#: Matches lines of Ivy's output that state the reason of a failure.
 _REASON = re.compile(r"Server access error.*|(?:\w+\.)+\w+(?:Exception|Error): .*")
 _PR_SET_PDEATHSIG = 1
 
 
 def delta_jars(java: Path) -> list[Path]:
-    """Return Delta's own jars; the first call on a machine downloads them.
+    """Return Delta's own jars; download them on the first call on a machine.
 
     Raises:
-        ObjectNotInPrerequisiteState: they cannot be downloaded or stored, or pyspark has another
-            version.
+        ObjectNotInPrerequisiteState: replctl cannot download or store the jars, or pyspark has
+            another version.
     """
     check_pyspark()
     delta = version("delta_spark")
@@ -72,23 +72,23 @@ def delta_jars(java: Path) -> list[Path]:
 
 
 def s3_jars(java: Path) -> list[Path]:
-    """Return the jars with which Spark reaches S3, 10 MB; the first call on a machine downloads
-    them.
+    """Return the jars that Spark needs for S3; download their 10 MB on the first call on a machine.
 
     Raises:
-        ObjectNotInPrerequisiteState: as `delta_jars`.
+        ObjectNotInPrerequisiteState: see `delta_jars`.
     """
     return _kept_jars(java, _s3_name(), _s3_dependencies(), "Hadoop's connector for S3")
 
 
 def known_s3_jars(_java: Path) -> list[Path]:
-    """Return the jars of `s3_jars` if they are on this machine, else none."""
+    """Return the jars of `s3_jars` if they are on this machine, else []."""
     cache = cache_directory()
     return [] if cache is None else sorted((cache / _s3_name()).glob("*.jar"))
 
 
 def _kept_jars(java: Path, name: str, dependencies: str, what: str) -> list[Path]:
-    """Return the jars in a folder of the user's cache, and download them if it does not exist."""
+    """Return the jars in the folder `name` of the user's cache.  Download them if the folder does
+    not exist."""
     cache = cache_directory()
     if cache is None:
         raise _unkept("this user has no home directory", what)
@@ -108,7 +108,7 @@ def _kept_jars(java: Path, name: str, dependencies: str, what: str) -> list[Path
 
 @contextmanager
 def _bringing(folder: Path) -> Iterator[None]:
-    """Hold the lock for downloading the jars, and report if another process holds it.
+    """Hold the lock for downloading jars.  While another process holds it, wait and say so.
 
     Raises:
         ObjectNotInPrerequisiteState: another process has held the lock for too long.
@@ -137,10 +137,10 @@ def bring_jars(*, for_s3: bool = False) -> Path:
     """Return the directory of Delta's jars; download them if they are missing.
 
     Args:
-        for_s3: also download those of the connector for S3.
+        for_s3: also download the jars of the connector for S3.
 
     Raises:
-        ObjectNotInPrerequisiteState: there is no Java; also the errors of `delta_jars`.
+        ObjectNotInPrerequisiteState: there is no Java; also for the reasons in `delta_jars`.
     """
     java = find_java()
     if for_s3:
@@ -162,15 +162,15 @@ def _s3_name() -> str:
 
 
 def _hadoop_version() -> str:
-    """Return the version of Hadoop among pyspark's jars, which its connectors must have, too."""
+    """Return the version of Hadoop among pyspark's jars.  Its connectors need the same version."""
     start = "hadoop-client-api-"
     jar = next((pyspark_folder() / "jars").glob(f"{start}*.jar"))
     return jar.stem.removeprefix(start)
 
 
 def _s3_dependencies() -> str:
-    """Return the connector for S3 and the modules of Amazon's SDK that it uses.  Hadoop names the
-    whole SDK, which has 686 MB.
+    """Return Ivy's elements for the connector for S3, and for the modules of Amazon's SDK that it
+    uses.  Hadoop itself depends on the whole SDK, which has 686 MB.
     """
     connector = (
         '<dependency org="org.apache.hadoop" name="hadoop-aws"'
@@ -200,8 +200,8 @@ def resolve(java: Path, dependency: str, folder: Path) -> None:
     """Download a module and its dependencies with Ivy, which is among pyspark's jars.
 
     Args:
-        dependency: the module as Ivy's `dependency` element.
-        folder: the directory for the jars; it exists only when it is complete.
+        dependency: Ivy's `dependency` element for the module.
+        folder: the directory for the jars.  It does not exist before it is complete.
 
     Raises:
         ObjectNotInPrerequisiteState: the download failed.
@@ -222,7 +222,7 @@ def resolve(java: Path, dependency: str, folder: Path) -> None:
             f"-Dsun.net.client.defaultConnectTimeout={_CONNECT_TIMEOUT}",
             f"-Dsun.net.client.defaultReadTimeout={_READ_TIMEOUT}",
             f"-Djava.io.tmpdir={scratch}",
-            f"-Divy.default.ivy.user.dir={cache}",  # not the home's, which may be read-only
+            f"-Divy.default.ivy.user.dir={cache}",  # the home directory may be read-only
             *proxy_options(os.environ),
             "-jar", str(ivy_jar), "-warn", "-cache", str(cache),
             *(["-settings", settings] if settings else []),
@@ -239,7 +239,7 @@ def resolve(java: Path, dependency: str, folder: Path) -> None:
 
 
 def _run(argv: list[str], scratch: Path, what: str) -> str:
-    """Run Ivy and return its output.  Ivy ends with this process.
+    """Run Ivy, and return its output.  Ivy ends with this process.
 
     Raises:
         ObjectNotInPrerequisiteState: no data arrived for `_SILENCE` seconds.
@@ -268,7 +268,7 @@ def _await(process: subprocess.Popen[bytes], scratch: Path, what: str) -> None:
     while process.poll() is None:
         time.sleep(0.1)
         now = time.monotonic()
-        if (found := _size(scratch)) >= size + _LEAST:  # Ivy records its failures there, too
+        if (found := _size(scratch)) >= size + _LEAST:  # Ivy also logs its failures there
             size, changed = found, now
         if now - changed > _SILENCE:
             raise _not_brought(
@@ -292,8 +292,8 @@ def _size(folder: Path) -> int:
 
 
 def _ends_with_parent() -> Callable[[], object] | None:
-    """Return a function that a child process runs first: it makes the system kill the child when
-    its parent dies.
+    """Return a function for a child process to run first.  It makes the system kill the child when
+    the parent dies.  None on other systems than Linux.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -310,7 +310,7 @@ def _not_brought(what: str, detail: str, *, hint: str) -> ObjectNotInPrerequisit
 
 
 def _reason(output: str) -> str:
-    """Return why Ivy failed: the one line of its output that states the reason."""
+    """Return why Ivy has failed: one line of its output."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reasons = [found[0] for line in lines if (found := _REASON.search(line))]
     return (reasons or lines or ["Ivy did not say why."])[-1][:1000]
@@ -320,8 +320,8 @@ def _reason(output: str) -> str:
 
 
 def proxy_options(environment: Mapping[str, str]) -> list[str]:
-    """Return the options that make Java use the proxies named in the environment, as other programs
-    do.  None are added if Java's own variables already name a proxy.
+    """Return the options that make Java use the proxies in the environment's variables, like other
+    programs.  Return [] if Java's own variables already name a proxy.
 
     {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": ".corp"} ->
     [`-Dhttps.proxyHost=p`, `-Dhttps.proxyPort=3128`, `-Dhttp.nonProxyHosts=*.corp`]

@@ -1,4 +1,4 @@
-"""Find the memory that this process may use, and a heap size for a JVM that fits into it."""
+"""Find the memory that this process may use, and a suitable heap size for a JVM."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ _OWN_CGROUPS = Path("/proc/self/cgroup")
 _MEBIBYTE = 2**20
 _LOG_SHARE = 4 * _MEBIBYTE
 _LEAST_LOGS = 64
-#: A size in the notation of Java and Spark.
+#: Matches a size in the notation of Java and Spark.
 _SIZE = re.compile(r"(?P<number>\d+)(?P<unit>[kmgtp]?)b?")
 _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
-#: Spark does not start with less.
+#: Bytes of the smallest heap with which Spark starts.
 _LEAST_HEAP = 512 * _MEBIBYTE
 
 
 def heap(wanted: int, limit: int | None) -> str:
     """Return a heap size for spark.driver.memory: the wanted size, but at most half of the limit.
-    The JVM needs more than its heap, and other processes need memory, too.
+    The JVM needs more memory than its heap, and other processes need memory, too.
 
     Args:
-        wanted, limit: bytes; None: the limit is unknown.
+        wanted, limit: in bytes; None if the limit is unknown.
     """
     size = wanted if limit is None else max(min(wanted, limit // 2), _LEAST_HEAP)
     return f"{size // _MEBIBYTE}m"
 
 
 def cached_logs(heap_size: str) -> int:
-    """Return how many Delta logs a JVM should cache.  A log of few entries takes 1 to 2 MB,
-    including Spark's data about the table; all together must take less than half of the heap.
+    """Return how many Delta logs a JVM should cache, so that they take less than half of its heap.
+    A log of few entries takes 1 to 2 MB, including Spark's data about the table.
 
-    By default Delta caches 10,000 logs for an hour, and each round of `--watch` may create and read
-    a temporary table (log_folder.py).
+    By default Delta caches 10,000 logs for an hour, which are too many: each round of `--watch` may
+    create and read a temporary table (log_folder.py).
 
     Args:
-        heap_size: a size in the form of spark.driver.memory: 2g.  Java refuses an invalid one.
+        heap_size: the value of spark.driver.memory, such as 2g.  Java refuses an invalid value.
     """
     found = _SIZE.fullmatch(heap_size.strip().lower())
     size = int(found["number"]) << _SHIFTS[found["unit"]] if found else 0
@@ -46,12 +46,12 @@ def cached_logs(heap_size: str) -> int:
 
 
 def memory_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int | None:
-    """Return the bytes that this process may use: the memory of the machine, or the limit of its
-    container if lower.  None if the system does not report it.
+    """Return the bytes that this process may use: the memory of the machine, or the limit of the
+    container if it is lower.  None if the system reports neither.
 
     Args:
         cgroups: the directory where control groups are mounted.
-        own: the file that lists the groups of this process (man 7 cgroups).
+        own: the file that lists the control groups of this process (man 7 cgroups).
     """
     limits = _cgroup_limits(cgroups, own)
     with suppress(ValueError, OSError):
@@ -75,13 +75,13 @@ def _cgroup_limits(cgroups: Path, own: Path) -> list[int]:
 
 
 def _limits_along(root: Path, path: str, name: str) -> list[int]:
-    """Return the limits of a group and of its parent groups."""
+    """Return the memory limits of a control group and of its parent groups."""
     group = root / path.lstrip("/")
     limits = []
     for folder in (group, *group.parents):
         try:
             text = (folder / name).read_text("utf-8").strip()
-        except OSError:  # the root has no limit, and a container sees no other groups
+        except OSError:  # the root has no limit; a container sees no parent groups
             text = "max"
         if text.isdecimal():
             limits.append(int(text))

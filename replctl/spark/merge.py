@@ -1,7 +1,7 @@
-"""Write an outcome into a table in one commit that touches only the rows that change.
+"""Write an outcome to a table in one commit, which affects only the rows that change.
 
-A few rows are replaced by replaceWhere with literal keys, which only scans the keys.  Many rows,
-and rows whose keys change, are written by MERGE.
+replaceWhere with literal keys replaces a few rows, and scans only the keys.  MERGE writes many
+rows, and rows whose keys change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def leaf_changes(outcome: Outcome) -> list[LeafChange]:
-    """Return the change that an outcome makes to each leaf partition of the target."""
+    """Return the numbers of rows that an outcome changes in each leaf partition of the target."""
     result = []
     for leaf in range(len(outcome.target.leaves)):
         deleted = updated = inserted = 0
@@ -51,11 +51,11 @@ def leaf_changes(outcome: Outcome) -> list[LeafChange]:
 def write_leaf(
     engine: Engine, outcome: Outcome, number: int, leaf: Leaf, change: LeafChange, note: CommitNote
 ) -> None:
-    """Write an outcome's rows of one leaf, in one commit.
+    """Write an outcome's rows of one leaf partition, in one commit.
 
     Args:
-        number: the leaf's index in the target, as in the outcome.
-        leaf: the leaf with its storage as it is now.
+        number: the leaf's index in the outcome's target.
+        leaf: the leaf with its current storage.
     """
     location, columns = leaf.source.location, leaf.source.columns
     assert location is not None
@@ -83,7 +83,7 @@ def write_leaf(
 def replace_leaf(
     engine: Engine, outcome: Outcome, number: int, leaf: Leaf, note: CommitNote
 ) -> None:
-    """Replace all rows of one leaf by an outcome's new rows, in one commit.
+    """Replace all rows of one leaf partition by an outcome's new rows, in one commit.
 
     Args:
         number, leaf: see `write_leaf`.
@@ -101,8 +101,8 @@ def replace_leaf(
 
 
 def _insertion(outcome: Outcome, leaf: Leaf, comes: str, word: str = "INTO") -> str:
-    """Return an INSERT of an outcome's rows.  Unlike a data frame's, it gives the columns that the
-    relation leaves out their defaults.
+    """Return an INSERT of an outcome's rows.  Unlike the write of a data frame, it sets columns
+    that the relation leaves out to their defaults.
 
     Args:
         comes: the condition of the rows.
@@ -119,15 +119,14 @@ def _insertion(outcome: Outcome, leaf: Leaf, comes: str, word: str = "INTO") -> 
 
 
 def _written(outcome: Outcome, columns: tuple[TableColumn, ...]) -> tuple[TableColumn, ...]:
-    """Return the columns that a write must name: those that Delta does not assign to new rows
-    itself.
-    """
+    """Return the columns that a write must name, since Delta does not assign them to new rows."""
     assigned = {column.attnum for column in outcome.target.columns if column.is_assigned}
     return tuple(column for column in columns if column.attnum not in assigned)
 
 
 def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
-    """Return rows in their order: few rows in one partition, so that Spark writes one file."""
+    """Return rows in the same order.  Put few rows into one partition, so that Spark writes one
+    file."""
     if not rows.is_small:
         return frame
     with engine.running():
@@ -135,8 +134,8 @@ def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
 
 
 def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ...]) -> str:
-    """Return a condition on the table's own columns that the rows to replace and the new rows
-    satisfy.
+    """Return a condition on the table's columns, which the rows to replace and the new rows
+    satisfy: the key is one of the outcome's keys.
     """
     rows, target = outcome.rows, outcome.target
     keys = [rows.literals(f"k{i}") for i in range(1, len(target.key) + 1)]
@@ -157,7 +156,8 @@ def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ..
 
 
 def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]) -> str:
-    """Return a MERGE by key: delete rows that leave the leaf, insert rows that enter it."""
+    """Return a MERGE by key.  A row that moves to another leaf partition is deleted in the old one,
+    and inserted in the new one."""
     target = outcome.target
     op = (
         f"CASE WHEN op = 'U' AND old_leaf = {number} AND new_leaf = {number} THEN 'U'"
@@ -183,7 +183,7 @@ def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableCol
 def _multiset_merge(
     outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
 ) -> str:
-    """Return a MERGE by all sent columns: delete every row equal to a D row, insert the I rows."""
+    """Return a MERGE by all sent columns: delete all rows that equal a D row, insert the I rows."""
     tests = [
         matches(c, f"t.{_stored_name(columns, c.attnum)}", f"s.w{c.attnum}", "<=>")
         for c in outcome.target.columns
@@ -204,9 +204,10 @@ def _multiset_merge(
 def _whole_row_merge(
     outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
 ) -> str:
-    """Return a MERGE by all old columns.  Rows that are stored alike are updated alike.  Rows that
-    leave the leaf are deleted, rows from another leaf are inserted one by one.  Equal rows that may
-    differ afterwards are deleted and inserted, too, because a MERGE cannot distinguish them.
+    """Return a MERGE by all old columns.  It updates rows that are stored identically in the same
+    way.  It deletes rows that move to another leaf partition, and inserts each row that comes from
+    one.  If equal rows may differ afterwards, it also deletes and inserts them, because a MERGE
+    cannot distinguish them.
     """
     has_own_values = outcome.matching == "each row"
     view, own = outcome.rows.view, outcome.target.columns
@@ -246,7 +247,7 @@ _MERGES: dict[Matching, Callable[[Outcome, int, str, tuple[TableColumn, ...]], s
 
 
 def _assigned(outcome: Outcome, columns: tuple[TableColumn, ...]) -> list[str]:
-    """Return the assignments of an update: all columns except Delta's identity columns."""
+    """Return the assignments of an update, to all columns except Delta's identity columns."""
     identity = {column.attnum for column in outcome.target.columns if column.is_identity}
     return [
         f"t.{_name(column)} = s.w{column.attnum}"

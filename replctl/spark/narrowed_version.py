@@ -1,8 +1,8 @@
-"""Narrow down compared versions to the rows that may differ.
+"""Reduce the two sides of a compared version to the rows that may differ.
 
-A program may rewrite all files of a table although few rows change. Both sides are hashed first;
-each is read once and not sorted. Only the rows of differing buckets are paired. They are read once
-and kept for later queries.
+A program may rewrite all files of a table although few rows change. So replctl hashes both sides
+first: it reads each once, and does not sort it. Then it pairs only the rows of differing buckets.
+It reads these rows once, and keeps them for later queries.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 #: Minimum number of compared rows for which hashing pays off.
 _WORTH_HASHING = 100_000
 _BUCKETS = 1 << 16
-#: If more buckets differ, all rows are compared: a list of buckets would save little.
+#: If more buckets differ, replctl compares all rows: a list of buckets would save little.
 _MANY_BUCKETS = _BUCKETS // 4
 
 
 @contextmanager
 def narrowed(engine: Engine, change_source: ChangeSource, count: int) -> Iterator[ChangeSource]:
-    """Yield a table's changes with compared versions reduced to the rows that may differ.  The rows
-    are kept while the context lasts.
+    """Yield a table's changes.  Compared versions are reduced to the rows that may differ, which
+    stay available until the end of the `with` block.
 
     Args:
         count: estimated number of rows to compare or read.
@@ -52,7 +52,7 @@ def narrowed(engine: Engine, change_source: ChangeSource, count: int) -> Iterato
 
 
 def both_sides(change_source: ChangeSource, version: FeedVersion) -> tuple[Query, Query] | None:
-    """Return the rows before and after a version; None if a side has no rows."""
+    """Return queries for the rows before and after a version; None if a side has no rows."""
     source = replace(change_source.source, has_row_tracking=version.has_row_ids)
     before, after = sides(source, version, with_row_id=True)
     return None if before is None or after is None else (before, after)
@@ -65,7 +65,7 @@ def _images(
     compared: tuple[Query, Query],
     stack: ExitStack,
 ) -> str:
-    """Return a view of the rows of both sides that may differ: side, row_id, c<attnum>."""
+    """Return the name of a view of the rows that may differ: side, row_id, c<attnum>."""
     source = change_source.source
     columns = [StagedColumn("side", "int4"), StagedColumn("row_id", "int8")]
     columns += [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in source.columns]
@@ -80,7 +80,8 @@ def _images(
 
 
 def buckets_query(change_source: ChangeSource, compared: tuple[Query, Query]) -> Query:
-    """Return SQL of one row: the numbers of rows after and before, and the buckets that differ."""
+    """Return a query for one row: the number of rows after the version, the number before, and the
+    buckets that differ."""
     before, after = compared
     bucket, columns = _bucket(change_source), change_source.source.columns
     return differing_buckets(after, [before], bucket, row_hash(columns, _name))
@@ -89,7 +90,7 @@ def buckets_query(change_source: ChangeSource, compared: tuple[Query, Query]) ->
 def images_query(
     change_source: ChangeSource, compared: tuple[Query, Query], buckets: Sequence[int]
 ) -> Query:
-    """Return the rows of both sides that may differ: side, row_id, c<attnum>.
+    """Return a query for the rows of both sides that may differ: side, row_id, c<attnum>.
 
     Args:
         buckets: the buckets that differ.

@@ -1,5 +1,5 @@
-"""Values of native columns (types/delta_type.py) in Spark SQL: as JSON, and in forms that Spark can
-compare, group and hash.
+"""Convert values of native columns (types/delta_type.py) in Spark SQL: to JSON, and to forms that
+Spark can compare, group and hash.
 """
 
 from __future__ import annotations
@@ -8,37 +8,35 @@ from collections.abc import Callable
 
 from replctl.types.delta_type import DeltaType, native_type, quoted_name
 
-#: A function that returns SQL of a simple value in another form, or the same SQL.
+#: Returns SQL of a simple value in another form; or the same SQL, if the form does not differ.
 _Leaf = Callable[[DeltaType, str], str]
 
 _FLOATS = ("FLOAT", "DOUBLE")
 
 
 def json_text(type_name: str, value: str) -> str:
-    """Return SQL of a native value as JSON, with times and binary values as to_jsonb() writes
-    them.
-    """
+    """Return SQL of a native value as JSON, with times and binary values as in to_jsonb()."""
     shown = _rewritten(native_type(type_name), value, _as_json, sorts_maps=False)
     return f"to_json({shown}, map('ignoreNullFields', 'false'))"
 
 
 def equal_form(type_name: str, value: str) -> str:
-    """Return SQL of a native value in a form that is equal exactly for equal values: the entries of
-    maps are in order.
+    """Return SQL of a form that is equal if and only if two native values are equal: the entries of
+    maps are sorted.
     """
     return _rewritten(native_type(type_name), value, lambda _type, leaf: leaf, sorts_maps=True)
 
 
 def exact_form(type_name: str, value: str) -> str:
-    """Return SQL of a native value in a form that is equal exactly for values stored alike, except
-    for the order of entries in maps: -0.0 is not 0.0.
+    """Return SQL of a form that is equal if and only if two native values are stored identically:
+    -0.0 differs from 0.0.  Only the order of entries in maps does not matter.
     """
     return _rewritten(native_type(type_name), value, _exact, sorts_maps=True)
 
 
 def exact_text(type_name: str, value: str) -> str:
-    """Return SQL of a text that differs where `exact_form` differs.  Spark's hash of nested values
-    ignores NULLs and boundaries.
+    """Return SQL of a text that differs if `exact_form` differs, to hash it: Spark's hash of nested
+    values ignores NULLs and boundaries.
     """
     exact = _rewritten(native_type(type_name), value, _exact_text, sorts_maps=True)
     return f"to_json({exact}, map('ignoreNullFields', 'false'))"
@@ -68,10 +66,11 @@ def _exact_text(type_: DeltaType, value: str) -> str:
 def _rewritten(
     type_: DeltaType, value: str, leaf: _Leaf, *, sorts_maps: bool, depth: int = 1
 ) -> str:
-    """Return SQL of a value with another form of the simple values in it.
+    """Return SQL of a value with the simple values in it in another form.
 
     Args:
-        sorts_maps: write a map as an array of its entries, ordered by key.
+        leaf: returns the other form of a simple value.
+        sorts_maps: convert a map to an array of its entries, sorted by key.
     """
 
     def inner(part: DeltaType, text: str) -> str:

@@ -1,8 +1,8 @@
 """Combine successive changes of one transaction into changes of the rows that existed before it.
 
-If keys change, or there is no key, a key does not identify a row.  Each row is then followed from
-change to change, from the start of the transaction to its end.  Such transactions of several
-statements are the only changes that this process reads completely.
+If keys change, or if there is no key, keys do not identify rows.  So replctl follows each row from
+change to change, from the start of the transaction to its end.  This process reads all changes of
+such a transaction, which it does not do for any other changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from replctl.spark.values import Target, TargetColumn
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: The values of a row's key in a form equal for equal keys; without a key, all sent values.
+#: The values of a row's key, in a form that is equal for equal keys; without a key, all sent
+#: values.
 _Identity: TypeAlias = tuple[Hashable, ...]
 #: The stored values of a row without a key, as literals.
 _Form: TypeAlias = tuple[str, ...]
@@ -31,13 +32,13 @@ _Told: TypeAlias = tuple[_Identity, _Form]
 
 @dataclass
 class _Row:
-    """A row while it is followed.
+    """A row that replctl follows from change to change.
 
     Attributes:
-        start: the change that found it in the table; None for a new row.
-        image: the change that set its current values; None while they are unchanged.
-        last: its last change.
-        is_gone: it was deleted.
+        start: the index of the change that found the row in the table; None for a new row.
+        image: the index of the change that set the current values; None while there is none.
+        last: the index of the row's last change.
+        is_gone: a change has deleted the row.
     """
 
     start: int | None
@@ -48,13 +49,13 @@ class _Row:
 
 @contextmanager
 def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) -> Iterator[Staged]:
-    """Combine the changes of several commits into simultaneous ones: position, action, o<attnum>,
-    n<attnum>, and `is_settled`.  That is true if an INSERT or moved row meets an existing key
-    (action I), or if the row to change is missing (U, D).
+    """Combine the changes of several commits into simultaneous changes: position, action,
+    o<attnum>, n<attnum>, and `is_settled`.  A change is settled if it cannot be applied: the key of
+    a new or moved row already exists (action I), or the row to change is missing (U, D).
 
     Args:
         changes: the result of replicated_change.converted.
-        existing: a query of the table's rows that they may affect.
+        existing: SQL of the table's rows that the changes may affect.
     """
     changes = fetched(engine, changes)
     names = [f"{image}{c.attnum}" for c in target.columns if c.sent is not None for image in "on"]
@@ -103,7 +104,7 @@ class _FollowedRows:
         self._is_keyed = is_keyed
 
     def follow(self) -> None:
-        """Follow the changes in order.  Those at one position are simultaneous."""
+        """Follow the changes in order.  Changes at the same position are simultaneous."""
         order = sorted(range(len(self._actions)), key=lambda i: int(self._positions[i]))
         for _position, group in groupby(order, key=lambda i: int(self._positions[i])):
             together = list(group)
@@ -112,8 +113,8 @@ class _FollowedRows:
                 self._change(i, taken.get(i))
 
     def _take(self, i: int) -> _Row | None:
-        """Return the row that an UPDATE or DELETE finds.  Among equal rows, prefer one that is
-        stored alike, then one that existed before.
+        """Remove and return the row that an UPDATE or DELETE finds; None if it is missing.  Among
+        equal rows, prefer a row that is stored identically, then a row that existed before.
         """
         identity, form = self._olds[i]
         existing, present = self._existing[identity], self._present[identity]
@@ -148,8 +149,8 @@ class _FollowedRows:
         """Return the net changes.
 
         Returns:
-            for each: its action, the changes that have its position, its old image and its new
-            image, and whether its result is settled.
+            for each net change its action, the indexes of the changes that have its position, its
+            old image and its new image, and a flag: it is settled (see `net_changes`).
         """
         result: list[tuple[str, int, int | None, int | None, bool]] = []
         for row in self._rows:
@@ -168,10 +169,10 @@ class _FollowedRows:
 def _told(
     rows: Staged, image: str, columns: Sequence[TargetColumn], *, is_keyed: bool
 ) -> list[_Told]:
-    """Return the identity of each of some rows.
+    """Return the identity and the stored form of each row.
 
     Args:
-        image: the prefixes of their columns, before the attnum.
+        image: the prefix of the columns, in front of the attnum.
     """
     names = [f"{image}{column.attnum}" for column in columns]
     count = rows.rows.num_rows if rows.rows is not None else 0
@@ -193,7 +194,8 @@ def _counted(
     *,
     is_keyed: bool,
 ) -> defaultdict[_Identity, Counter[_Form]]:
-    """Return the number of table rows for each row that the changes name."""
+    """Count the table's rows that have the identity of a row in the changes, by identity and stored
+    form."""
     named = " UNION ".join(
         f"SELECT {', '.join(f'{image}{c.attnum} AS c{c.attnum}' for c in columns) or '1 AS c0'}"
         f" FROM {changes.view}"

@@ -1,9 +1,9 @@
-"""Normal forms: two values are equal in PostgreSQL exactly if their normal forms are equal in
+"""Normal forms: two values are equal in PostgreSQL if and only if their normal forms are equal in
 Spark.
 
-Equal is what the type's btree or hash operator class calls equal: 1.0 = 1.00, '30 days' =
-'1 mon', 'a ' = 'a' as char(n), -0 = 0.  Most types are stored so that a value is its own normal
-form (data_type.py).  The normal form is for comparing, grouping and hashing, not for showing.
+The type's btree or hash operator class defines equality: 1.0 = 1.00, '30 days' = '1 mon', 'a ' =
+'a' for char(n), -0 = 0.  For most types, the stored value is its own normal form (data_type.py).
+Normal forms serve to compare, group and hash values, not to show them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from replctl.spark.sql_value import SqlValue, bound
 from replctl.types import builtin
 from replctl.types.delta_type import is_native
 
-#: Types whose equal values are stored alike, or as numbers that are equal in Spark (-0.0 = 0.0 and
-#: NaN = NaN, also in joins, groups and hashes).  Zone and time of a timetz both count.
+#: Types whose equal values are stored identically, or as numbers that are equal in Spark (-0.0 =
+#: 0.0 and NaN = NaN, also in joins, groups and hashes).  Two values of timetz are equal only if
+#: both their times and their zones are equal.
 _OWN_FORM = frozenset(
     [
         *("bool", "int2", "int4", "int8", "oid", "float4", "float8", "money"),
@@ -38,16 +39,18 @@ _OWN_FORM = frozenset(
 _FLOATS = ("float4", "float8")
 MICROSECONDS_OF_DAY = 86_400_000_000
 
-#: Matches the sign of zero and the trailing zeros of a fraction in the text of a number.  The rest
-#: of the fraction is a group.  Exponents do not occur in numeric's output.
+#: Matches the sign of a zero, and the trailing zeros of a fraction, in the text of a number.  A
+#: group captures the rest of the fraction.  The texts of numeric have no exponents.
 _NUMBER = (
     "-(?=0(?:[.]0+)?(?![.0-9]))"  # -0.00 -> 0.00
     "|([.][0-9]*[1-9])0++(?![0-9])"  # 1.50 -> 1.5
     "|[.]0++(?![0-9])"  # 1.00 -> 1
 )
-#: A JSON string, which is a group.  Possessive, so that Java needs no stack for long strings.
+#: Matches and captures a JSON string.  It is possessive, so that Java needs no stack for long
+#: strings.
 _STRING = r'("(?:[^"\\]++|\\.)*+")'
-#: A lexeme of a tsquery, which is a group, and its weights and `*`, which equality ignores.
+#: Matches a lexeme of a tsquery with its weights and `*`, which equality ignores; captures the
+#: lexeme.
 _LEXEME = "('(?:[^']++|'')*+'):[*A-D]++"
 
 
@@ -75,7 +78,7 @@ def normal_form(value: SqlValue) -> SqlValue:
             return value
         case "numeric" | "numrange" | "nummultirange":
             return _replaced(value, _NUMBER, "$1")
-        case "jsonb":  # its keys are in order
+        case "jsonb":  # the keys are already sorted
             return _replaced(value, f"{_STRING}|{_NUMBER}", "$1$2")
         case "tsquery":  # CompareTSQ: lexemes and operators
             return _replaced(value, _LEXEME, "$1")
@@ -97,15 +100,15 @@ class TypedColumn(Protocol):
 
 
 def has_own_form(column: TypedColumn) -> bool:
-    """Return whether Spark finds equal values of a column by their stored form."""
+    """Return whether the values of a column are their own matching forms."""
     return matching_form(column, "c") == "c"
 
 
 def matching_form(column: TypedColumn, value: str) -> str:
-    """Return SQL of the normal form of a column's value, by which rows are found.
+    """Return SQL of the form of a column's value by which to find rows.
 
-    That is the value itself if equal values are stored alike (also char(n), which is stored with
-    all its blanks), or if the type has no equality.
+    This is the value itself if equal values are stored identically (as for char(n), which is stored
+    with all its blanks), or if the type has no equality.  Else it is the normal form.
 
     Args:
         value: SQL of the stored value.
@@ -120,20 +123,20 @@ def matches(column: TypedColumn, one: str, other: str, operator: str = "=") -> s
     """Return SQL of whether two values of a column are equal in PostgreSQL.
 
     Args:
-        operator: `=`, or `<=>` where NULL equals NULL.
+        operator: `=`, or `<=>`, for which NULL equals NULL.
     """
     return f"{matching_form(column, one)} {operator} {matching_form(column, other)}"
 
 
 def matching_group(column: TypedColumn, name: str) -> str:
-    """Return SQL of a column's value in a query grouped by its matching form."""
+    """Return the SELECT item for a column in a query that groups by the column's matching form."""
     is_own = matching_form(column, name) == name
     return name if is_own else f"any_value({name}) AS {name}"
 
 
 def matching_values(column: TypedColumn, values: Sequence[Any]) -> list[Hashable]:
-    """Return keys of values held by this process: equal values have equal keys, as with
-    `matching_form`.
+    """Return keys for values of a column in this process.  Keys are equal if the matching forms of
+    the values are equal.
 
     Args:
         values: the values in their wire form (data_type.wire).
@@ -165,14 +168,14 @@ def _matching_value(type_name: str, typmod: int, value: Any) -> Hashable:
 
 
 def interval_key(text: str) -> str:
-    """Return the sort key of intervals: a month is 30 days, a day is 24 hours."""
+    """Return SQL of an interval's sort key, for which a month is 30 days and a day is 24 hours."""
     days = f"(({text}).m * 30L + ({text}).d)"
     return f"(CAST({days} AS DECIMAL(38,0)) * {MICROSECONDS_OF_DAY}BD + ({text}).us)"
 
 
 def grouping_form(value: SqlValue) -> str:
-    """Return SQL of a GROUP BY item: the normal form of the value.  For types without equality,
-    whose columns may depend on a grouped key, it is the value itself.
+    """Return SQL of a GROUP BY item: the normal form of the value.  For a type without equality it
+    is the value itself, since such a column may depend on a grouped key.
     """
     try:
         return normal_form(value).text
@@ -181,15 +184,15 @@ def grouping_form(value: SqlValue) -> str:
 
 
 def is_shown_by_form(value: SqlValue) -> bool:
-    """Return whether grouping by normal form preserves the stored values.  Spark shows a group of
-    -0 as 0.
+    """Return whether Spark shows the stored values if it groups by normal forms.  It does not for
+    floats: it shows a group of -0 as 0.
     """
     return grouping_form(value) == value.text and stored_form(value.type, value.text) == value.text
 
 
 def stored_form(type_name: str, value: str) -> str:
-    """Return SQL by which values that are stored differently differ in `<=>` and GROUP BY.  Spark
-    treats -0.0 as 0.0, so floats are compared by their text.
+    """Return SQL of a form that differs in `<=>` and GROUP BY if values are stored differently.
+    For a float this is its text, because Spark treats -0.0 as 0.0.
 
     Args:
         value: SQL of a stored value.
@@ -204,20 +207,20 @@ def stored_form(type_name: str, value: str) -> str:
 
 
 def grouped_value(type_name: str, value: str) -> str:
-    """Return SQL of a value in a query grouped by its stored form: all values of a group are stored
-    alike.
+    """Return SQL of a value in a query that groups by its stored form.  All values of a group are
+    stored identically.
     """
     return value if stored_form(type_name, value) == value else f"any_value({value})"
 
 
 def is_stored_alike(type_name: str, one: str, other: str) -> str:
-    """Return SQL of whether two values of a type are stored alike; NULL is like NULL."""
+    """Return SQL of whether two values of a type are stored identically, or are both NULL."""
     return f"{stored_form(type_name, one)} <=> {stored_form(type_name, other)}"
 
 
 def _array(value: SqlValue, element: str) -> SqlValue:
-    """Return the normal form of an array: that of its elements.  Spark and PostgreSQL compare
-    arrays element by element, with NULL equal to NULL.
+    """Return the normal form of an array: the array of the elements' normal forms.  Spark and
+    PostgreSQL both compare arrays element by element, with NULL equal to NULL.
     """
     item = SqlValue("item_", element, value.spark.removeprefix("ARRAY<").removesuffix(">"))
     normal = normal_form(item)
@@ -232,7 +235,7 @@ def _replaced(value: SqlValue, pattern: str, by: str) -> SqlValue:
 
 
 def _is_enum(type_name: str) -> bool:
-    """Return whether a type is an enum, which is stored as text.  No other user-defined type is
-    stored: a domain is stored as its base type.
+    """Return whether a stored type is an enum; its values are stored as text.  Columns have no
+    other user-defined types here: a domain is stored as its base type.
     """
     return type_name.startswith("@")
