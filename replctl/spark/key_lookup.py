@@ -184,8 +184,7 @@ def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
 
 def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
     """Return the Arrow type in which to send values to Spark, and the Spark expression over {0}
-    that decodes them.  This is like data_type.wire, but for storage types.  None: it cannot be
-    sent.
+    that decodes them, like data_type.wire for storage types.  None: replctl cannot send the type.
     """
     import pyarrow as pa
 

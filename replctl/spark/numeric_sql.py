@@ -1,5 +1,5 @@
-"""numeric in Spark: a DECIMAL if the precision is known and fits 38 digits, else exact text, with
-which only Python computes (python_program.py).
+"""numeric in Spark: a DECIMAL if the precision is known and at most 38 digits, else exact text.
+Only Python computes with these texts (python_program.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INTEGER_DIGITS = {"int2": 5, "int4": 10, "int8": 19}
 
 
 def numeric_literal(value: str) -> SqlValue:
-    """Return a constant as a DECIMAL with just enough digits, or as text if it does not fit."""
+    """Return a constant as a DECIMAL with exactly its digits, or as text if it does not fit."""
     number = Decimal(value)
     if number.is_finite():
         _sign, digits, exponent = number.as_tuple()
@@ -38,20 +38,20 @@ def comparison_operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
     """Return SQL of two numerics in a form that Spark can compare.
 
     Raises:
-        FeatureNotSupported: no DECIMAL can hold both.
+        FeatureNotSupported: no DECIMAL type can represent both.
     """
     a, b = same_type([left, right], by_value=True)
     return a.text, b.text
 
 
 def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
-    """Return all values as one DECIMAL type that holds each exactly.
+    """Convert values to one DECIMAL type that represents each exactly.
 
     Args:
         by_value: only the values matter, not their trailing zeros.
 
     Raises:
-        FeatureNotSupported: there is no such type.
+        FeatureNotSupported: no DECIMAL type can represent all values.
     """
     decimals = [arg.decimal for arg in args]
     known = [decimal for decimal in decimals if decimal is not None]
@@ -68,7 +68,7 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
 
 
 def from_integer(value: SqlValue) -> SqlValue:
-    """Return an integer as a numeric; other values unchanged."""
+    """Convert an integer to a numeric; return other values unchanged."""
     if value.type not in _INTEGER_DIGITS:
         return value
     precision = _INTEGER_DIGITS[value.type]
@@ -76,20 +76,20 @@ def from_integer(value: SqlValue) -> SqlValue:
 
 
 def as_text(value: SqlValue) -> SqlValue:
-    """Return a numeric as exact text."""
+    """Convert a numeric to exact text."""
     if value.decimal is None:
         return value
     return SqlValue(f"CAST({value.text} AS STRING)", "numeric", "STRING")
 
 
 def sort_key(value: SqlValue) -> str:
-    """Return text that sorts like the numbers."""
+    """Return SQL of a text that sorts like the numbers."""
     return f"replctl_numeric_key({as_text(value).text})"
 
 
 def sum_or_average(expr: nodes.Aggref, value: SqlValue, distinct: str, condition: str) -> SqlValue:
-    """Translate sum() and avg(): integers give bigint or numeric, floats double, numerics
-    numeric."""
+    """Translate sum() and avg().  For integers the result is a bigint or a numeric, for numerics a
+    numeric, and for floats a double or, for the sum of reals, a real."""
     argument = f"{distinct}{value.text}"
     if value.type in ("float4", "float8"):
         return _of_floats(expr.name, expr.type, value, distinct, condition)
@@ -117,7 +117,8 @@ def sum_or_average(expr: nodes.Aggref, value: SqlValue, distinct: str, condition
 
 
 def _of_floats(name: str, type_: str, value: SqlValue, distinct: str, condition: str) -> SqlValue:
-    """Return a sum of floats: reals are summed in single precision, and overflow is an error."""
+    """Translate sum() or avg() of floats.  A sum of reals has single precision; an overflow of
+    doubles is an error."""
     if type_ == "float4":
         if distinct:
             raise FeatureNotSupported("sum(DISTINCT real) is not supported")
@@ -151,8 +152,10 @@ def _no_decimal(what: str) -> FeatureNotSupported:
 def _arithmetic(
     sign: str, size: Callable[[int, int, int, int], tuple[int, int]]
 ) -> NumericFunction:
-    """Return an operation that is exact in Spark's DECIMAL as long as the result fits; `size`
-    returns the result's (p, s).
+    """Return the translation of an operation.  Spark's DECIMAL is exact if the result fits.
+
+    Args:
+        size: returns the precision and scale of the result.
     """
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
@@ -177,7 +180,8 @@ def _product_size(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
 
 
 def _remainder_size(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
-    """Return the type of % in Spark, if it keeps all digits."""
+    """Return the precision and scale of % in Spark; a precision that is too large if Spark would
+    lose digits."""
     scale = max(s1, s2)
     return (
         (min(p1 - s1, p2 - s2) + scale, scale)
@@ -201,7 +205,7 @@ def _from_integer(args: Sequence[SqlValue], constants: Sequence[nodes.Const | No
 
 
 def _to_integer(target: str, spark: str) -> NumericFunction:
-    """Round half away from zero; raise an error if out of range."""
+    """Return a cast that rounds half away from zero, with an error for values out of range."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         value = args[0]
@@ -213,7 +217,7 @@ def _to_integer(target: str, spark: str) -> NumericFunction:
 
 
 def _to_float(target: str, spark: str) -> NumericFunction:
-    """Return the nearest float, converted through text."""
+    """Return a cast to the nearest float, through text."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         if args[0].decimal is None:
@@ -224,7 +228,7 @@ def _to_float(target: str, spark: str) -> NumericFunction:
 
 
 def _coerce(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
-    """Coerce to numeric(p,s): round half away from zero, refuse values with too many digits."""
+    """Coerce to numeric(p,s): round half away from zero, and refuse values with too many digits."""
     typmod = constants[1]
     if typmod is None or typmod.value is None or int(typmod.value) < TYPMOD_HEADER:
         raise FeatureNotSupported("a precision that is not constant is not supported")
@@ -237,7 +241,7 @@ def _coerce(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -
 
 
 def _whole(function: str) -> NumericFunction:
-    """Return ceil() or floor()."""
+    """Return the translation of ceil() or floor()."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         decimal = args[0].decimal
@@ -250,7 +254,7 @@ def _whole(function: str) -> NumericFunction:
 
 
 def _round(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
-    """Return round(x) or round(x, n), where n is a constant."""
+    """Translate round(x), or round(x, n) for a constant n."""
     decimal = args[0].decimal
     given = constants[1] if len(args) > 1 else None
     places = (
@@ -290,7 +294,7 @@ FUNCTIONS: dict[str, NumericFunction] = {
     "numeric": _coerce,
 }
 
-#: Functions whose value does not depend on the trailing zeros of their arguments.
+#: Functions whose result's value does not depend on the trailing zeros of their arguments.
 BY_VALUE = frozenset(
     ["numeric_add", "numeric_sub", "numeric_mul", "numeric_uminus", "numeric_uplus", "numeric_abs"]
 )

@@ -1,4 +1,4 @@
-"""ORDER BY for Spark: its items, NULLS FIRST and LAST, and sort keys with which Spark sorts as
+"""ORDER BY for Spark: items with NULLS FIRST or LAST, and sort keys by which Spark sorts like
 PostgreSQL.
 """
 
@@ -15,19 +15,19 @@ from replctl.spark.data_type import element_type
 from replctl.spark.normal_form import interval_key
 from replctl.spark.sql_value import SqlValue
 
-#: The translation of expressions.
+#: Translates an expression.
 Translate: TypeAlias = Callable[[nodes.Expr], SqlValue]
 
 
 def sort_key(key: nodes.SortKey, translate: Translate) -> str:
-    """Return an ORDER BY item.  As in PostgreSQL, NULLs come last unless `nulls_first`."""
+    """Return an ORDER BY item.  NULLs come last unless `nulls_first` is set."""
     value = comparable(translate(key.expr))
     direction = "DESC" if key.descending else "ASC"
     return f"{sortable(value)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
 
 def sortable(value: SqlValue) -> str:
-    """Return a sort key with which Spark sorts as PostgreSQL."""
+    """Return SQL of a sort key by which Spark sorts like PostgreSQL."""
     if value.type == "bpchar":
         return f"rtrim({value.text})"
     if value.type == "interval":
@@ -38,16 +38,16 @@ def sortable(value: SqlValue) -> str:
         return numeric_sql.sort_key(value)
     if (
         element_type(value.type) is not None
-    ):  # NULL is the greatest element in PostgreSQL, the least in Spark
+    ):  # in arrays, NULL sorts last in PostgreSQL, but first in Spark
         return f"transform({value.text}, item_ -> struct(item_ IS NULL, item_))"
     return value.text
 
 
 def comparable(value: SqlValue) -> SqlValue:
-    """Return a value that can be sorted.
+    """Return a value, after checking that Spark can sort its type like PostgreSQL.
 
     Raises:
-        FeatureNotSupported: the type's order has no translation (0A000).
+        FeatureNotSupported: Spark cannot (0A000).
     """
     if not is_comparable(value):
         raise FeatureNotSupported(f"sorting by type {value.type} is not supported")

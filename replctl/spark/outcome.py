@@ -1,7 +1,7 @@
-"""Compute the outcome of a run of changes: which rows of the target are removed, changed and added,
-and which cannot be written.
+"""Compute the outcome of a run of changes: the rows to remove, change and add in the target, and
+the rows that cannot be written.
 
-The whole outcome is computed before merge.py writes it.
+replctl computes the whole outcome before merge.py writes it.
 """
 
 from __future__ import annotations
@@ -26,36 +26,38 @@ from replctl.spark.values import NEXT_VALUE, Leaf, StoredExpr, Target, TargetCol
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: How a row of an outcome finds the table's rows: by the target's key; by the sent columns (a D row
-#: means every equal row); by all old columns (o<attnum>), where equal rows stay equal; by all old
-#: columns, where equal rows may become different.
+#: How to find the table's rows for a row of an outcome.  "key": by the target's key.  "sent
+#: columns": by these columns; a D row stands for all equal rows.  "whole row": by all old columns
+#: (o<attnum>); equal rows stay equal.  "each row": likewise, but equal rows may become different.
 Matching: TypeAlias = Literal["key", "sent columns", "whole row", "each row"]
 
-#: The placeholder for the values of a row without columns.
+#: Stands for the values of a row without columns.
 NO_COLUMNS = "1 AS w0"
 _INTEGERS = ("int2", "int4", "int8")
 
 _IS_NEW = "op IN ('I', 'U', 'C')"
-#: Ops of rows that cannot be written.
+#: SQL of whether a row cannot be written.
 _IS_WRONG = f"op = 'C' OR violation IS NOT NULL OR ({_IS_NEW} AND new_leaf IS NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The rows of a target that change, and those that replicated changes did not find.
+    """The rows of a target that change, and the missing rows of replicated changes.
 
-    `rows` has one row for each, with these columns:
+    `rows` has one row for each of them, with these columns:
 
-    - op: I insert, U update, D delete, C conflict, M missing, R another delete of a row equal to
-      that of a D
-    - position, action: those of its last change
+    - op: I insert, U update, D delete, C conflict, M missing, R another delete of a row that equals
+      the row of a D
+    - position, action: the position and the kind of the row's last change
     - old_leaf, new_leaf: indexes of the target's leaf partitions
     - k1, k2, ...: the old key
     - w<attnum>: the whole new row
-    - o<attnum>: the old row, if whole rows are matched
+    - o<attnum>: the old row, if `matching` compares whole rows
 
-    `groups` counts the rows.  `moves_keys`: key values change.  `has_distinct_keys`: no two of its
-    rows are known to end with the same key.
+    Attributes:
+        groups: the numbers of rows.
+        moves_keys: updates change key values.
+        has_distinct_keys: all new keys are known to be distinct.
     """
 
     target: Target
@@ -67,20 +69,20 @@ class Outcome:
 
     @property
     def has_problem(self) -> bool:
-        """Return whether a row of the outcome cannot be written.  Unique indexes other than the key
-        are not checked here.
+        """Return whether a row of the outcome cannot be written.  This does not check unique
+        indexes, except the key.
         """
         return any(group.has_problem for group in self.groups)
 
     @property
     def missing_rows(self) -> tuple[int, int]:
-        """The numbers of UPDATEs and of DELETEs that found no row."""
+        """Return the number of UPDATEs and the number of DELETEs that found no row."""
         groups = self.groups
         return sum(g.missing_updates for g in groups), sum(g.missing_deletes for g in groups)
 
     @property
     def changed_rows(self) -> tuple[int, int, int]:
-        """The numbers of rows inserted, updated and deleted."""
+        """Return the numbers of inserted, updated and deleted rows."""
         counts = Counter[str]()
         for group in self.groups:
             counts[group.effect] += group.count
@@ -89,11 +91,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeGroup:
-    """The rows of an outcome that have the same op, effect and leaves.
+    """The rows of an outcome that have the same op, effect and leaf partitions.
 
     Attributes:
-        effect: the effect on a row of the target: I, U or D.  Empty if the row does not change, or
-            if another row of the outcome counts for it.
+        effect: the effect on a row of the target: I, U or D.  It is empty if the row does not
+            change, or if another row of the outcome represents the change.
     """
 
     op: str
@@ -116,13 +118,13 @@ def grouped(
     counts_missing: bool = False,
     are_new: bool = False,
 ) -> Outcome:
-    """Return an outcome with its groups, counted in one pass over its rows.
+    """Count the rows of an outcome by groups in one pass, and return the outcome.
 
     Args:
-        counts_missing: rows have missing_u and missing_d: the numbers of UPDATEs and DELETEs that
-            found no row.
-        are_new: all rows are new.  If there are many, the same pass finds out whether their keys
-            are distinct.
+        counts_missing: the rows have missing_u and missing_d, the numbers of UPDATEs and DELETEs
+            that found no row.
+        are_new: all rows are new.  If they are many, the same pass checks whether their keys are
+            distinct.
     """
     if rows.is_small:
         groups = tuple(_groups_here(rows, matching, counts_missing))
@@ -135,10 +137,11 @@ def grouped(
 
 
 def _effect(matching: Matching, op: str, action: str, position: int) -> str:
-    """Return the effect of a row of an outcome on a row of the target, as `_effect_sql`.
+    """Return the effect of a row of an outcome on a row of the target.  `_effect_sql` does the same
+    in SQL.
 
-    If rows are matched by the sent columns, an update consists of a D and an I, and unchanged rows
-    are inserted again with position 0.
+    If the sent columns identify rows, an update consists of a D and an I, and an I with position 0
+    inserts an unchanged row again.
     """
     if matching != "sent columns":
         return op if op in ("I", "U", "D") else ""
@@ -184,8 +187,8 @@ def _groups_of_keys(
 ) -> tuple[tuple[OutcomeGroup, ...], bool]:
     """Return the groups of new rows, and whether all keys are distinct.
 
-    Each integer key sets one bit in a word for 64 neighbouring keys.  If keys are dense, little has
-    to be sorted or sent between tasks.
+    Each integer key sets one bit in a word for 64 neighbouring keys.  If keys are dense, Spark has
+    to sort and send few words between tasks.
     """
     columns = target.key_columns
     keys = [matching_form(column, f"k{i}") for i, column in enumerate(columns, start=1)]
@@ -213,13 +216,14 @@ class Problem:
 
     Attributes:
         position: the position of the first change with the problem.
-        kind: the row's key exists already; or a column must not be NULL (`number`: its attnum); or
-            a check fails (`number`: its index in `checks_of`); or no partition takes the row; or a
-            value of a unique index exists already (`number`: its index in the target's); or a
-            foreign key is broken.  A key's number is its index in the target's, too.
-        leaf: index of the leaf partition that the row belongs to.
-        row: the new row as texts by attnum.
-        action: the change: I, U or D.
+        kind: "key": the row's key already exists.  "not null": a column must not be NULL.  "check":
+            a check fails.  "partition": no partition accepts the row.  "unique": the row's key
+            already exists in another unique index.  "reference": a foreign key is violated.
+        number: for "not null" the attnum, for "check" the index in `checks_of`, for "key" and
+            "unique" the index in the target's `unique`.
+        leaf: index of the row's leaf partition.
+        row: the texts of the new row, by attnum.
+        action: the kind of the change: I, U or D.
         broken_keys: the number of unique indexes of the target that the row violates.
     """
 
@@ -233,8 +237,8 @@ class Problem:
 
 
 def earliest_problem(problems: Sequence[Problem]) -> Problem | None:
-    """Return the problem that PostgreSQL finds first: a row's indexes are checked last, in the
-    order of their OIDs.
+    """Return the problem that PostgreSQL would report.  PostgreSQL checks a row's indexes last, in
+    the order of their OIDs.
     """
 
     def place(problem: Problem) -> tuple[int, bool, int]:
@@ -264,7 +268,7 @@ _MISSING = ("missing_u", "missing_d")
 def outcome_columns(
     target: Target, *, with_old: bool = False, counts_missing: bool = False
 ) -> list[StagedColumn]:
-    """Return the columns of `finished_sql`."""
+    """Return the columns that `finished_sql` selects."""
     keys = [target.column(attnum) for attnum in target.key]
     return [
         *_CONTROL,
@@ -285,16 +289,16 @@ def finished_sql(
     action: str = "op",
     counts_missing: bool = False,
 ) -> str:
-    """Add the columns computed from others: generated columns, the partition, and violated
-    constraints.
+    """Return SQL that adds the columns that depend on others: generated columns, the partition, and
+    violated constraints.
 
     Args:
-        joined: a query of op, position, old_leaf, the keys unless `is_new`, w<attnum> of the
-            columns that are not generated, and the old c<attnum>.
+        joined: SQL of op, position, old_leaf, the keys unless `is_new`, w<attnum> of the columns
+            that are not generated, and the old values c<attnum>.
         keep_unchanged: keep updates that change nothing.
-        is_new: all rows are new; their keys are taken from the new rows.
+        is_new: all rows are new, and the new rows contain their keys.
         with_old: also return the old row as o<attnum>.
-        action: SQL of the action of the row's last change.
+        action: SQL of the kind of the row's last change.
         counts_missing: `joined` has the columns missing_u and missing_d.
     """
     generated = [column for column in target.columns if column.generated is not None]
@@ -320,10 +324,10 @@ def finished_sql(
 
 
 def default_sql(column: TargetColumn, place: str) -> str:
-    """Return SQL of a column's value in a new row that does not set it.
+    """Return SQL of a column's value in a new row that does not set the column.
 
     Args:
-        place: SQL of the row's number among the new ones, from 1.
+        place: SQL of the row's number among the new rows, from 1.
     """
     if column.default is None:
         return f"CAST(NULL AS {storage_type(column.type, column.typmod)})"
@@ -340,8 +344,13 @@ def default_sql(column: TargetColumn, place: str) -> str:
 def new_values_sql(
     target: Target, keeps_own: str, place: str, sent: str, stored: str | None = "e"
 ) -> str:
-    """Return the columns of the new row.  Columns that are not sent keep the target's value; in an
-    inserted row they get their default.
+    """Return the SELECT list of the new row.  Columns that are not sent keep the target's value; in
+    an inserted row they get their default.
+
+    Args:
+        keeps_own: SQL of whether the row keeps the target's values.
+        place: see `default_sql`.
+        sent, stored: the aliases of the sent row and of the target's row; None if there is none.
     """
     values = ", ".join(
         f"{_new_value(column, keeps_own, place, sent, stored)} AS w{column.attnum}"
@@ -361,9 +370,9 @@ def _new_value(
 
 
 def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
-    """Return the conflict or violation of the earliest change, or None if there is none.
+    """Return the conflict or violation of the earliest change; None if there is none.
 
-    uniqueness.py checks unique indexes other than the key.
+    uniqueness.py checks the unique indexes other than the key.
     """
     if not outcome.has_problem:
         return None
@@ -389,8 +398,8 @@ def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
 def earliest_row(
     engine: Engine, outcome: Outcome, query: str
 ) -> tuple[dict[str, Any], dict[int, str | None]] | None:
-    """Return the row with the smallest position in a query of an outcome, with the new row as
-    text."""
+    """Return the values of the row with the smallest position in a query of an outcome, and the
+    texts of its new row by attnum; None if there is no row."""
     columns = outcome.rows.columns
     sent = ", ".join(
         f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
@@ -407,8 +416,8 @@ def earliest_row(
 
 
 def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
-    """Return SQL of the target's rows that satisfy a condition, with the index of their leaf
-    partition.
+    """Return SQL of the target's rows that satisfy all conditions, with the indexes of their leaf
+    partitions.
     """
     where = " AND ".join(conditions) or "TRUE"
     return " UNION ALL ".join(
@@ -418,11 +427,11 @@ def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
 
 
 def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
-    """Return `name IN (...)` with all values of some columns of few rows.  Spark pushes it into the
-    scan of the files if equal values are stored alike.
+    """Return `name IN (...)` with all values that few rows have in some columns.  If equal values
+    are stored identically, Spark pushes the condition into the scan of the files.
 
     Args:
-        name: a column of the type of these columns.
+        name: a column of the same type as these columns.
     """
     typed = next(column for column in rows.columns if column.name == columns[0])
     literals = {
@@ -444,7 +453,8 @@ def _generated(column: TargetColumn) -> str:
 
 
 def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]]:
-    """Return all checks of a target: name, expression, and the leaf partition it is limited to."""
+    """Return all checks of a target: the name, the expression, and the only leaf partition to which
+    the check applies, or None."""
     own: list[tuple[str, Expr | StoredExpr, Leaf | None]] = [
         (name, check, leaf) for leaf in target.leaves for name, check in leaf.checks
     ]
@@ -453,11 +463,11 @@ def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]
 
 
 def violation_sql(target: Target, image: str, known: Container[int] | None = None) -> str:
-    """Return the number of the first constraint that a new row violates: its attnum for NOT NULL,
-    -1, -2, ... for the checks; NULL if there is none.
+    """Return SQL of the number of the first constraint that a new row violates: the attnum for NOT
+    NULL, and -1, -2, ... for the checks; NULL if there is none.
 
     Args:
-        image: the prefix of the row's columns, before the attnum.
+        image: the prefix of the row's columns, in front of the attnum.
         known: check only constraints on these columns.
     """
 
@@ -468,7 +478,7 @@ def violation_sql(target: Target, image: str, known: Container[int] | None = Non
         return known is None or all(attnum in known for attnum in attnums)
 
     checks = list(enumerate(checks_of(target), start=1))
-    domain_tests = len(target.domain_tests)  # checked first, on input
+    domain_tests = len(target.domain_tests)  # PostgreSQL checks domains first, on input
     whens = [
         f"WHEN NOT {_check_sql(check, column)} THEN -{number}"
         for number, (_name, check, _only) in checks[:domain_tests]
@@ -502,7 +512,7 @@ def _check_attnums(check: Expr | StoredExpr) -> list[int]:
 
 
 def _check_sql(check: Expr | StoredExpr, column: Callable[[int], str]) -> str:
-    """Return SQL of a check's condition.  Delta's own conditions are false instead of NULL
+    """Return SQL of a check's condition.  For Delta's own conditions NULL counts as false
     (CheckDeltaInvariant).
     """
     if isinstance(check, StoredExpr):

@@ -1,8 +1,9 @@
 """Find the partition of a row, in Spark SQL.
 
-The rules are those of get_qual_from_partbound.  A list partition takes its values, a range
-partition the values from its lower bound up to but excluding its upper bound, a hash partition the
-rows with its remainder.  The default partition takes all other rows, including NULL.
+The rules are those of get_qual_from_partbound.  A list partition accepts its values.  A range
+partition accepts the values from its lower bound up to its upper bound, without the upper bound.  A
+hash partition accepts the rows with its remainder.  The default partition accepts all other rows,
+including those with NULL.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from replctl.spark.values import Leaf, PartitionRule
 
 
 def leaf_number_sql(leaves: Sequence[Leaf], column: Callable[[int], str]) -> str:
-    """Return SQL of the index in `leaves` of the leaf that takes a row; NULL if none does.
+    """Return SQL of the index in `leaves` of the leaf partition that accepts a row; NULL if none
+    does.
 
     Args:
-        column: SQL of the root table's column with an attnum.
+        column: returns the SQL of a column, given its attnum in the root table.
     """
     if len(leaves) == 1 and not leaves[0].rules:
         return "0"
@@ -33,8 +35,8 @@ def leaf_number_sql(leaves: Sequence[Leaf], column: Callable[[int], str]) -> str
 
 
 def accepts_sql(rules: Sequence[PartitionRule], column: Callable[[int], str]) -> str:
-    """Return SQL of whether a row satisfies all rules from the root to a partition: TRUE or FALSE,
-    never NULL.
+    """Return SQL of whether a row satisfies all rules from the root to a partition.  It is never
+    NULL.
     """
     tests = [f"coalesce({_accepts(rule, column)}, FALSE)" for rule in rules]
     return f"({' AND '.join(tests) or 'TRUE'})"
@@ -84,8 +86,10 @@ def _beyond(
     operator: str,
     at_end: str,
 ) -> str:
-    """Return SQL of whether a row lies beyond a bound of a range, comparing column by column.
-    `at_end` is the result if the row equals the bound.
+    """Return SQL of whether a row is beyond a bound of a range; it compares column by column.
+
+    Args:
+        at_end: the result for a row that equals the bound.
     """
     text = at_end
     for (kind, datum), value, type_ in reversed(list(zip(ends, values, types, strict=True))):

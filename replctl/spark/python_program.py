@@ -1,8 +1,8 @@
-"""Expressions that Spark runs in Python: each subtree, from the columns up, is one function.
+"""Expressions that Spark runs in Python: each such subtree, down to the columns, is one function.
 
-A function never fails.  It returns a struct of the value and the error, and Spark raises the error
-where the value is used.  So CASE, AND and OR guard it like Spark's own expressions, although Spark
-computes Python functions for all rows beforehand.
+A function never fails.  It returns a struct of the value and the error.  Spark raises the error
+only if it uses the value.  So CASE, AND and OR guard the function like Spark's own expressions,
+although Spark computes Python functions for all rows beforehand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from replctl.types import builtin, text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Types whose value in Python is their text.
+#: Types whose values are texts in Python.
 _TEXTS = frozenset(
     [
         "text",
@@ -49,15 +49,15 @@ _TEXTS = frozenset(
         "tstzrange",
     ]
 )
-#: Functions that depend on the query, not on the row, by prosrc.
+#: Functions that depend on the query but not on the row, by prosrc.
 _TIMES = frozenset(["now", "statement_timestamp"])
 _PROGRAMS: dict[str, Program] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An expression over Param(1), Param(2) ..., in the format of nodes.dumps, with the parameters'
-    types.
+    """An expression over Param(1), Param(2) ..., in the format of pg_node_tree.dumps, with the
+    types of its parameters and of its result.
     """
 
     expression: str
@@ -66,13 +66,14 @@ class Program:
 
     @property
     def name(self) -> str:
-        """The function's name, a hash of its content, so that equal programs have equal names."""
+        """Return the name of the function: a hash of its content, so that equal programs have equal
+        names."""
         content = "\0".join((self.expression, *self.parameters, self.result))
         return f"replctl_eval_{hashlib.sha256(content.encode()).hexdigest()[:20]}"
 
 
 def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
-    """Return an expression computed in Python.
+    """Translate an expression to the call of a Python function.
 
     Args:
         leaf: returns the SQL of a column, an aggregate, or another node that only the engine can
@@ -94,13 +95,13 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
         return nodes.Param(numbers[value.text], value.type, collation=nodes.collation(node))
 
     if getattr(expr, "is_multidimensional", False):
-        # Spark's arrays have one dimension: the expression that uses this array must run in Python,
-        # too.
+        # Spark's arrays have one dimension.  So the expression that uses this array must also run
+        # in Python.
         raise FeatureNotSupported("arrays of more than one dimension are not supported")
     tree = nodes.transform(expr, replaced)
     if _has_free_operand(tree):
         raise FeatureNotSupported("the operand of CASE is computed with the whole CASE")
-    interpret.compiled(tree)  # refuse it now, not at the first row
+    interpret.compiled(tree)  # refuse the expression now instead of at the first row
     if not values:
         values.append(SqlValue("0", "int4", "INT"))  # gives the number of rows
     program = Program(pg_node_tree.dumps(tree), tuple(value.type for value in values), expr.type)
@@ -109,13 +110,13 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
 
 
 def program_named(name: str) -> Program:
-    """Return a program by its function's name."""
+    """Return the program whose function has this name."""
     return _PROGRAMS[name]
 
 
 def _is_engines(node: Any) -> bool:
-    """Return whether the engine must compute a node because it does not depend on the row: now(),
-    random().
+    """Return whether the engine must compute a node, such as now() or random(): Python would not
+    compute it once per query, or once per row.
     """
     if not isinstance(node, nodes.FuncExpr):
         return False
@@ -124,7 +125,7 @@ def _is_engines(node: Any) -> bool:
 
 
 def _has_free_operand(node: Any) -> bool:
-    """Return whether Param(0) refers to a value outside the expression."""
+    """Return whether a Param(0) refers to an operand outside of the expression."""
     match node:
         case nodes.Param(number=0):
             return True
@@ -152,7 +153,7 @@ def _checked(result: str, type_name: str) -> str:
 
 
 def _sent(value: SqlValue) -> str:
-    """Return a value in its wire form; a numeric stays a DECIMAL or text."""
+    """Return SQL that converts a value to its wire form; a numeric stays a DECIMAL or text."""
     if value.type == "numeric":
         return value.text
     return wire(value.type).to_wire.format(value.text)
@@ -166,7 +167,7 @@ def result_type(program: Program) -> pa.DataType:
 
 
 def run(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return the results for rows whose values are in wire form."""
+    """Compute a program for rows of values in wire form."""
     function = _function(program)
     readers = [_reader(name) for name in program.parameters]
     results = []

@@ -1,10 +1,10 @@
-"""Settings for queries of small tables, of few rows of large tables, and of many rows.
+"""Choose settings for queries of small tables, of few rows of large tables, and of many rows.
 
 For small tables, compiling a query takes longer than interpreting it, and several tasks cost more
-than one.  Measured (benchmarks/small.py): interpreted, statements and syncs of small tables take
-two thirds of the time.  With one task for sorting and grouping, and without adaptive plans, they
-take another fifth less.  The latter also holds for few rows of a large table: half of such a
-query's jobs are Delta's queries of its own small log.
+than one.  Measured in benchmarks/small.py: interpreted statements and syncs of small tables take
+two thirds of the time.  One task for sorting and grouping, and no adaptive plans, save another
+fifth. The last two settings also help with few rows of a large table, because half of the jobs of
+such a query are Delta's queries of its own small log.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class QuerySize:
     """Chooses the settings for each query of an engine's sessions.
 
     Args:
-        chosen: the names of properties set by the user; they are not changed.
+        chosen: the names of the properties that the user has set.  They stay as they are.
     """
 
     def __init__(self, chosen: Collection[str]) -> None:
@@ -52,7 +52,7 @@ class QuerySize:
 
     @contextmanager
     def large(self, view: str) -> Iterator[None]:
-        """Treat a view as having many rows while the context lasts."""
+        """Assume during the `with` block that a view has many rows."""
         self._large_views.add(view)
         try:
             yield
@@ -60,11 +60,11 @@ class QuerySize:
             self._large_views.discard(view)
 
     def choose(self, session: SparkSession, text: str, *, has_few_rows: bool = False) -> None:
-        """Choose the session's settings for the tables and views in a statement, or for a table's
-        name.
+        """Choose the session's settings for the tables and views that a text names: a statement, or
+        the name of a table.
 
         Args:
-            has_few_rows: few rows of large tables are read or written.
+            has_few_rows: the statement reads or writes few rows of large tables.
         """
         if text.startswith(("CREATE", "ALTER")):
             return
@@ -86,14 +86,14 @@ class QuerySize:
     def is_small(self, text: str) -> bool:
         """Return whether a statement reads only small tables and views."""
         tables = [*(name.replace("``", "`") for name in _TABLE.findall(text)), *feeds_in(text)]
-        large_views = tuple(self._large_views)  # other threads have their own views
+        large_views = tuple(self._large_views)  # other threads may change the set
         has_large_view = any(view in text for view in large_views)
         return not has_large_view and all(map(_is_small, tables))
 
 
 def _is_small(location: str) -> bool:
-    """Return whether a table is small by the newest checksum that Spark wrote next to Delta's log.
-    A table that this process cannot read counts as large.
+    """Return whether a table is small according to its newest version checksum, which is in Delta's
+    log.  A table that this process cannot read counts as large.
     """
     folder = os.path.join(location.removeprefix("file://"), "_delta_log")
     try:
