@@ -1,8 +1,8 @@
 """Compute the difference between the published rows of a table and the subscriber's rows, and the
-outcome of writing it.
+outcome that removes this difference.
 
-Rows are matched by the target's key.  Without a key they are matched as a multiset over the sent
-columns: of n equal published rows and m equal target rows, min(n, m) match.
+The target's key matches published rows with target rows.  Without a key, rows match as a multiset
+over the sent columns: of n equal published rows and m equal target rows, min(n, m) match.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from replctl.spark.values import (
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: Number of buckets for the keys of a large table, and the most differing buckets that are read
-#: separately.  If more differ, most rows are read anyway.
+#: Number of buckets for the keys of a large table, and maximum number of differing buckets to read
+#: separately.  If more differ, most rows would be read anyway.
 BUCKETS = 65536
 _MANY_BUCKETS = BUCKETS // 8
 
-#: Returns the name of a column of a row image by its attnum.
+#: Returns the name of a column of a row, given its attnum.
 _Image = Callable[[int], str]
 #: Selects the rows of a side to compare.
 _Narrowing = Callable[[Query, _Image], Query]
@@ -51,25 +51,25 @@ _Narrowing = Callable[[Query, _Image], Query]
 def difference(
     engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str, mending: Mending
 ) -> Iterator[Staged]:
-    """Yield the rows in which the target differs, computed once and kept.
+    """Yield the rows in which the target differs; Spark computes them only once.
 
-    Both sides of large tables are hashed first, so that only the rows of differing buckets are
-    sorted and joined (row_hash.py).
+    For large tables, Spark hashes both sides first.  Then it sorts and joins only the rows of
+    differing buckets (row_hash.py).
 
-    Each row has an `op`: I (missing), U (other values), D (not published), C (published, but with a
-    key that another published row has).  Without a key also R (another row equal to that of a D)
-    and K (kept, but equal to rows that a D removes).  `leaf` is the row's leaf partition, NULL for
-    I and C.
+    Each row has an `op`: I (missing), U (other values), D (not published), C (published, but
+    another published row has the same key).  Without a key there are also R (another row that
+    equals the row of a D) and K (published, but equal to rows that a D removes).  `leaf` is the
+    row's leaf partition, NULL for I and C.
 
     Args:
-        rows: a query of the sent columns n1, n2, ....
+        rows: SQL of the published rows, with the sent columns n1, n2, ...
     """
     is_many: bool | None = False
     found = _difference_sql(target, sent, rows, mending)
     if _is_large(engine, found):
         hashed = buckets_query(Sides(rows, tuple(sent), target), BUCKETS)
         ((_published, _stored, buckets),) = engine.rows(hashed.sql)
-        is_many = len(buckets) > SMALL or None  # each has at least one row that differs
+        is_many = len(buckets) > SMALL or None  # each bucket has at least one differing row
         if len(buckets) <= _MANY_BUCKETS:
             found = _difference_sql(target, sent, rows, mending, _in_buckets(target, buckets))
     with staged(engine, found, _difference_columns(target), is_many=is_many) as rows_found:
@@ -77,7 +77,7 @@ def difference(
 
 
 def _is_large(engine: Engine, rows: Query) -> bool:
-    """Return whether hashing both sides first pays off."""
+    """Return whether the tables are so large that hashing both sides first pays off."""
     return not engine.query_size.is_small(rows.sql)
 
 
@@ -91,12 +91,13 @@ def renewed_difference(
     earlier: Staged,
     changes: Sequence[ForeignChanges],
 ) -> Iterator[Staged]:
-    """Yield a difference updated after other writers changed rows of the target.  Only the keys of
-    these rows are compared again.
+    """Update a difference after other writers have changed rows of the target: compare only the
+    keys of these rows again.
 
     Args:
-        target: the target, which has a key.
-        mending: the changes allowed now: it may delete fewer rows than before.
+        target: a target with a key.
+        mending: the changes that are allowed now; they may include fewer deletes than before.
+        earlier: the difference before these changes.
         changes: the changes of the other writers.
     """
     columns = [
@@ -125,7 +126,7 @@ def renewed_difference(
 
 
 def _changed_keys(target: Target, changes: Sequence[ForeignChanges]) -> Query:
-    """Return the keys of rows that other writers have written or removed."""
+    """Return a query for the keys of the rows that other writers have written or removed."""
     shown = selected((f"coalesce(o{k}, n{k})", key(i)) for i, k in enumerate(target.key, start=1))
     parts = [
         Query(f"SELECT {shown} FROM ({inverse_sql(item.source, version)})")
@@ -136,7 +137,11 @@ def _changed_keys(target: Target, changes: Sequence[ForeignChanges]) -> Query:
 
 
 def _among(target: Target, values: Sequence[str]) -> str:
-    """Return SQL of whether `keys` contains a key, given by its values in normal form."""
+    """Return SQL of whether the table `keys` contains a key.
+
+    Args:
+        values: SQL of the values of the key, in normal form.
+    """
     normal = [_normal(target.column(k), key(i)) for i, k in enumerate(target.key, start=1)]
     return " AND ".join(f"{a} <=> {b}" for a, b in zip(values, normal, strict=True))
 
@@ -146,7 +151,7 @@ def _all_rows(rows: Query, _image: _Image) -> Query:
 
 
 def _with_keys(target: Target, keys: Staged) -> _Narrowing:
-    """Return a function that selects the rows with some keys."""
+    """Return a function that selects the rows with one of `keys`."""
 
     def narrowed(rows: Query, image: _Image) -> Query:
         return query(
@@ -160,7 +165,7 @@ def _with_keys(target: Target, keys: Staged) -> _Narrowing:
 
 
 def _in_buckets(target: Target, buckets: Sequence[int]) -> _Narrowing:
-    """Return a function that selects the rows in some buckets."""
+    """Return a function that selects the rows in one of `buckets`."""
 
     def narrowed(rows: Query, image: _Image) -> Query:
         bucket = key_bucket(target.key_columns, _sent_columns(target), image, BUCKETS)
@@ -176,11 +181,11 @@ def _difference_sql(
     mending: Mending,
     narrowed: _Narrowing = _all_rows,
 ) -> Query:
-    """Return SQL of the rows that differ.
+    """Return a query for the rows that differ.
 
     Args:
-        narrowed: selects the rows of both sides to compare.  Of rows that match each other, or that
-            are equal in Spark, it selects all or none.
+        narrowed: selects the rows of both sides to compare.  If rows match each other, or are equal
+            in Spark, it selects all of them or none.
     """
     source, target_rows = _source(target, sent, rows, narrowed), _target_rows(target, narrowed)
     if target.key:
@@ -210,7 +215,7 @@ def reconciled(engine: Engine, target: Target, found: Staged) -> Iterator[Outcom
     """Yield the outcome that makes a target equal to the published rows.
 
     Args:
-        found: the differences between the two.
+        found: the difference between the two.
     """
     plain = [column for column in target.columns if column.generated is None]
     place = "0L"
@@ -251,7 +256,7 @@ def count_unpublished(
     rows: str,
     scope: tuple[Expr, ...] | None,
 ) -> tuple[int, int]:
-    """Return how many target rows are not published: within a scope, and in total.
+    """Return the number of target rows that are not published: within a scope, and in total.
 
     Args:
         scope: see `Mending.deletes`.
@@ -272,8 +277,8 @@ def count_unpublished(
 
 
 def count_deleted(engine: Engine, target: Target, found: Staged) -> tuple[int, int]:
-    """Return how many unpublished rows of the target a difference deletes, and how many rows the
-    target has.
+    """Return the number of unpublished target rows that a difference deletes, and the number of
+    rows in the target.
     """
     is_deleted = "op IN ('D', 'R')"
     if target.key:  # a D with a published key only makes room for the published row
@@ -294,8 +299,8 @@ _RUNNING = "ROWS UNBOUNDED PRECEDING"
 def _source(
     target: Target, sent: Sequence[SentColumn], rows: str, narrowed: _Narrowing = _all_rows
 ) -> Query:
-    """Return the published rows with the target's columns and types, new_<attnum>.  `occurrence`
-    numbers rows whose matching values are equal.
+    """Return a query for the published rows, with the columns new_<attnum> in the target's types.
+    `occurrence` numbers rows that have equal matching values.
     """
     converted = selected(
         (received(sent, column, "n"), new(column.attnum)) for column in _sent_columns(target)
@@ -311,11 +316,13 @@ def _source(
 
 
 def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
-    """Return the target's rows, target_<attnum>, each with its leaf partition.
+    """Return a query for the target's rows, with the columns target_<attnum> and leaf (the leaf
+    partition).
 
-    By key: `previous_leaf` and `next_leaf` belong to other rows with the same key, and `is_first`
-    marks one of several rows that are stored alike in a leaf.  As a multiset: `target_occurrence`
-    numbers equal rows, the oldest first, so that rows added by other writers are deleted.
+    With a key, `previous_leaf` and `next_leaf` are those of other rows with the same key, and
+    `is_first` marks one of several rows that are stored identically in a leaf.  Without a key,
+    `target_occurrence` numbers equal rows from the oldest on, so that a reconcile deletes the rows
+    that other writers have added.
     """
     is_keyed = bool(target.key)
     parts = []
@@ -347,8 +354,8 @@ def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
 
 
 def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
-    """Return rows matched by keys, which are never NULL.  With `=` Spark reuses the sort order of
-    the windows.
+    """Return a query for the rows of both sides, joined by their keys.  Keys are never NULL, so
+    that `=` suffices: with it Spark reuses the sort order of the windows.
     """
     pairs = zip(_places(target, new), _places(target, own), strict=True)
     same = " AND ".join(f"{published} = {stored}" for published, stored in pairs)
@@ -361,10 +368,10 @@ def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
 
 
 def _ops_by_key(target: Target, mending: Mending) -> str:
-    """Return SQL of the ops of a matched row, an array.
+    """Return SQL of an array of the ops of a joined row.
 
-    If other writers have made target rows with the same key, all of them are deleted, and the
-    published row is inserted.
+    If other writers have added target rows with the same key, delete all of them, and insert the
+    published row.
     """
     attnums = [column.attnum for column in _sent_columns(target)]
     differs = " OR ".join(_differs(target.column(a), new(a), own(a)) for a in attnums)
@@ -384,11 +391,12 @@ def _ops_by_key(target: Target, mending: Mending) -> str:
 def _matched_as_multiset(
     target: Target, source: Query, target_rows: Query, mending: Mending
 ) -> Query:
-    """Return rows matched by all columns that are sent: the n-th of equal rows here with the n-th
-    there.
+    """Return a query for the rows of both sides, joined by all sent columns: of equal rows, the
+    n-th row of one side matches the n-th row of the other side.
 
-    `is_doomed` marks target rows of which an equal one in the same leaf is deleted (equal by the
-    matching form, like 0.0 and -0.0, as MERGE finds them); `is_first` marks one of them.
+    `is_doomed` marks a target row if an equal row in the same leaf partition is deleted: MERGE
+    would delete both.  Such rows have equal matching forms, such as 0.0 and -0.0.  `is_first` marks
+    one of them.
     """
     pairs = zip(_places(target, new), _places(target, own), strict=True)
     equal = [f"{published} <=> {stored}" for published, stored in pairs]
@@ -416,7 +424,7 @@ _OPS_OF_MULTISET = (
 
 
 def _deletable(mending: Mending) -> str:
-    """Return SQL of whether a row that is not published may be deleted."""
+    """Return SQL of whether a reconcile may delete a row that is not published."""
     if mending.deletes is None:
         return "FALSE"
     tests = [to_sql(item, lambda var: own(var.attnum)).text for item in mending.deletes]
@@ -424,8 +432,8 @@ def _deletable(mending: Mending) -> str:
 
 
 def _new_value(column: TargetColumn, place: str) -> str:
-    """Return a column of the new row: the published value, or the target's own, for inserted rows
-    the default.
+    """Return SQL of a column of the new row: the published value of a sent column.  Other columns
+    keep the target's value, and have their default in inserted rows.
     """
     if column.sent is not None:
         return f"if(op IN ('I', 'U', 'C'), {new(column.attnum)}, {own(column.attnum)})"
@@ -433,7 +441,7 @@ def _new_value(column: TargetColumn, place: str) -> str:
 
 
 def _moves_keys(engine: Engine, target: Target, found: Staged) -> bool:
-    """Return whether an update may store a key in another form that equals the old one."""
+    """Return whether an update stores a key in another form than before, although it is equal."""
     several = [k for k in target.key if not _has_one_form(target.column(k))]
     if not several:
         return False
@@ -442,11 +450,11 @@ def _moves_keys(engine: Engine, target: Target, found: Staged) -> bool:
 
 
 def _matching_values(target: Target, image: _Image) -> list[str]:
-    """Return SQL of the values by which rows are matched: the key columns in normal form, or all
-    sent columns in stored form.
+    """Return SQL of the values that match rows: the key columns in normal form, or all sent columns
+    in stored form.
 
     Args:
-        image: returns the name of a column by its attnum.
+        image: returns the name of a column, given its attnum.
     """
     if not target.key:
         return [stored_form(column.type, image(column.attnum)) for column in _sent_columns(target)]
@@ -454,7 +462,8 @@ def _matching_values(target: Target, image: _Image) -> list[str]:
 
 
 def _placed(target: Target, image: _Image) -> list[str]:
-    """Return the columns `_places` of a row, computed once for its window and its join."""
+    """Return the SELECT items for those columns of `_places` that the row does not have.  Spark
+    then computes them once for the window and the join."""
     values = _matching_values(target, image)
     return [
         f"{value} AS {place}"
@@ -464,7 +473,7 @@ def _placed(target: Target, image: _Image) -> list[str]:
 
 
 def _places(target: Target, image: _Image) -> list[str]:
-    """Return the names of the columns by which rows are matched."""
+    """Return the columns that match rows: names, or SQL of sent columns in stored form."""
     if not target.key:
         return _matching_values(target, image)
     return [
@@ -479,7 +488,7 @@ def _normal(column: TargetColumn, name: str) -> str:
 
 
 def _has_one_form(column: TargetColumn) -> bool:
-    """Return whether equal values of a column are stored alike."""
+    """Return whether equal values of a column are always stored identically."""
     return stored_form(column.type, "value") == _normal(column, "value") == "value"
 
 

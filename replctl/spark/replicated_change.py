@@ -1,5 +1,5 @@
-"""Compute the outcome of replicated changes: convert them to the target's columns, compose those of
-each key, and join them with the target's rows.
+"""Compute the outcome of replicated changes: convert them to the target's columns, combine the
+changes of each key, and join them with the target's rows.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _between(
     first: int,
     last: int,
 ) -> pa.Table | None:
-    """Return columns of the changes from `first` to `last` under other names; None if this process
-    does not hold the rows.
+    """Return renamed columns of the changes from `first` to `last`; None if the rows are not in
+    this process.
     """
     if changes.rows is None:
         return None
@@ -94,17 +94,17 @@ def _between(
 
 @dataclass(frozen=True, slots=True)
 class ChangeSummary:
-    """The known properties of converted changes, before they are joined with the target.
+    """The properties of converted changes that are known before the join with the target.
 
     Attributes:
-        actions: the kinds of changes among I, U, D.
-        has_several_positions: they belong to several transactions.
-        moves_keys: an update changes its key.
+        actions: the kinds of the changes (I, U, D).
+        has_several_positions: the changes belong to several transactions.
+        moves_keys: an update changes a key.
         repeats_keys: a key may have several changes.
         repeats_rows: an update changes none of the sent values.
-        violating_positions: the positions of changes that produce a row violating a constraint, if
-            a row may have several changes.  Such a row may be missing from the outcome, because its
-            changes are composed.
+        violating_positions: if a row may have several changes, the positions of changes whose new
+            row violates a constraint.  The outcome may lack such a row, because it combines the
+            changes of each key.
     """
 
     actions: frozenset[str]
@@ -116,7 +116,7 @@ class ChangeSummary:
 
 
 def summary(engine: Engine, target: Target, changes: Staged) -> ChangeSummary:
-    """Return the properties of converted changes.  Many changes are read in one pass."""
+    """Return the properties of converted changes.  Spark reads many changes in one pass."""
     moves = " OR ".join(
         f"NOT ({matches(c, f'o{c.attnum}', f'n{c.attnum}', '<=>')})" for c in target.key_columns
     )
@@ -214,10 +214,11 @@ def outcome(
 def copied(
     engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str
 ) -> Iterator[Outcome]:
-    """Yield the outcome of an initial copy: every row is new.  Each job reads the rows again.
+    """Yield the outcome of an initial copy, in which every row is new.  Each job reads the rows
+    again.
 
     Args:
-        rows: a query of n1, n2, ..., the columns that are sent.
+        rows: SQL of the published rows, with the sent columns n1, n2, ...
     """
     place = "row_number() OVER (ORDER BY monotonically_increasing_id())"
     values = ", ".join(
@@ -242,7 +243,7 @@ def moving_positions(
     """Return the positions of the updates that change a key.
 
     Args:
-        key: positions (from 1) of the key's columns among those that are sent.
+        key: positions (from 1) of the key's columns among the sent columns.
     """
     columns = [_sent_column(changes, number) for number in key]
     if _has_same_keys(changes, columns):
@@ -263,7 +264,8 @@ def _repeats_keys(target: Target, changes: Staged) -> bool:
 
 
 def _values_of_key(changes: Staged, column: TargetColumn) -> list[Hashable]:
-    """Return SQL of a key column of the changes in a form that is equal for equal values."""
+    """Return the values of a key column of the changes, in a form that is equal for equal
+    values."""
     olds, news = (
         matching_values(column, changes.values(f"{image}{column.attnum}")) for image in "on"
     )
@@ -278,10 +280,10 @@ def failing_conversion(
     changes: Staged,
     position: int,
 ) -> tuple[str, str] | None:
-    """Find a value that cannot be converted in the changes at a position, and return the change's
-    kind and the column.
+    """Find a value that cannot be converted in the changes at a position.  Return the change's kind
+    and the column's name; None if there is none.
 
-    Columns are tried in the target's order, as apply converts them.
+    Like PostgreSQL's apply worker, convert the columns in the target's order.
     """
     for action in "IUD":
         image = "o" if action == "D" else "n"
@@ -301,7 +303,7 @@ def failing_conversion(
 
 
 def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> str:
-    """Return SQL of a sent column, converted to the target's storage."""
+    """Return SQL of a sent column, converted to the target's storage type."""
     assert column.sent is not None
     source = sent[column.sent - 1]
     value = SqlValue(f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod))
@@ -309,13 +311,14 @@ def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> st
 
 
 def _sent_column(changes: Staged, number: int) -> TargetColumn:
-    """Return the sent column with a number, in its type at the publisher, as a target column."""
+    """Return a target column for the sent column with a number, in its type at the publisher."""
     _name, type_, typmod = next(c for c in changes.columns if c.name == f"n{number}")
     return TargetColumn(number, "", type_, typmod, not_null=False, sent=number)
 
 
 def _has_same_keys(changes: Staged, key: Sequence[TargetColumn]) -> bool:
-    """Return whether the rows held by this process show that no update changes its key."""
+    """Return whether it is certain that no update changes a key: this process has all changes, and
+    their keys stay equal."""
     if not changes.is_small:
         return False
     olds, news = (
@@ -366,8 +369,8 @@ def _keyed_outcome(
         f" WHEN effect = {effect[NetEffect.REPLACED]} THEN if({is_there}, 'U', 'I')"
         f" WHEN {missing['u']} + {missing['d']} > 0 THEN 'M' END"
     )
-    # An INSERT conflicts with the existing row if there is one, else with the row that the run
-    # inserted
+    # An INSERT conflicts with the existing row; if there is none, with the row that the run has
+    # inserted.
     position = f"if(absent_at IS NOT NULL AND {is_there}, absent_at, conflict_at)"
     keeps_own = f"effect = {effect[NetEffect.FOUND]}"
     is_new = f"effect IN ({effect[NetEffect.INSERTED]}, {effect[NetEffect.REPLACED]})"
@@ -395,8 +398,8 @@ def _moving_outcome(
     """Yield the outcome of simultaneous changes, some of which change keys.
 
     Args:
-        existing: SQL of the rows that they may affect.
-        settled: SQL of changes already known to be conflicts, or to miss their row.
+        existing: SQL of the rows that the changes may affect.
+        settled: SQL of whether a change is known to be a conflict, or to miss its row.
     """
     keys = list(target.key)
     same_old = _same_key(target, "ch.o", "e.c")
@@ -433,10 +436,10 @@ def _moving_outcome(
 
 
 def _same_key(target: Target, one: str, other: str) -> str:
-    """Return SQL of whether two rows have one key.
+    """Return SQL of whether two rows have the same key.
 
     Args:
-        one, other: the prefixes of their columns, before the attnum.
+        one, other: the prefixes of their columns, in front of the attnum.
     """
     return " AND ".join(
         matches(column, f"{one}{column.attnum}", f"{other}{column.attnum}")

@@ -1,4 +1,4 @@
-"""Undo commits after which others have committed: write their inverse as a new commit."""
+"""Undo commits although other writers have committed since: write the inverse as a new commit."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def revert(
     foreign: Sequence[FeedVersion],
     note: CommitNote,
 ) -> None:
-    """Undo the effect of commits on a table's rows.  Later changes of other writers are kept.
+    """Undo the effect of commits on a table's rows.  Keep the later changes of other writers.
 
-    No commit is made if nothing is left to undo.
+    Make no commit if nothing is left to undo.
 
     Args:
-        key: attnums of the columns that identify a row; () if only the whole row does.  Then `own`
-            is a single version, and only rows that still exist are reverted.
+        key: attnums of the columns that identify a row; () if only the whole row does.  In the
+            second case `own` must be a single version, and only rows that still exist are reverted.
         own: the versions to undo.
-        foreign: the others' versions.
+        foreign: the versions of the other writers.
 
     Raises:
-        ObjectNotInPrerequisiteState: rows of a table with columns that are left out would have to
-            be inserted again (55000).
+        ObjectNotInPrerequisiteState: deleted rows would have to be inserted again, but the relation
+            leaves out columns of the Delta table (55000).
     """
     stored = tuple(column for column in source.columns if column.storage_name is not None)
     table = replace(source, columns=stored, version=None)

@@ -1,7 +1,7 @@
-"""Compare two sides of a table by counts and sums of row hashes in buckets of keys.  Each side is
-read once and not sorted, and rows are joined only in buckets that differ.
+"""Compare two sides of a table by the counts and the sums of row hashes in buckets of keys.  Spark
+reads each side once and does not sort it.  It joins rows only in buckets that differ.
 
-Equal keys are in the same bucket, and rows that are stored alike have the same hash.
+Equal keys are in the same bucket.  Rows that are stored identically have the same hash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BITS = 62
 
 
 class HashedColumn(Protocol):
-    """A column of a table that is read or written."""
+    """A column of a table to read or write."""
 
     @property
     def attnum(self) -> int: ...
@@ -36,12 +36,12 @@ class HashedColumn(Protocol):
 def row_hash(columns: Sequence[HashedColumn], image: Callable[[int], str]) -> str:
     """Return SQL of a 64-bit hash of a row.
 
-    Spark's hash ignores NULLs and the boundaries of arrays.  Therefore the positions of NULLs and
-    the lengths of arrays are hashed, too.  -0.0 and 0.0 have the same hash: hashing floats as text
-    would take longer than everything else.
+    Spark's hash ignores NULLs and the boundaries of arrays.  Therefore this hash includes the
+    positions of NULLs and the lengths of arrays.  It also includes whether a float is -0.0: hashing
+    floats as text would take longer than everything else.
 
     Args:
-        image: the name of a column by its attnum.
+        image: returns the name of a column, given its attnum.
     """
     parts, nulls = [], []
     for column in columns:
@@ -72,15 +72,15 @@ def key_bucket(
     image: Callable[[int], str],
     count: int,
 ) -> str:
-    """Return SQL of the bucket of a row, computed from its key, or from all compared columns if
+    """Return SQL of the bucket of a row.  It depends on the key, or on all compared columns if
     there is no key.
 
-    Rows that are equal in Spark are in one bucket, even if they are stored differently.
+    Rows that are equal in Spark are in the same bucket, even if they are stored differently.
 
     Args:
         key: the columns of the key.
         columns: the compared columns.
-        image: the name of a column by its attnum.
+        image: returns the name of a column, given its attnum.
         count: the number of buckets.
     """
     values = []
@@ -94,12 +94,12 @@ def key_bucket(
 
 
 def in_buckets(rows: Query, bucket: str, buckets: Sequence[int]) -> Query:
-    """Return SQL of the rows in some buckets.
+    """Return a query for the rows in some buckets.
 
-    It uses a join, not WHERE.  Spark derives conditions for later steps from those on their
-    sources. Without a key the bucket depends on all columns, so that each column would double the
-    number of derived conditions.  The list is one literal, because Spark parses thousands of
-    literals slowly.
+    It uses a join instead of WHERE.  Spark derives conditions for later steps from the conditions
+    on their sources.  Without a key the bucket depends on all columns, so that each column would
+    double the number of derived conditions.  The list of buckets is one literal, because Spark
+    parses thousands of literals slowly.
 
     Args:
         bucket: SQL of a row's bucket.
@@ -115,11 +115,11 @@ def in_buckets(rows: Query, bucket: str, buckets: Sequence[int]) -> Query:
 
 
 def differing_buckets(published: Query, leaves: Sequence[Query], bucket: str, hashed: str) -> Query:
-    """Return SQL of one row: the number of rows of each side, and the buckets that differ.
+    """Return a query for one row: the number of rows of each side, and the buckets that differ.
 
     Args:
         published: the rows of one side.
-        leaves: the rows of the other side, with the same columns.
+        leaves: the rows of each leaf partition of the other side, with the same columns.
         bucket, hashed: SQL of a row's bucket and of its hash.
     """
     sums = ", ".join(f"sum({half}) AS {name}" for name, half in _HALVES)
@@ -144,7 +144,7 @@ def differing_buckets(published: Query, leaves: Sequence[Query], bucket: str, ha
     )
 
 
-#: The two halves of 64 bits: their sums do not overflow.
+#: The two halves of a hash of 64 bits.  Their sums do not overflow.
 _HALVES = (
     ("low_bits", "row_hash & 4294967295L"),
     ("high_bits", "shiftrightunsigned(row_hash, 32)"),

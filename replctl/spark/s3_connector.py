@@ -1,4 +1,4 @@
-"""Give a running Spark the connector for S3 when a query needs it."""
+"""Add the connector for S3 to a running Spark when a query needs it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from replctl.spark.java import find_java
 from replctl.spark.maven import s3_jars
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # pyspark's own, about its dependencies
+    warnings.simplefilter("ignore")  # pyspark's warnings about its dependencies
     from pyspark.sql import SparkSession
 
-#: A table on S3 in a query, or a file there in a log.
+#: Matches a table on S3 in a query, or a file on S3 in a Delta log.
 _ON_S3 = re.compile(r"""[`"]s3[an]?://""", re.IGNORECASE)
 
 
 class S3Connector:
-    """The connector of a JVM of this process.  At --remote, Spark has the connector of its server.
+    """The connector of a JVM of this process.  With --remote, Spark has the connector of its
+    server.
 
     Args:
         session: a session of the JVM.
@@ -39,7 +40,7 @@ class S3Connector:
         """Add the connector to Spark if a query, or the log of a table, names S3.
 
         Raises:
-            ObjectNotInPrerequisiteState: it cannot be downloaded (55000).
+            ObjectNotInPrerequisiteState: replctl cannot download the connector (55000).
         """
         if self._is_there or _ON_S3.search(text) is None:
             return
@@ -49,11 +50,11 @@ class S3Connector:
                 self._is_there = True
 
     def add(self, jars: Callable[[Path], Sequence[Path]]) -> None:
-        """Add the connector to Spark, and tell it the account.
+        """Add the connector to Spark, and configure its account.
 
         Args:
-            jars: returns the jars, given a Java; it is called unless the user has given a connector
-                (spark.jars.packages).
+            jars: returns the connector's jars, given a Java.  If the user has added a connector
+                (spark.jars.packages), Spark keeps that one.
         """
         context = self._session.sparkContext
         jvm: Any = context._jvm

@@ -1,9 +1,9 @@
-"""Scratch directories for Spark's temporary files.  The files may hold rows, so only the owner may
-read them.
+"""Scratch directories for Spark's temporary files.  The files may contain rows, so only the owner
+may read them.
 
-A scratch directory has mode 0700.  The process that creates it, and the JVM, which inherits the
-lock, hold a lock on a file next to it while they live.  The directory of a killed process is
-removed when another one is created in the same place.
+A scratch directory has mode 0700.  The process that creates it holds a lock on a file next to it;
+the JVM inherits the lock.  After the end of both, the next process that creates a directory in the
+same place removes the old one.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pathlib import Path
 from replctl.record import dataclass
 
 _PREFIX = "replctl-spark-"
-#: The variables that override spark.local.dir if they are set.
+#: The variable that overrides spark.local.dir if it is set.
 _LOCAL_DIRS = "SPARK_LOCAL_DIRS"
 
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Scratch directories of one JVM.
+    """The scratch directories of one JVM.
 
     Attributes:
-        folder: for the JVM, its Python workers and Spark's warehouse.
-        local: for shuffles, spilled and cached rows; differs from `folder` if the user chose
-            others.
+        folder: the directory for the JVM, its Python workers and Spark's warehouse.
+        local: the directories for shuffles, spilled and cached rows; only `folder` unless the user
+            has chosen others.
         locks: descriptors of the files whose locks mark the directories as used.
     """
 
@@ -56,16 +56,16 @@ def make_scratch(parent: Path | None, chosen: str | None = None) -> Scratch:
     """Create scratch directories, and remove those of dead processes in the same places.
 
     Args:
-        parent: the directory to create them in; it is created if missing.  None: the system's
-            directory for temporary files.
-        chosen: spark.local.dir, if the user has set it.
+        parent: the directory in which to create them; create it, too, if it is missing.  None: the
+            system's directory for temporary files.
+        chosen: the value of spark.local.dir, if the user has set it.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     place.mkdir(mode=0o700, exist_ok=True)
     folder, lock = _make(place)
     roots = [name.strip() for name in (chosen or os.environ.get(_LOCAL_DIRS) or "").split(",")]
     if not any(roots):
-        if "," not in str(place):  # which separates directories
+        if "," not in str(place):  # a comma separates directories
             return Scratch(folder, (folder,), (lock,))
         roots = [tempfile.gettempdir()]
     made = [_make(Path(root)) for root in roots if root]
@@ -74,7 +74,7 @@ def make_scratch(parent: Path | None, chosen: str | None = None) -> Scratch:
 
 
 def make_folder(parent: Path | None) -> tuple[Path, int]:
-    """Create a scratch directory for this process in `parent`, as `make_scratch` does.
+    """Create a scratch directory for this process in `parent`, like `make_scratch`.
 
     Returns:
         the directory, and the descriptor of its locked file.
@@ -85,7 +85,7 @@ def make_folder(parent: Path | None) -> tuple[Path, int]:
 
 
 def _make(place: Path) -> tuple[Path, int]:
-    """Make a directory, and lock the file next to it."""
+    """Create a directory, and lock a file next to it."""
     _remove_abandoned(place)
     while True:
         path = place / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
@@ -93,21 +93,21 @@ def _make(place: Path) -> tuple[Path, int]:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         lock = os.open(lock_file, flags, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if lock_file.exists():  # another process has not removed it as abandoned in between
+        if lock_file.exists():  # no other process has removed it as abandoned
             path.mkdir(mode=0o700)
             return path, lock
         os.close(lock)
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Remove the scratch directories of this user whose processes have died."""
+    """Remove the scratch directories of this user whose processes have ended."""
     for lock_file in place.glob(f"{_PREFIX}*.lock"):
         try:
             status = lock_file.lstat()
             if status.st_uid != os.getuid() or not stat.S_ISREG(status.st_mode):
                 continue
             lock = os.open(lock_file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:  # another process has just removed it, or the file is not ours
+        except OSError:  # another process has removed the file, or it is not ours
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,8 +1,8 @@
 """A Spark Connect server that a cluster keeps running for all commands of its owner.
 
-A watching process holds `server.lock` while it lives, and the JVM ends with it.  Users of the
-server share `clients.lock`, so that idle time only counts while nobody holds it.  The system
-releases both locks when a process ends.
+A supervisor process holds `server.lock` while it runs, and the server's JVM ends with it.  All
+processes that use the server share `clients.lock`; the server is idle while none of them holds it.
+The system releases both locks when a process ends.
 """
 
 from __future__ import annotations
@@ -44,15 +44,16 @@ _START_TIMEOUT = (
     180.0  # seconds within which the server must answer; Delta's jars may have to be downloaded
 )
 _END_TIMEOUT = 30.0  # seconds for the JVM of a server to end
-_STOP_TIMEOUT = 45.0  # seconds after which a server is killed
-_KILL_TIMEOUT = 10.0  # seconds for the system to end it
+_STOP_TIMEOUT = 45.0  # seconds to wait before killing a server
+_KILL_TIMEOUT = 10.0  # seconds for the system to end a killed server
 _HEAP = 4 << 30  # bytes, if there is enough memory
 _POLL_INTERVAL = 0.5
 _TOKEN_VARIABLE = (
     "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # not an argument: other users can see arguments
 )
 
-#: A server lives long: limit the records that Spark keeps of finished work.
+#: Spark properties of a server.  It runs for a long time, so they limit Spark's records of finished
+#: work.
 _PROPERTIES = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -68,12 +69,12 @@ _PROPERTIES = {
 
 @dataclass(frozen=True, slots=True)
 class ServerConf:
-    """The configuration that a server is started with.
+    """The configuration with which a server starts.
 
     Attributes:
-        master: local[*] if not given.
+        master: Spark's master; None: local[*].
         properties: further Spark properties, as (name, value).
-        idle_timeout: seconds without users after which it ends; 0: never.
+        idle_timeout: seconds without users after which the server ends; 0: never.
     """
 
     master: str | None = None
@@ -81,8 +82,8 @@ class ServerConf:
     idle_timeout: float = 3600.0
 
     def misses(self, other: ServerConf) -> bool:
-        """Return whether a server with this configuration differs from the one that a user of
-        `other` wants.
+        """Return whether a server with this configuration differs from a server that `other`
+        requires.
         """
         return (
             other.master not in (None, self.master)
@@ -96,13 +97,13 @@ class Server:
     """A running server.
 
     Attributes:
-        pid: the process that watches over it.
-        jvm: the server's JVM, a child of that process.
-        port: on 127.0.0.1.
+        pid: the process ID of the supervisor.
+        jvm: the process ID of the server's JVM, a child of the supervisor.
+        port: the server's port on 127.0.0.1.
         token: the secret that gives access to the server.
-        started: time of the start, in UTC (ISO 8601).
+        started: the time of the start, in UTC (ISO 8601).
         log: the file with Spark's messages.
-        conf: the configuration that it was started with.
+        conf: the configuration with which the server has started.
     """
 
     pid: int
@@ -115,7 +116,7 @@ class Server:
 
     @property
     def remote(self) -> str:
-        """The address with the token, as in SPARK_REMOTE."""
+        """Return the server's address with the token, in the form of SPARK_REMOTE."""
         return f"sc://localhost:{self.port}/;token={self.token}"
 
     def answers(self) -> bool:
@@ -124,21 +125,21 @@ class Server:
 
 
 def find_server(cluster: Path) -> Server | None:
-    """Return the running server of a cluster, or None."""
+    """Return the running server of a cluster; None if there is none."""
     folder = _Folder(cluster)
     return folder.read() if folder.is_locked() else None
 
 
 def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
-    """Start the server of a cluster unless it runs.  If several processes start it at once, only
-    one does.
+    """Start the server of a cluster unless it already runs.  If several processes call this at the
+    same time, only one starts a server.
 
     Returns:
-        the server, and whether it is new.
+        the server, and whether this call has started it.
 
     Raises:
-        ObjectNotInPrerequisiteState: no Java, or no jars.
-        ConnectionFailure: it ended or did not answer in time.
+        ObjectNotInPrerequisiteState: there is no Java, or there are no jars.
+        ConnectionFailure: the server has ended, or has not answered in time.
     """
     folder = _Folder(cluster)
     folder.path.mkdir(mode=0o700, exist_ok=True)
@@ -156,7 +157,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
                 stdout=log,
                 stderr=log,
                 cwd=folder.path,
-                start_new_session=True,  # it survives the terminal
+                start_new_session=True,  # it survives the end of the terminal
             )  # fmt: skip
         _tell(process, json.dumps(asdict(conf)))
         deadline = time.monotonic() + _START_TIMEOUT
@@ -166,14 +167,14 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
                     detach(process)
                     return server, True
                 time.sleep(0.05)
-        except BaseException:  # Ctrl-C: nobody would use it
+        except BaseException:  # such as Ctrl-C: nobody would use the server
             process.terminate()
             raise
         raise _not_started(folder, process)
 
 
 def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> ConnectionFailure:
-    """End the watching process of a server that did not start, and return the error."""
+    """Kill the supervisor of a server that has not started, and return the error."""
     code = process.poll()
     process.kill()
     process.wait()
@@ -187,22 +188,23 @@ def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> Connectio
 
 
 def _tell(process: subprocess.Popen[bytes], text: str) -> None:
-    """Send a process its input.  Properties may be secrets, and other users can see arguments."""
+    """Send a text to the standard input of a process.  It is not an argument, because it may
+    contain secrets, and other users can see arguments."""
     assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as stdin:  # it has ended; its log has the reason
+    with suppress(BrokenPipeError), process.stdin as stdin:  # the process has ended; see its log
         stdin.write(text.encode())
 
 
 def detach(process: subprocess.Popen[bytes]) -> None:
-    """Detach a child process, so that this process need not wait for it."""
+    """Detach a child process: Python then does not wait for it."""
     process.returncode = 0
 
 
 def stop_server(cluster: Path) -> Server | None:
-    """Stop the server of a cluster, even if it is in use, and return it.
+    """Stop the server of a cluster, even if it is in use.  Return it; None if there is none.
 
     Raises:
-        ConnectionFailure: the server does not end even after it is killed.
+        ConnectionFailure: the server has been killed, but does not end.
     """
     folder = _Folder(cluster)
     server = find_server(cluster)
@@ -211,7 +213,7 @@ def stop_server(cluster: Path) -> Server | None:
         return None
     os.kill(server.pid, signal.SIGTERM)
     if not folder.wait_for_end(_STOP_TIMEOUT):
-        # The watching process is suspended or hangs: its child is still the JVM
+        # The supervisor is suspended or hangs.  So the JVM is still its child, and its PID valid.
         for pid in (server.jvm, server.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -225,17 +227,17 @@ def stop_server(cluster: Path) -> Server | None:
 
 
 def attach_server(cluster: Path) -> Server | None:
-    """Return the server of a cluster and use it until this process ends.  The server does not count
-    as idle until then.
+    """Return the server of a cluster, and use it until this process ends: until then the server is
+    not idle.  Return None if there is no server.
 
     Raises:
-        ConnectionFailure: the last server ended without being stopped.
+        ConnectionFailure: the last server has died.
     """
     folder = _Folder(cluster)
     if not folder.description.exists():
         return None
     lock = os.open(folder.path / "clients.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_SH)  # waits for a server that is ending
+    fcntl.flock(lock, fcntl.LOCK_SH)  # wait while a server is ending
     server = find_server(cluster)
     if server is not None:
         note_attachment(folder.cluster, lock)
@@ -260,21 +262,21 @@ def temporary_server(
     properties: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Iterator[str]:
-    """Yield the address, with the token, of a server without a cluster.  It ends with the `with`
-    block.
+    """Start a server without a cluster, and yield its address with the token.  The server ends with
+    the `with` block.
 
     Args:
-        memory: memory of the driver, as in spark.driver.memory.
+        memory: the value of spark.driver.memory.
         properties: further Spark properties.
         folder: an empty directory, where `find_server` finds the server.
 
     Raises:
-        The errors of `start_server`.
+        PostgresError: see `start_server`.
     """
     chosen = {"spark.driver.memory": memory, **(properties or {})}
     with tempfile.TemporaryDirectory() as other:
         place = folder or Path(other)
-        # If this process is killed, the idle timeout starts then
+        # The server also ends if this process is killed: it is then idle.
         conf = ServerConf(master, tuple(chosen.items()), idle_timeout=5.0)
         server, _is_new = start_server(place, conf)
         attach_server(place)
@@ -285,7 +287,7 @@ def temporary_server(
 
 
 class _Folder:
-    """The files in which a cluster records its server."""
+    """The files by which the processes of a cluster find its server."""
 
     def __init__(self, cluster: Path) -> None:
         self.cluster = cluster.absolute()
@@ -299,10 +301,10 @@ class _Folder:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Prevent other processes from starting a server meanwhile.
+        """Prevent other processes from starting a server during the `with` block.
 
         Raises:
-            ConnectionFailure: another process has been starting one for too long.
+            ConnectionFailure: another process has been starting a server for too long.
         """
         path = self.path / "start.lock"
         lock = FileLock(path, mode=0o600)
@@ -322,11 +324,13 @@ class _Folder:
             lock.release()
 
     def is_locked(self) -> bool:
-        """Return whether the watching process lives and its server answers."""
+        """Return whether the supervisor holds its lock: it is running."""
         return is_locked(self.lock)
 
     def wait_for_end(self, timeout: float) -> bool:
-        """Return whether the watching process ends within `timeout` seconds."""
+        """Wait for the end of the supervisor.  Return False if it still runs after `timeout`
+        seconds.
+        """
         deadline = time.monotonic() + timeout
         while self.is_locked():
             if time.monotonic() > deadline:
@@ -338,11 +342,11 @@ class _Folder:
         try:
             found = json.loads(self.description.read_text("utf-8"))
             return Server(**{**found, "conf": _conf_of(found["conf"])})
-        except (FileNotFoundError, KeyError, TypeError):  # missing, or of another version
+        except (FileNotFoundError, KeyError, TypeError):  # missing, or written by another version
             return None
 
     def write(self, server: Server) -> None:
-        """Write a file readable only by its owner, in one atomic step."""
+        """Record the running server in one atomic step.  Only the owner can read the file."""
         scratch = self.description.with_suffix(".new")
         scratch.unlink(missing_ok=True)
         with open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "w") as file:
@@ -355,13 +359,13 @@ class _Folder:
             file.unlink(missing_ok=True)
 
     def write_failure(self, error: PostgresError) -> None:
-        """Record why a server did not start, for the process that waits for it."""
+        """Record why a server has not started, for the process that waits for it."""
         told = {"detail": error.detail or f"{error.message}.", "hint": error.hint}
         with open_private(self._failure, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "w") as file:
             json.dump(told, file)
 
     def read_failure(self) -> tuple[str, str | None] | None:
-        """Return the detail and hint recorded by `write_failure`, and remove the record."""
+        """Return the detail and hint that `write_failure` has recorded, and remove the record."""
         try:
             found = json.loads(self._failure.read_text("utf-8"))
         except (FileNotFoundError, ValueError):
@@ -370,16 +374,16 @@ class _Folder:
         return found["detail"], found["hint"]
 
     def note_ending(self, how: str) -> None:
-        """Record how a server ended, for later users."""
+        """Record how a server has ended, for the processes that use it."""
         with open_private(self._ending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "w") as file:
             file.write(how)
         print(how, flush=True)
 
     def read_ending(self) -> str:
-        """Return how the last server ended, followed by a space; empty if unknown."""
+        """Return how the last server has ended, followed by a space; '' if it is unknown."""
         try:
             how = self._ending.read_text("utf-8")
-        except FileNotFoundError:  # it was killed with its JVM
+        except FileNotFoundError:  # the supervisor was killed, too
             return ""
         self._ending.unlink()
         return f"{how} "
@@ -390,17 +394,17 @@ class _Folder:
 
 
 def _conf_of(found: dict[str, Any]) -> ServerConf:
-    """Return a ServerConf from its JSON form."""
+    """Convert a ServerConf from its JSON form."""
     properties = tuple((name, value) for name, value in found["properties"])
     return ServerConf(**{**found, "properties": properties})
 
 
-# -- the watching process of a server
+# -- the supervisor of a server
 
 
 def serve() -> NoReturn:
-    """Run a server until it is stopped, idle or dead.  The command line has the cluster's
-    directory.  stdin has a ServerConf as JSON.
+    """Run the supervisor of a server until the server is stopped, idle or dead.  The argument of
+    the command line is the cluster's directory; stdin contains a ServerConf as JSON.
     """
     cluster, conf = Path(sys.argv[1]), _conf_of(json.load(sys.stdin))
     folder = _Folder(cluster)
@@ -422,7 +426,7 @@ def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 @contextmanager
 def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the JVM and record its address.  It ends with the `with` block."""
+    """Start the JVM, and record its address.  The JVM ends with the `with` block."""
     from replctl.spark.python_functions import PACKAGE, own_package
     from replctl.spark.s3_connector import S3Connector
     from replctl.spark.session_start import start
@@ -449,13 +453,13 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
         folder.description.unlink(missing_ok=True)
         raise
     finally:
-        # A JVM that does not answer would not end by itself, either
+        # A JVM that does not answer does not end by itself, either.
         java_start.end(process, _END_TIMEOUT if answers(port) else 0.0)
 
 
 def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the JVM has died, or was killed because it did not answer.  Raise SystemExit when
-    it has been idle for too long.
+    """Wait until the JVM has ended.  Kill it if it does not answer.  Raise SystemExit when the
+    server has been idle for too long.
     """
     server = folder.read()
     assert server is not None
@@ -477,7 +481,7 @@ def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) 
                 continue
             if conf.idle_timeout and time.monotonic() - idle_since > conf.idle_timeout:
                 print(f"nobody has used the server for {conf.idle_timeout:g} seconds", flush=True)
-                folder.description.unlink()  # before waiting processes get the lock
+                folder.description.unlink()  # before waiting processes can get the lock
                 sys.exit()
             fcntl.flock(clients, fcntl.LOCK_UN)
     folder.note_ending(ending(process.returncode))

@@ -1,4 +1,4 @@
-"""The Spark sessions of an engine: one per thread, because the settings of a write belong to a
+"""The Spark sessions of an engine: one for each thread, because the settings of a write belong to a
 session.
 """
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Seconds of rest after which the server may have ended a session.  The default of
-#: spark.connect.session.manager.defaultSessionTimeout is an hour.
+#: Seconds without use after which the server may have ended a session.  By default
+#: (spark.connect.session.manager.defaultSessionTimeout) it does so after an hour.
 _IDLE = 60.0
 
 
@@ -25,15 +25,16 @@ class _Used:
 
 
 class SessionPool:
-    """Sessions by thread.  The session of an ended thread is given to another thread.
+    """Manages sessions by thread.  Another thread can reuse the session of an ended thread.
 
     Args:
-        first: the session of the thread that makes the pool.
-        make: makes another session.
-        is_open: returns whether the server still has a session; asked after a minute of rest.
+        first: the session of the thread that creates the pool.
+        make: creates another session.
+        is_open: returns whether the server still has a session; the pool calls it after a minute
+            without use.
         end: closes a session that the server no longer has.
-        clocks: return seconds.  The time of day is needed, too: a server uses it, and only it
-            reveals that the machine slept or its clock was set.
+        clocks: return seconds.  One must be the time of day: a server uses it, and no other clock
+            shows that the machine was asleep or that somebody has set the clock.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class SessionPool:
         """Return the session of this thread.
 
         Raises:
-            PostgresError: a new session cannot be made.
+            PostgresError: a new session cannot be created.
         """
         thread = threading.current_thread()
         used = self._used.get(thread) or self._of_ended_thread()
@@ -69,9 +70,10 @@ class SessionPool:
         return used.session
 
     def drop(self) -> None:
-        """Forget this thread's session, which its server has ended.
+        """Forget this thread's session, which the server has ended.
 
-        Its connection is closed with the engine, because work begun in it must still be cleaned up.
+        The engine closes its connection only at its own end: until then, work that has begun in the
+        session may need it to clean up.
         """
         with self._giving:
             self._used.pop(threading.current_thread(), None)

@@ -1,5 +1,5 @@
-"""Start a Spark session: in a JVM of this process or on a server, with the settings that
-PostgreSQL's results require.
+"""Start a Spark session in a JVM of this process or on a server, with the settings on which
+PostgreSQL's results depend.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from replctl.spark.spark_settings import (
 from replctl.spark.values import OPTIMIZED_FILE_SIZE
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # pyspark's own, about its dependencies
+    warnings.simplefilter("ignore")  # pyspark's warnings about its dependencies
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -46,35 +46,35 @@ _DEFAULT_PROPERTIES = {
     "spark.databricks.delta.snapshotPartitions": "1",
     **DELTA,
     # A sync of many changes has 170 pieces of generated code.  Spark's cache of 100 would lose all
-    # of them before the next sync; compiling them again takes a fifth of a sync
+    # of them before the next sync, and compiling them takes a fifth of a sync.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # Each sort and each hash map takes a page, even for few rows.  With Spark's 64m every sync of
-    # 10 rows fills the heap and causes a full collection
+    # Each sort and each hash map takes a page, even for few rows.  With Spark's 64m each sync of 10
+    # rows would fill the heap and cause a full collection.
     "spark.buffer.pageSize": "2m",
-    # Each broadcast, such as the code of a stage, takes a whole block.  With Spark's 4m that is an
-    # eighth of all memory that small jobs allocate
+    # Each broadcast, such as the code of a stage, takes a whole block.  With Spark's 4m this would
+    # be an eighth of all memory that small jobs allocate.
     "spark.broadcast.blockSize": "512k",
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",  # wide rows in a small heap
-    # Cached rows are written once and soon read two or three times: encoding them costs more than
-    # it saves, and a join in memory need not sort.  Together this is a tenth of a sync of 1e5
-    # changes (benchmarks/incremental.py)
+    # Spark writes cached rows once and soon reads them two or three times: encoding them costs more
+    # than it saves.  A join in memory need not sort.  Both settings together save a tenth of a sync
+    # of 1e5 changes (benchmarks/incremental.py).
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
-    # Each query formats its plan for a user interface that is off.  With one entry per operator
-    # this takes a quarter of the planning of a small write
+    # Each query formats its plan for Spark's user interface, although it is off.  With a detailed
+    # plan this would take a quarter of the planning of a small write.
     "spark.sql.ui.explainMode": "simple",
     "spark.databricks.delta.optimize.maxFileSize": str(OPTIMIZED_FILE_SIZE),
-    # A key clusters rows even if its columns have no statistics
+    # Allow to cluster rows by a key even if its columns have no statistics.
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }
 #: Settings for a Spark that is a single JVM.
 _LOCAL_PROPERTIES = {
     "spark.driver.host": "127.0.0.1",
-    # The clock may jump and the machine may sleep: the JVM must not end for that
+    # The clock may jump, and the machine may sleep.  The JVM must not end because of this.
     "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
     "spark.executor.heartbeat.maxFailures": str(2**31 - 1),
 }
-#: The settings that a session can change.
+#: The default properties that a session can change.
 _LEAN_SETTINGS = (
     "spark.databricks.delta.optimize.maxFileSize",
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled",
@@ -88,21 +88,22 @@ _LEAN_SETTINGS = (
 
 
 _CACHED_LOGS = "spark.databricks.delta.delta.log.cacheSize"
-#: Bytes of the driver's heap, if there is enough memory.
+#: Bytes of the driver's heap if there is enough memory.
 _HEAP = 2 << 30
-#: PySpark sends a token without TLS only to this name.
+#: Matches addresses of this machine to replace by localhost: PySpark sends a token without TLS only
+#: to this name.
 _LOOPBACK = re.compile(r"(?<=^sc://)(127\.0\.0\.1|\[::1\])(?=[:/]|$)")
 
 
 def connect(remote: str) -> SparkSession:
-    """Return a session, not yet configured, with the Connect server at an address."""
+    """Return a new session with the Connect server at an address.  The caller must configure it."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     os.environ.pop("SPARK_REMOTE", None)
     with environment_with(NO_DEFAULTS):
         session = SparkSession.builder.remote(_LOOPBACK.sub("localhost", remote)).create()
-    # Retry a server that does not answer for about 5 seconds.  PySpark would retry for ten minutes,
-    # without a message and without reacting to Ctrl-C
+    # Retry for about 5 seconds if the server does not answer.  PySpark would retry for ten minutes,
+    # without a message and without reaction to Ctrl-C.
     patience = DefaultPolicy(
         max_retries=9, initial_backoff=50, backoff_multiplier=2.0, max_backoff=1000
     )
@@ -125,27 +126,33 @@ def start(conf: SparkConf, log: Path | None = None) -> SparkSession:
         properties["spark.driver.extraJavaOptions"] = f"{java_start.BRIEF_OPTIONS} {options}"
     if java_start.has_executors(properties["spark.master"]):
         properties |= java_start.executor_properties(properties)
-    else:  # nobody else must reach its ports, which need no token
+    else:  # other machines must not reach the JVM's ports, which need no token
         properties = _LOCAL_PROPERTIES | properties
     scratch = make_scratch(conf.scratch, properties.get("spark.local.dir"))
     properties = properties | scratch.properties()
-    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by a session with a server before
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # an earlier session may have set it
     builder = SparkSession.builder.config("spark.api.mode", "classic")
     for name, value in (properties | FORCED_SETTINGS).items():
         builder = builder.config(name, value)
     try:
         with java_start.gateway(properties, scratch, log), _keeping_handler(signal.SIGINT):
             session = builder.getOrCreate()
-            session.sparkContext.setLogLevel("ERROR")  # fails where Spark has given up
+            session.sparkContext.setLogLevel("ERROR")  # fails if Spark has given up
             configure(session, conf)
     except BaseException:
-        java_start.forget()  # it has ended: the next start would wait for it or reuse its state
+        java_start.forget()  # the next start would wait for the ended JVM
         raise
     return session
 
 
 def configure(session: SparkSession, conf: SparkConf) -> None:
-    """Set the settings of a session, and refuse a server that was started without required ones."""
+    """Set the settings of a session.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the server lacks Delta, or a setting that sessions cannot
+            change is wrong.
+        FeatureNotSupported: it is another version of Spark.
+    """
     if session.version.split(".")[:2] != ["4", "2"]:
         raise FeatureNotSupported(
             f"Spark {session.version} is not supported", detail="replctl needs Spark 4.2."
@@ -163,7 +170,7 @@ def configure(session: SparkSession, conf: SparkConf) -> None:
         if not has_value(found, name, value):
             with suppress(
                 PySparkException
-            ):  # settings that a session cannot change are reported below
+            ):  # check_forced_settings reports settings that a session cannot change
                 session.conf.set(name, value)
     if conf.remote:  # a session of our own JVM accepts all of them
         for name in unwanted(found, chosen):
@@ -175,7 +182,7 @@ def configure(session: SparkSession, conf: SparkConf) -> None:
 def _settings_of(
     session: SparkSession, conf: SparkConf, names: Iterable[str]
 ) -> Mapping[str, str | None]:
-    """Return the current values of settings.  A Connect server returns all settings in one
+    """Return the current values of settings.  From a Connect server, get all settings in one
     request."""
     if conf.remote:
         return session.conf.getAll
@@ -184,8 +191,8 @@ def _settings_of(
 
 @contextmanager
 def _keeping_handler(number: signal.Signals) -> Iterator[None]:
-    """Restore the signal handler afterwards.  PySpark's own handler calls the JVM from within the
-    interrupted call, which fails.
+    """Restore the handler of a signal after the `with` block.  PySpark's own handler would fail: it
+    calls the JVM from within the interrupted call.
     """
     handler = signal.getsignal(number)
     yield

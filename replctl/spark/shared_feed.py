@@ -1,5 +1,5 @@
-"""Read change feeds once for several subscriptions: pair images once, and let each subscription
-filter the pairs.
+"""Read each change data feed once for several subscriptions: pair the images once, and let each
+subscription filter the pairs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class SharedFeeds:
-    """The feeds that are read while it is open.  The first subscription that needs a feed reads it
-    for all others.
+    """Keeps the feeds that it has read until it is closed.  The first subscription that needs a
+    feed reads it for all others.
     """
 
     def __init__(self) -> None:

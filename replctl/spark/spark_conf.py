@@ -1,4 +1,4 @@
-"""The configuration that selects a Spark."""
+"""The configuration that selects the Spark to use."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SparkConf:
-    """Selects the Spark to use: a Connect server (`remote`, sc://..), else one started in this
-    process.
+    """Selects the Spark to use: a Connect server, or a Spark that this process starts.
 
     Attributes:
-        remote: address of a Spark Connect server, as in SPARK_REMOTE.
-        master: master of the session that is started here, local[*] if not given.
+        remote: the address of a Spark Connect server (sc://...), in the form of SPARK_REMOTE; None:
+            start Spark.
+        master: the master of a Spark that this process starts; None: local[*].
         properties: further Spark properties, as (name, value).
         is_brief: the process ends soon, so that optimising compilation does not pay off.  Two
-            configurations that only differ in this select the same Spark.
-        scratch: the directory for Spark's temporary files; default: the system's directory.
+            configurations that differ only in this select the same Spark.
+        scratch: the directory for Spark's temporary files; None: the system's directory.
     """
 
     remote: str | None = None

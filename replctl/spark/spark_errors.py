@@ -1,4 +1,5 @@
-"""Translate Spark's and Delta's exceptions to ours, and mark those worth a retry."""
+"""Translate Spark's and Delta's exceptions to ours, with SQLSTATEs that say which are worth a
+retry."""
 
 from __future__ import annotations
 
@@ -44,12 +45,12 @@ _INTEGER_NAMES = {
     "BIGINT": "bigint",
 }
 
-#: Py4J's text before the exception of Java.
+#: Matches Py4J's text in front of Java's exception.
 _PY4J_PREFIX = re.compile(r"\AAn error occurred while calling \S+\n: ")
 _RPC_DETAILS = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 
-#: Conditions for "there is no Delta table", and their parameter with the location.
+#: Spark's conditions for a missing Delta table -> the parameter with the location.
 _NOT_THERE = {
     "PATH_NOT_FOUND": "path",
     "DELTA_PATH_DOES_NOT_EXIST": "path",
@@ -57,16 +58,16 @@ _NOT_THERE = {
     "DELTA_MISSING_DELTA_TABLE": "tableName",
     "DELTA_NO_COMMITS_FOUND": "logPath",
 }
-#: The same, for a query of a version.
+#: Matches the message for a missing Delta table in a query of a version.
 _NO_LOG = re.compile(r"FileNotFoundException\S* File (?:file:)?(.+)/_delta_log does not exist")
 
-#: Conditions for a missing file of a version: VACUUM has removed it.
+#: Conditions for a missing file of a version, which VACUUM has removed.
 _NO_FILE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
 
-#: The same, for a query of a change feed.
+#: A part of the message for a missing Delta table in a query of a change data feed.
 _NO_VERSION = "exceeds the latest table version -1."
 
-#: Conditions for a table whose log, or one of whose files, cannot be read.
+#: Conditions for a table if Spark cannot read its log or one of its files.
 _UNREADABLE = (
     "FAILED_READ_FILE",
     "DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
@@ -85,23 +86,23 @@ _UNREADABLE = (
 _PATH_PARAMETERS = ("path", "currentFile", "logPath", "tableName")
 _PATH = re.compile(r"((?:file|s3a?|abfss?|gs|hdfs):/[^\s'\"`,;)\]]+)")
 
-#: Java's exceptions for a host that Spark cannot reach: a table's storage, or an executor.
+#: Matches exceptions for a host that Spark cannot reach: a table's storage, or an executor.
 _UNREACHED = re.compile(
     r"java\.net\.(?:Connect|NoRouteToHost|SocketTimeout|UnknownHost)Exception"
     r"|Unable to execute HTTP request|Connection (?:refused|reset|timed out)"
     r"|AWSServiceThrottledException|\(Service: S3, Status Code: 5\d\d\b"
 )
-#: Hadoop's messages for a store that Spark was started without.
+#: Matches Hadoop's messages for a storage whose connector Spark lacks.
 _NO_CONNECTOR = re.compile(
     r"""No FileSystem for scheme "?s3[an]?\b|Class \S*\.S3AFileSystem not found"""
 )
-#: SQLSTATE classes of errors caused by the statement itself, whatever text they contain.
+#: SQLSTATE classes of errors that the statement itself causes, whatever their text contains.
 _OWN_FAULTS = ("0A", "22", "42")
 
-#: The system's message for a full disk; Java passes it on as text.
+#: The system's messages for a full disk; Java passes them on as text.
 _FULL = ("No space left on device", "Disk quota exceeded")
 
-#: The message of the system, or of Hadoop, for a file without permission, with its path if given.
+#: Matches the system's or Hadoop's message for a file without permission, and its path if given.
 _DENIED = re.compile(
     r"(?:Mkdirs failed to create|AccessDeniedException:) (?:file:)?(?P<made>/[^\s(]+)"
     r"|(?:file:)?(?P<path>/[^\n]*?) \((?P<reason>Permission denied|Operation not permitted"
@@ -109,7 +110,7 @@ _DENIED = re.compile(
     r"|(?P<alone>Permission denied|Operation not permitted|Read-only file system)"
 )
 
-#: Delta's conditions for "another writer committed in between": the statement can be retried.
+#: Delta's conditions for a conflict with another writer's commit.  A retry of the statement helps.
 _CONCURRENT = (
     "DELTA_CONCURRENT_APPEND",
     "DELTA_CONCURRENT_DELETE_DELETE",
@@ -119,25 +120,26 @@ _CONCURRENT = (
     "DELTA_METADATA_CHANGED",
     "DELTA_PROTOCOL_CHANGED",
 )
-#: The same conditions as exceptions of Java.
-#: A CHECK that uses columns which the relation leaves out.  replctl checks the others before.
+#: Matches the violation of a CHECK that uses columns which the relation leaves out.  replctl itself
+#: checks all others before it writes.
 _CHECK = re.compile(
     r"\[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES\] CHECK constraint (\S+) \((.*)\) violated by row"
 )
+#: Matches Java's exceptions for the conditions in _CONCURRENT.
 _CONCURRENT_EXCEPTION = re.compile(
     r"io\.delta\.exceptions\.(?:Concurrent\w+|MetadataChanged|ProtocolChanged)Exception:"
 )
 
 
 class HostNotReached(ConnectionFailure):
-    """Raised if Spark runs but cannot reach a host that it needs."""
+    """The error for a host that Spark needs but cannot reach.  Spark itself runs."""
 
 
 def _unreachable_hint(clusters: Sequence[Path]) -> str:
     """Return the hint for a server that does not answer.
 
     Args:
-        clusters: the clusters whose servers this process found by itself.
+        clusters: the clusters whose servers this process uses; () for a server from --remote.
     """
     if not clusters:
         return (
@@ -150,7 +152,7 @@ def _unreachable_hint(clusters: Sequence[Path]) -> str:
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Translate the exceptions of Spark that are raised inside the `with` block."""
+    """Translate the exceptions that Spark raises inside the `with` block."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -160,8 +162,8 @@ def translating() -> Iterator[None]:
 
 
 def translated(error: Exception) -> PostgresError:
-    """Return the error that the user sees for an exception of Spark.  The caller must use `raise
-    ... from error`.
+    """Return the error for the user for an exception of Spark.  The caller must use `raise ... from
+    error`, so that `condition_of` works.
     """
     if isinstance(error, PostgresError):
         return error
@@ -176,8 +178,8 @@ def _told(error: Exception) -> PostgresError:
     condition, sqlstate = _condition(error)
     if "NON_DETERMINISTIC" in condition or "NONDETERMINISTIC" in condition:
         return FeatureNotSupported("volatile functions are not supported here")
-    # A statement that Spark cannot resolve raises nothing, but its plan quotes errors that it might
-    # raise
+    # If Spark cannot resolve a statement, nothing in it has raised an error.  The message quotes
+    # the plan, which contains the errors that the statement could raise.
     raised = None if condition.startswith("UNRESOLVED_") else raised_error(message)
     if raised is not None:
         return raised
@@ -217,7 +219,7 @@ def _told(error: Exception) -> PostgresError:
             return InvalidTextRepresentation("invalid input syntax", detail=_first_line(message))
         case "OPERATION_CANCELED" | "OPERATION_CANCELLED":
             return QueryCanceled("canceling statement due to user request")
-    if "[SPARK_JOB_CANCELLED]" in message:  # for all threads, or in Spark's own user interface
+    if "[SPARK_JOB_CANCELLED]" in message:  # by another thread or in Spark's user interface
         return QueryCanceled("canceling statement due to user request")
     if type(error).__name__ == "Py4JNetworkError" or isinstance(error, ConnectionError):
         return ConnectionFailure(
@@ -231,7 +233,7 @@ def _told(error: Exception) -> PostgresError:
             detail=_first_line(message),
             hint=_unreachable_hint(attached_clusters()),
         )
-    if "[INVALID_HANDLE.SESSION_" in message:  # idle for an hour, or of a server before this one
+    if "[INVALID_HANDLE.SESSION_" in message:  # idle for an hour, or the server is a new one
         return SessionEnded(
             "the Spark Connect server has ended the session",
             detail=_first_line(message),
@@ -291,7 +293,11 @@ def _no_connector(message: str) -> ObjectNotInPrerequisiteState:
 
 
 def _connector_hint(clusters: Sequence[Path]) -> str:
-    """Return the hint for a server without the connector, as `_unreachable_hint`."""
+    """Return the hint for a server without the connector for S3.
+
+    Args:
+        clusters: see `_unreachable_hint`.
+    """
     if not clusters:
         return (
             "Start the server with --packages org.apache.hadoop:hadoop-aws:3.5.0, and with"
@@ -303,7 +309,7 @@ def _connector_hint(clusters: Sequence[Path]) -> str:
 
 
 def _denied(found: re.Match[str], message: str) -> FileAccessDenied:
-    """Return the error of a file that Spark may not open, in PostgreSQL's words."""
+    """Return the error for a file that Spark may not open, in PostgreSQL's words."""
     path = found["made"] or found["path"]
     reason = found["reason"] or found["alone"] or "Permission denied"
     shown = "a file" if path is None else f'file "{path}"'
@@ -313,19 +319,20 @@ def _denied(found: re.Match[str], message: str) -> FileAccessDenied:
 
 
 def _path(error: Exception) -> str | None:
-    """Return the path of the file or directory in an exception of Spark: from its parameters, else
-    the first path in its message.
+    """Return the path of a file or directory from an exception of Spark: from its parameters, else
+    the first path in its message; None if there is none.
     """
     parameters = (error.getMessageParameters() or {}) if isinstance(error, PySparkException) else {}
     for name in _PATH_PARAMETERS:
         if parameters.get(name):
             return parameters[name].strip("`").rstrip(".")
     found = _PATH.search(str(error))
-    return None if found is None else found[1].rstrip(".:")  # the end of its sentence
+    return None if found is None else found[1].rstrip(".:")  # the end of the sentence
 
 
 def _missing_location(error: Exception, condition: str) -> str | None:
-    """Return the location at which Spark has not found a Delta table; None for other exceptions."""
+    """Return the location of the Delta table that Spark has not found; None for other
+    exceptions."""
     if condition not in _NOT_THERE:
         found = _NO_LOG.search(str(error))
         return None if found is None else found[1]
@@ -341,22 +348,22 @@ def _condition(error: Exception) -> tuple[str, str]:
 
 
 def condition_of(error: PostgresError) -> str:
-    """Return Spark's condition, such as TABLE_OR_VIEW_NOT_FOUND, that was translated to an error;
-    "" if there is none.
+    """Return the condition of the Spark exception from which an error was translated, such as
+    TABLE_OR_VIEW_NOT_FOUND; "" if there is none.
     """
     return _condition(error.__cause__)[0] if isinstance(error.__cause__, Exception) else ""
 
 
 def _grpc_status(error: Exception) -> str | None:
-    """Return the gRPC status of a failed call of a Connect server.  None for other errors,
-    including errors that a server returns.
+    """Return the gRPC status of a failed call to a Connect server.  None for other errors, also for
+    those that the server itself reports.
     """
-    code = getattr(error, "getGrpcStatusCode", None)  # its class is not loaded without a server
+    code = getattr(error, "getGrpcStatusCode", None)  # its class is only loaded with a server
     return None if code is None else str(code().name)
 
 
 def _first_line(message: str) -> str:
-    """Return the first line with information, followed by the original cause."""
+    """Return the first line of a message with information, followed by the original cause."""
     message = _PY4J_PREFIX.sub("", message).lstrip()
     details = _RPC_DETAILS.search(message)
     first = message.split("\n", 1)[0] if details is None else details[1]

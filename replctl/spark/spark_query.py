@@ -1,4 +1,4 @@
-"""Spark SQL as a value: a query of named steps, which knows the tables and views that it reads.
+"""Build Spark SQL as a query of named steps, which knows the tables and views that it reads.
 
     query(
         "SELECT * FROM matched WHERE NOT (new_2 <=> target_2)",
@@ -9,11 +9,11 @@
 
 becomes `WITH source AS (...), target AS (...), matched AS (...) SELECT ...`.
 
-Columns of steps have the names below: the attribute number says which column of the relation they
-hold, the prefix which image of the row.
+The functions below return the names of columns in steps: the number is the attnum of the column in
+the relation, and the prefix says which image of the row the column belongs to.
 
-Spark computes a step again for each step that reads it. `staging.staged` keeps what must be
-computed once: its view is then a source of further queries (`view_rows`).
+Spark computes a step again for each step that reads it. `staging.staged` computes rows only once;
+other queries can read its view (`view_rows`).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _STEP_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def new(attnum: int) -> str:
-    """Return the name of a column of the row after a change."""
+    """Return the name of a column of the new row."""
     return f"new_{attnum}"
 
 
 def target(attnum: int) -> str:
-    """Return the name of a column of the row that the target has."""
+    """Return the name of a column of the target's row."""
     return f"target_{attnum}"
 
 
 def key(number: int) -> str:
-    """Return the name of a column of the key, which are numbered from 1."""
+    """Return the name of a column of the key.  Their numbers begin with 1."""
     return f"key_{number}"
 
 
@@ -51,9 +51,9 @@ class Query:
 
     Attributes:
         select: the SELECT itself, which reads tables, views and the steps by their names.
-        steps: name and SELECT of each step; a step reads those before it.
-        tables: the locations of the Delta tables that it reads.
-        views: the names of the views of this session that it reads.
+        steps: the name and the SELECT of each step.  A step may read the steps before it.
+        tables: the locations of the Delta tables that the query reads.
+        views: the names of the session's views that the query reads.
     """
 
     select: str
@@ -63,7 +63,7 @@ class Query:
 
     @property
     def sql(self) -> str:
-        """The text for Spark; within another SELECT it stands in parentheses."""
+        """Return the SQL for Spark.  Within another SELECT it needs parentheses."""
         if not self.steps:
             return self.select
         named = ",\n".join(f"{name} AS (\n{text}\n)" for name, text in self.steps)
@@ -77,9 +77,9 @@ def query(select: str, **steps: Query | str) -> Query:
     """Return a query of named steps.
 
     Args:
-        select: the result, over the steps.
-        steps: the steps in order; each reads those before it.  The steps of a query that is a step
-            here stay inside it, and may read those of this query.
+        select: the SELECT of the result, which reads the steps.
+        steps: the steps in their order; each may read the steps before it.  If a step is a query
+            with steps of its own, these stay inside it.  They may also read the steps here.
 
     Raises:
         ValueError: the name of a step is not in lower case.
@@ -97,21 +97,21 @@ def query(select: str, **steps: Query | str) -> Query:
 
 
 def table_rows(source: TableSource, *, with_row_id: bool = False) -> Query:
-    """Return the rows of a table, its columns named c<attnum> (`delta_table.scan`)."""
+    """Return a query for the rows of a table, with the columns c<attnum> (`delta_table.scan`)."""
     tables = frozenset() if source.location is None else frozenset({source.location})
     return Query(scan(source, with_row_id=with_row_id), tables=tables)
 
 
 def view_rows(rows: Staged) -> Query:
-    """Return rows that were computed before."""
+    """Return a query for rows that are already computed."""
     return Query(f"SELECT * FROM {rows.view}", views=frozenset({rows.view}))
 
 
 def union(parts: Sequence[Query]) -> Query:
-    """Return the rows of several queries with the same columns, equal ones too.
+    """Return the UNION ALL of queries with the same columns.
 
     Args:
-        parts: one at least.
+        parts: one or more queries.
     """
     if len(parts) == 1:
         return parts[0]
@@ -120,7 +120,7 @@ def union(parts: Sequence[Query]) -> Query:
 
 
 def selected(columns: Iterable[tuple[str, str]]) -> str:
-    """Return the list of a SELECT from expressions and their names.
+    """Return a SELECT list of expressions and their names.
 
     [("c1 + 1", "new_1"), ("c2", "c2")]  ->  "c1 + 1 AS new_1, c2"
     """

@@ -1,8 +1,8 @@
-"""The settings of Spark and Delta on which values depend, in one table.
+"""The settings of Spark and Delta that affect values, in one table.
 
-A session of replctl's own JVM is started with them; a session of a Connect server is given them,
-and a server that does not take one is refused.  Nothing else reaches a JVM of replctl's own: it
-does not read the configuration of another installation (`replctl.spark.java`).
+A JVM of replctl starts with these settings.  replctl also sets them in each session of a Connect
+server, and refuses a server that rejects one of them.  No other configuration affects a JVM of
+replctl: it does not read that of another installation (`replctl.spark.java_environment`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from replctl.errors import ObjectNotInPrerequisiteState
 
 EXTENSIONS = "spark.sql.extensions"
 CATALOG = "spark.sql.catalog.spark_catalog"
-#: Without these Spark does not know Delta tables; they are given where Spark starts.
+#: Settings without which Spark does not know Delta tables.  Only the start of Spark can set them.
 DELTA = {
     EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
     CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
-#: What the statements of replctl mean.
+#: Settings that affect the meaning of replctl's statements.
 _STATEMENTS = {
     "spark.sql.ansi.enabled": "true",  # overflow, division by zero and bad casts are errors
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
@@ -30,19 +30,19 @@ _STATEMENTS = {
     "spark.sql.groupByAliases": "true",
     "spark.sql.groupByOrdinal": "true",
     "spark.sql.orderByOrdinal": "true",
-    "spark.sql.parser.escapedStringLiterals": "false",  # how literals are quoted (data_type.quote)
+    "spark.sql.parser.escapedStringLiterals": "false",  # see data_type.quote
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.runSQLOnFiles": "true",  # delta.`path` is a table
     "spark.sql.storeAssignmentPolicy": "ANSI",
-    "spark.sql.variable.substitute": "false",  # ${x} in a statement is text, and shows no variable
+    "spark.sql.variable.substitute": "false",  # ${x} in a statement is text, not a variable
 }
-#: What expressions return.
+#: Settings that affect the results of expressions.
 _EXPRESSIONS = {
-    # CASE and AND guard what is behind them
+    # Spark does not compute operands early that CASE and AND guard.
     "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
-    "spark.sql.session.timeZone": "UTC",  # functions of TIMESTAMP_NTZ go through the session's zone
+    "spark.sql.session.timeZone": "UTC",  # functions of TIMESTAMP_NTZ use it
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    # Change feeds pass values, -infinity too, through Java's types
+    # Change data feeds convert values through Java's types, also -infinity.
     "spark.sql.datetime.java8API.enabled": "true",
     "spark.sql.charAsVarchar": "false",
     "spark.sql.readSideCharPadding": "true",
@@ -52,11 +52,11 @@ _EXPRESSIONS = {
     "spark.sql.jsonGenerator.ignoreNullFields": "true",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
 }
-#: How files are read and written: of a Parquet file, and of one of Avro.
+#: Settings that affect how Spark reads and writes Parquet and Avro files.
 _FILES = {
-    # INT96, which is Spark's own, other readers take for nanoseconds of the years 1677 to 2262
+    # In Spark's default, INT96, other readers find only nanoseconds of the years 1677 to 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # LEGACY moves dates before 1582 between the calendars
+    # LEGACY would convert dates before 1582 between two calendars.
     **{
         f"spark.sql.{form}RebaseModeIn{way}": "CORRECTED"
         for form in ("parquet.datetime", "parquet.int96", "avro.datetime")
@@ -67,29 +67,29 @@ _FILES = {
     "spark.sql.parquet.int96AsTimestamp": "true",
     "spark.sql.parquet.int96TimestampConversion": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-    "spark.sql.files.ignoreCorruptFiles": "false",  # rows would be missing, without a word
+    "spark.sql.files.ignoreCorruptFiles": "false",  # rows would be missing silently
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
 }
-#: What Delta makes of a table.
+#: Settings that affect how Delta reads and writes tables.
 _DELTA_TABLES = {
-    # Changes wait for their subscribers as long as slots hold them, not for a week
+    # replctl keeps changes as long as slots need them, not for a week.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
     "spark.databricks.delta.schema.typeCheck.enabled": "true",
-    # A commit whose answer was lost is no conflict with itself
+    # If the answer to a commit is lost, its repetition does not conflict with the commit itself.
     "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
-    "spark.databricks.delta.stalenessLimit": "0",  # what is read is the newest version
+    "spark.databricks.delta.stalenessLimit": "0",  # always read the newest version
     "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "true",
     "spark.databricks.delta.convertEmptyToNullForStringPartitionCol": "true",
     "spark.databricks.delta.write.utcTimestampPartitionValues": "true",
 }
 
-#: Settings without which Spark's results differ from PostgreSQL's, or what exists cannot be read.
+#: Settings without which Spark's results differ from PostgreSQL's, or Spark cannot read tables.
 FORCED_SETTINGS = {**_STATEMENTS, **_EXPRESSIONS, **_FILES, **_DELTA_TABLES}
 
-#: Where Spark's own value is another one, or depends on the machine; of the others a session that
-#: has none has the right one.
+#: Forced settings for which Spark's default is another value, or depends on the machine.  For all
+#: others, a session without a value has the right one.
 _UNLIKE_SPARK = frozenset(
     [
         "spark.sql.ansi.enabled",
@@ -103,32 +103,33 @@ _UNLIKE_SPARK = frozenset(
     ]
 )
 
-#: Settings of these names bring results of former versions back; none may be set.  Spark sets the
-#: exception where it starts.
+#: Prefix of settings that restore the results of former versions: none of them may be set.  Spark
+#: itself sets the exception when it starts.
 _LEGACY = "spark.sql.legacy."
 _HARMLESS = frozenset(["spark.sql.legacy.sessionInitWithConfigDefaults"])
-#: Properties that count only where Spark starts.  A session that has them would claim what is not
-#: so, and accounts would be sent to a server that does not use them.
+#: Prefixes of properties that have an effect only when Spark starts.  A session must not show them
+#: without effect, and replctl must not send accounts to a server that does not use them.
 _AT_START = ("spark.delta.logStore.", "spark.hadoop.")
-#: Properties of every new table, of which `appendOnly` stops its changes.  --conf may give them.
+#: Prefix of properties for all new tables; one of them, `appendOnly`, prevents changes.  Only
+#: --conf may set them.
 _TABLE_DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 
 def for_session(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that a session of a Connect server is given, of those of the user."""
+    """Return those of the user's properties that replctl sets in a session of a Connect server."""
     return {n: v for n, v in without_legacy(properties).items() if not n.startswith(_AT_START)}
 
 
 def without_legacy(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return properties without those that bring results of former versions of Spark back."""
+    """Return properties without those that restore results of former versions of Spark."""
     return {name: value for name, value in properties.items() if not _is_legacy(name)}
 
 
 def unwanted(found: Mapping[str, str | None], chosen: Collection[str]) -> list[str]:
-    """Return the settings of a session that must be unset.
+    """Return the names of a session's settings that must not be set.
 
     Args:
-        found: the settings that the session has.
+        found: the settings of the session.
         chosen: the settings that the user has chosen for replctl.
     """
     return [
@@ -139,7 +140,8 @@ def unwanted(found: Mapping[str, str | None], chosen: Collection[str]) -> list[s
 
 
 def has_value(found: Mapping[str, str | None], name: str, value: str) -> bool:
-    """Return whether a session has a value: it is set, in capitals or not, or it is Spark's own."""
+    """Return whether a setting has a value in a session: the session has set it, in any case, or it
+    is Spark's default."""
     own = found.get(name)
     if own is None:
         return FORCED_SETTINGS.get(name) == value and name not in _UNLIKE_SPARK
@@ -150,7 +152,7 @@ def check_delta(found: Mapping[str, str | None]) -> None:
     """Refuse a server that was started without Delta.
 
     Args:
-        found: the settings that a session of it has.
+        found: the settings of a session of the server.
 
     Raises:
         ObjectNotInPrerequisiteState: Delta's extension or its catalog is missing.
@@ -171,15 +173,15 @@ def check_delta(found: Mapping[str, str | None]) -> None:
 
 
 def check_forced_settings(found: Mapping[str, str | None], chosen: Collection[str] = ()) -> None:
-    """Refuse a session that did not take a setting.
+    """Refuse a session that has rejected a setting.
 
     Args:
-        found: the settings that the session has.
+        found: the settings of the session.
         chosen: see `unwanted`.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of FORCED_SETTINGS has another value, or none; or one is
-            set that must not be.
+        ObjectNotInPrerequisiteState: one of FORCED_SETTINGS has a wrong value or none, or a setting
+            is set that must not be set.
     """
     for name, value in FORCED_SETTINGS.items():
         if not has_value(found, name, value):

@@ -1,4 +1,4 @@
-"""A translated expression: its Spark SQL and its types."""
+"""Translated expressions: their Spark SQL and their types."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote
 from replctl.errors import FeatureNotSupported, PostgresError, error_class
 from replctl.record import dataclass
 
-#: Matches an error raised by a translated expression: raise_error('replctl:22003|integer out of
-#: range|detail|end'), optionally with |hint=... before the end.
+#: Matches an error that a translated expression has raised: raise_error('replctl:22003|integer out
+#: of range|detail|end'), optionally with |hint=... in front of the end.
 _RAISED = re.compile(r"replctl:(\w{5})\|([^|]*)\|([^|]*)(?:\|hint=([^|]*))?\|end", re.S)
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
@@ -18,8 +18,13 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class SqlValue:
-    """`text` is Spark SQL, safe to stand as an operand; `type` PostgreSQL's type, `spark`
-    Spark's."""
+    """A translated expression.
+
+    Attributes:
+        text: Spark SQL that can be an operand without further parentheses.
+        type: PostgreSQL's type of the value.
+        spark: Spark's type of the value.
+    """
 
     text: str
     type: str
@@ -27,26 +32,27 @@ class SqlValue:
 
     @property
     def decimal(self) -> tuple[int, int] | None:
-        """(precision, scale) if the value is a DECIMAL."""
+        """Return the precision and scale of a DECIMAL; None for other values."""
         found = _DECIMAL.fullmatch(self.spark)
         return (int(found[1]), int(found[2])) if found else None
 
 
-#: A call of a function that runs in Python.  Spark does not allow it inside a lambda.
+#: Matches the call of a function that runs in Python.  Spark does not allow it inside a lambda.
 _IN_PYTHON = re.compile(r"\breplctl_\w+\(")
 _SHORT = 60
 
 
 def runs_in_python(text: str) -> bool:
-    """Return whether Spark SQL calls a function of Python."""
+    """Return whether Spark SQL calls a function that runs in Python."""
     return _IN_PYTHON.search(text) is not None
 
 
 def check_lambda(body: str) -> None:
-    """Refuse a lambda whose body calls a function of Python.
+    """Refuse a lambda whose body calls a function that runs in Python.
 
     Raises:
-        FeatureNotSupported: the body does."""
+        FeatureNotSupported: the body has such a call.
+    """
     if runs_in_python(body):
         raise FeatureNotSupported("functions of Python inside a lambda are not supported")
 
@@ -56,8 +62,8 @@ def bound(
     build: Callable[[Sequence[SqlValue]], str],
     always: Collection[int] = (),
 ) -> str:
-    """Return the result of `build` for values that are each computed once; values in `always` are
-    computed beforehand.
+    """Return the result of `build` in a form that computes each long value only once.  It computes
+    the values with indexes in `always` in any case, and first.
 
     f(x) || f(x) where f(x) is long  becomes  get(transform(array(f(x)), a0_ -> a0_ || a0_), 0)
 
@@ -85,18 +91,18 @@ def bound(
 
 
 def raise_error_sql(sqlstate: str, message: str, detail: str = "") -> str:
-    """Return a Spark expression that ends the query with a PostgreSQL error."""
+    """Return a Spark expression that raises the PostgreSQL error with an SQLSTATE and a message."""
     return raised_sql(error_class(sqlstate)(message, detail=detail or None))
 
 
 def raised_sql(error: PostgresError) -> str:
-    """Return a Spark expression that ends the query with an error."""
+    """Return a Spark expression that raises an error."""
     return f"raise_error({_literal(raised_text(error))})"
 
 
 def raise_value_error_sql(sqlstate: str, before: str, value: str, after: str) -> str:
-    """Return an expression as `raise_error_sql`, with the text of the SQL `value` between two parts
-    of the message.
+    """Return an expression like `raise_error_sql`.  The message is `before`, the value of the SQL
+    `value`, and `after`.
     """
     start, end = raised_text(error_class(sqlstate)(f"{before}\0{after}")).split("%00")
     escaped = f"replace(url_encode({value}), '+', '%20')"
@@ -109,7 +115,7 @@ def _literal(text: str) -> str:
 
 
 def raised_text(error: PostgresError) -> str:
-    """Return an error encoded as text, which Spark returns inside its own message."""
+    """Encode an error as text.  Spark returns it inside its own message."""
     parts = [quote(part, safe=_SAFE) for part in (error.message, error.detail or "")]
     if error.hint is not None:
         parts.append(f"hint={quote(error.hint, safe=_SAFE)}")
@@ -117,7 +123,7 @@ def raised_text(error: PostgresError) -> str:
 
 
 def raised_error(message: str) -> PostgresError | None:
-    """Return the error that `raised_text` has encoded in a message of Spark."""
+    """Return the error that `raised_text` has encoded in a message of Spark; None without one."""
     found = _RAISED.search(message)
     if found is None:
         return None
@@ -125,5 +131,5 @@ def raised_error(message: str) -> PostgresError | None:
     return error_class(found[1])(unquote(found[2]), detail=unquote(found[3]) or None, hint=hint)
 
 
-#: All printable ASCII except the separator and the escape.
+#: All printable ASCII characters except the separator and the escape character.
 _SAFE = "".join(char for char in map(chr, range(32, 127)) if char not in "|%")

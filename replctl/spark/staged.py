@@ -1,4 +1,4 @@
-"""Descriptions of rows that are kept for several jobs."""
+"""Descriptions of rows that replctl keeps for several jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StagedColumn(NamedTuple):
-    """A column of a query to be staged: its name there, and its PostgreSQL type."""
+    """A column of a query to be computed once: its name in the query, and its PostgreSQL type."""
 
     name: str
     type: str
@@ -21,12 +21,12 @@ class StagedColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The rows of a query, computed once.
+    """The rows of a query that was computed once.
 
     Attributes:
-        view: the name under which SQL finds them.
-        columns: their columns.
-        rows: the rows in wire form (data_type.wire) if there are few, else None.
+        view: the name of the temporary view with the rows, for SQL.
+        columns: the columns of the view.
+        rows: the rows in wire form (data_type.wire) if they are few, else None.
     """
 
     view: str
@@ -38,19 +38,19 @@ class Staged:
         return self.rows is not None
 
     def values(self, name: str) -> list[Any]:
-        """Return the values of a column, in wire form.  There must be few rows."""
+        """Return the values of a column, in wire form.  The rows must be few."""
         assert self.rows is not None
         values: list[Any] = self.rows.column(name).to_pylist()
         return values
 
     def literals(self, name: str) -> list[str]:
-        """Return the values of a column as Spark literals.  There must be few rows."""
+        """Return the values of a column as Spark literals.  The rows must be few."""
         column = next(column for column in self.columns if column.name == name)
         return [wire_literal(column.type, column.typmod, value) for value in self.values(name)]
 
 
 def wire_literal(type_name: str, typmod: int, value: Any) -> str:
-    """Return a value in its wire form as a Spark literal."""
+    """Convert a value from its wire form to a Spark literal."""
     if value is None:
         return value_literal(type_name, typmod, None)
     if isinstance(value, str):  # the wire form is the stored form

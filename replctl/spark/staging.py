@@ -1,4 +1,4 @@
-"""Keep rows that several jobs need: few as local rows, many in Spark."""
+"""Keep rows that several jobs need: few rows in this process, many in Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
     from replctl.spark.spark_query import Query
 
-#: Maximum number of rows that are fetched to this process and sent back to Spark as literals.
+#: Maximum number of rows to fetch to this process, and to send back to Spark for other queries.
 SMALL = 2000
 
 
@@ -33,14 +33,16 @@ def staged(
     is_many: bool | None = None,
     is_shared: bool = False,
 ) -> Iterator[Staged]:
-    """Compute a query once, and keep its rows for other queries while the context lasts.  Rows with
+    """Compute a query once, and keep its rows for other queries during the `with` block.  Rows with
     native columns stay in Spark, even if they are few.
 
     Args:
-        is_repeatable: the query always returns the same rows, so that many rows need not be kept.
-        is_many: the query reads many rows, so that they are kept before being counted; False:
-            probably few.
-        is_shared: other threads may read them; few rows only exist in `rows`.
+        is_repeatable: the query always returns the same rows.  So it can run again, and many rows
+            need not be kept.
+        is_many: there are many rows, so that Spark keeps them before anybody counts them; False:
+            the rows are probably few; None: unknown.
+        is_shared: other threads may read the rows.  If they are few, those threads must use `rows`
+            instead of the view.
     """
     with ExitStack() as stack:
         keep = _repeated if is_repeatable else _shared if is_shared else _kept
@@ -69,8 +71,8 @@ def staged(
 def _kept(
     engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
-    """Yield a view of many rows, which Spark caches at the first read, and a known lower bound of
-    their number.
+    """Yield a view of many rows, which Spark caches at the first read, and 0: their number is not
+    known.
     """
     from pyspark import StorageLevel
 
@@ -88,8 +90,8 @@ def _kept(
 def _shared(
     engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
-    """Yield a view of many rows for all sessions, and their number.  It is computed immediately,
-    because the functions that it may call belong to this session.
+    """Yield a view of many rows for all sessions, and their number.  Compute the rows immediately,
+    because the functions that they may need belong to this session.
     """
     with _kept(engine, query, columns) as (own, _count):
         name = f"{own}_shared"
@@ -109,9 +111,8 @@ def _shared(
 def _repeated(
     engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
-    """Yield a view of many rows that are read again each time, and a known lower bound of their
-    number.
-    """
+    """Yield a view of many rows that Spark reads again each time, and 0 for their unknown
+    number."""
     with _view_of(engine, query, columns) as view, engine.query_size.large(view):
         yield view, 0
 
@@ -120,9 +121,9 @@ def _repeated(
 def _view_of(engine: Engine, query: Query | str, columns: Sequence[StagedColumn]) -> Iterator[str]:
     """Yield a view of a query whose steps are views instead of WITH items.
 
-    Spark numbers all WITH items of a statement and compares the numbers, too. If both a statement
-    and the query of cached rows had a WITH, Spark would not recognise the cached rows and compute
-    them again.
+    Spark numbers all WITH items of a statement, and compares queries with these numbers. If both a
+    statement and the query of cached rows had a WITH, Spark would not recognise the cached rows. It
+    would compute them again.
     """
     names = ", ".join(column.name for column in columns)
     if isinstance(query, str):
@@ -138,7 +139,8 @@ def _view_of(engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
 
 
 class _Steps:
-    """Steps of queries as views of the session, under their own names, while it is open."""
+    """Creates views of the session for the steps of queries, with the steps' names, and drops them
+    when it is closed."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -155,16 +157,16 @@ class _Steps:
                 session.catalog.dropTempView(name)
 
     def frame(self, query: Query | str, outer: Mapping[str, DataFrame]) -> DataFrame:
-        """Return the rows of a query.
+        """Return the DataFrame of a query.
 
         Args:
-            outer: the outer steps, which the query may read.
+            outer: the steps of outer queries, which the query may read.
         """
         seen = dict(outer)
         if isinstance(query, str):
             return self._read(query, seen)
         for name, step in query.steps:
-            # With Connect a frame is only text, whose names may have another meaning later
+            # With Connect a DataFrame is only text.  Later, a name in it may mean another view.
             view = self._stack.enter_context(named_view(self._engine, self.frame(step, seen)))
             seen[name] = self._engine.session.table(view)
         return self._read(query.select, seen)
@@ -179,8 +181,8 @@ class _Steps:
 
 
 def fetched(engine: Engine, rows: Staged) -> Staged:
-    """Return the same with its rows fetched to this process, whatever their number; `view` may be a
-    query.
+    """Return the same with its rows in this process, even if they are many.  `view` may also be a
+    query in parentheses.
     """
     if rows.is_small:
         return rows
@@ -190,13 +192,13 @@ def fetched(engine: Engine, rows: Staged) -> Staged:
 
 
 def count_rows(engine: Engine, query: str) -> int:
-    """Return how many rows a query has."""
+    """Return the number of rows of a query."""
     ((count,),) = engine.rows(f"SELECT count(*) FROM ({query})")
     return int(count)
 
 
 class LocalRows:
-    """Rows of this process for Spark, in wire form.
+    """Collects rows of this process for Spark, in wire form.
 
     Args:
         columns: the columns of the rows.
@@ -221,7 +223,7 @@ class LocalRows:
 
 @contextmanager
 def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) -> Iterator[str]:
-    """Yield the name of a view of rows in wire form, with their decoded types."""
+    """Yield the name of a view of rows in wire form, which Spark decodes to their storage types."""
     received = [
         f"{wire(column.type, column.typmod).from_wire.format(column.name)} AS {column.name}"
         for column in columns
@@ -245,7 +247,7 @@ def local_rows(
 
 
 def wire_table(columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]) -> pa.Table:
-    """Return the wire form of rows in canonical text."""
+    """Convert rows of canonical texts to their wire form."""
     import pyarrow as pa
 
     arrays = [
@@ -260,7 +262,7 @@ def wire_table(columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | No
 
 @contextmanager
 def named_view(engine: Engine, frame: DataFrame) -> Iterator[str]:
-    """Create a view of a DataFrame while the context lasts, and yield its name."""
+    """Create a temporary view of a DataFrame for the `with` block, and yield its name."""
     view, session = f"replctl_{uuid.uuid4().hex}", engine.session
     with engine.running():
         frame.createOrReplaceTempView(view)

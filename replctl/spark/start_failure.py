@@ -1,4 +1,4 @@
-"""Find the reason why a JVM did not start, or ended: one line of its output."""
+"""Find the reason why a JVM has not started, or has ended: one line of its output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", re.MULTILINE
 _THROWN = re.compile(r'^Exception in thread "main" (?:[\w.$]+: )?(.+)$', re.MULTILINE)
 _VM = re.compile(r"^Error occurred during initialization of (?:VM|boot layer)\n(.+)$", re.MULTILINE)
 _LOGGED = re.compile(r"^\d\S+ [\d:]+ (?:ERROR|FATAL) \S+: (?!Ignoring error)(.+)$", re.MULTILINE)
-#: Lines without information: stack traces, given options, and consequences of earlier errors.
+#: Matches lines without information: stack traces, options, and consequences of earlier errors.
 _NO_REASON = re.compile(
     r"\s|at |\.\.\. \d+ more|Picked up |WARNING: |Error: Could not create |Error: A fatal |#?\s*$"
     r"|.* VM warning: |\d\S+ [\d:]+ (?:WARN|INFO) "
 )
 
-#: Limits of a process below which Java or Spark does not start.
+#: Limits of a process that Java or Spark needs in order to start.
 _LIMITS = (
     (resource.RLIMIT_NOFILE, 512, "open files", "-n 4096"),
     (resource.RLIMIT_AS, 10 << 30, "address space", "-v unlimited"),
@@ -25,11 +25,11 @@ _LIMITS = (
 
 
 def reason(output: str, code: int | None = None) -> str:
-    """Return the reason why a JVM did not start.
+    """Return the reason why a JVM has not started.
 
     Args:
-        output: all that it has written.
-        code: its exit code; None if it has not ended.
+        output: the JVM's whole output.
+        code: the JVM's exit code; None if it has not ended.
     """
     if code is not None and code < 0:
         return ending(code)
@@ -46,19 +46,19 @@ def reason(output: str, code: int | None = None) -> str:
 
 
 def cause(error: str, output: str) -> str | None:
-    """Return the reason why Spark did not start in a running JVM; None if nothing says more than
-    the error itself.
+    """Return the reason why Spark has not started in a running JVM; None if there is only the error
+    itself.
 
     Args:
-        error: the exception of Java.
-        output: the JVM's whole output, which has the cause if Spark had ended before.
+        error: the text of Java's exception.
+        output: the JVM's whole output.  It has the cause if Spark had already ended.
     """
     found = _CAUSE.findall(error) or _LOGGED.findall(output)
     return str(found[-1]) if found else None
 
 
 def ending(code: int) -> str:
-    """Return how a JVM ended, from its exit code as in Popen."""
+    """Return a sentence that says how a JVM has ended, from its exit code in Popen's form."""
     if code == -signal.SIGKILL:
         return "The JVM was killed (signal 9), as the system does where memory is short."
     if code < 0:
@@ -67,16 +67,15 @@ def ending(code: int) -> str:
 
 
 def start_hint(code: int | None) -> str | None:
-    """Return the hint for a JVM that was killed, or whose limits are too low for Java; None for
-    others.
+    """Return the hint for a JVM that was killed, or that has too low limits; None for others.
 
     Args:
-        code: its exit code; None if it has not ended.
+        code: the JVM's exit code; None if it has not ended.
     """
     if code == -signal.SIGKILL:
         return "Give it a smaller heap, --conf spark.driver.memory=1g, or the machine more memory."
     for limit, least, what, option in _LIMITS:
-        _soft, hard = resource.getrlimit(limit)  # Java raises the soft limit by itself
+        _soft, hard = resource.getrlimit(limit)  # Java itself raises the soft limit
         if hard != resource.RLIM_INFINITY and hard < least:
             return f"Raise the limit of {what}, which is {hard}: ulimit {option}."
     return None

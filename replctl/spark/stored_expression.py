@@ -1,4 +1,4 @@
-"""Expressions of a Delta table for its rows, which Spark evaluates unchanged."""
+"""Expressions that a Delta table stores for its rows; Spark evaluates them unchanged."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from replctl.spark.values import StoredExpr
 
 
 def used_columns(expr: StoredExpr) -> list[tuple[str, int]]:
-    """Return the columns that an expression may use: those whose names occur in its text."""
+    """Return the columns that an expression may use: its text contains their names."""
     text = expr.text.lower()
     return [(name, attnum) for name, attnum in expr.columns if name.lower() in text]
 
 
 def stored_sql_of(expr: StoredExpr, column: Callable[[int], str]) -> str:
-    """Return the SQL of an expression with other columns in place of the table's own.
+    """Return the SQL of an expression with other columns in place of the table's columns.
 
     `a > 0`, a in w1  becomes  transform(array(named_struct('f0', w1)),
     `values` -> transform(array(`values`.f0), `a` -> (a > 0))[0])[0]
 
-    Lambda functions give each value its name in the text.  All values are bound to one struct
-    first, because a name in the text may also be that of an outer column.
+    The parameters of lambda functions give each value its name in the text.  The outermost lambda
+    has one struct of all values, because a column of the surrounding query may have the same name.
 
     Args:
-        column: SQL of the column with an attnum.
+        column: returns the SQL of a column, given its attnum.
     """
     used = used_columns(expr)
     if not used:
@@ -38,7 +38,7 @@ def stored_sql_of(expr: StoredExpr, column: Callable[[int], str]) -> str:
 
 
 def _free_name(names: Sequence[str], text: str) -> str:
-    """Return a name that occurs neither among columns nor in a text."""
+    """Return a name that is no column's name and does not occur in a text."""
     found, taken = "values", {name.lower() for name in names}
     while found in taken or found in text.lower():
         found += "_"

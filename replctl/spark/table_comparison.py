@@ -1,9 +1,11 @@
 """Compare a published table with its copy, row by row.
 
-Rows are joined by the key in normal form, and compared in stored form, floats by their text,
-because Spark treats -0.0 as 0.0.  First, both sides are counted and their row hashes summed in
-buckets of keys (row_hash.py).  Then only the rows of differing buckets are joined.  Equal rows are
-counted separately, so that a duplicate row is a difference.
+Spark joins rows by the key in normal form, and compares them in stored form.  It compares floats by
+their text, because it treats -0.0 as 0.0.
+
+First, Spark counts the rows and sums the row hashes of both sides in buckets of keys (row_hash.py).
+Then it joins only the rows of differing buckets.  It counts equal rows, so that a duplicate row is
+a difference.
 """
 
 from __future__ import annotations
@@ -32,11 +34,12 @@ if TYPE_CHECKING:
 
 #: Number of buckets for the keys of a table.
 BUCKETS = 4096
-#: If more buckets differ, they do not become a condition: almost every row would be read anyway.
+#: Maximum number of differing buckets to read separately.  If more differ, most rows would be read
+#: anyway.
 _MANY_BUCKETS = BUCKETS // 2
 
 MISSING, EXTRA, DIFFERENT = "missing", "extra", "different"
-#: In the order of output.
+#: The kinds of differences, in the order of output.
 DIFFERENCE_KINDS = (MISSING, EXTRA, DIFFERENT)
 
 
@@ -45,12 +48,13 @@ class Sides:
     """The two sides to compare.
 
     Attributes:
-        rows: SQL of the published rows, n1, n2, ... in the publisher's types.
-        sent: these columns.
-        target: the copy, each leaf at the version to read.
-        counts_different: differing rows count as a difference; otherwise they are counted
+        rows: SQL of the published rows, with the columns n1, n2, ... in the publisher's types.
+        sent: the columns of `rows`.
+        target: the copy, with each leaf partition at the version to read.
+        counts_different: different rows count as differences.  If false, they are counted
             separately.
-        owned: conditions of extra rows that count as a difference; () for all, None for none.
+        owned: the conditions under which extra rows count as differences; () for all, None for
+            none.
     """
 
     rows: str
@@ -61,12 +65,12 @@ class Sides:
 
     @property
     def columns(self) -> tuple[TargetColumn, ...]:
-        """The columns that are compared."""
+        """Return the columns to compare."""
         return tuple(column for column in self.target.columns if column.sent is not None)
 
     @property
     def shown(self) -> tuple[TargetColumn, ...]:
-        """The columns that identify a row: the key, or all compared columns."""
+        """Return the columns that identify a row: the key, or all compared columns."""
         return tuple(map(self.target.column, self.target.key)) or self.columns
 
 
@@ -76,7 +80,7 @@ class RowDifference:
 
     Attributes:
         kind: missing, extra or different.
-        row: the identifying columns (`Sides.shown`), by name, as texts.
+        row: the names of the identifying columns (`Sides.shown`), with their values as texts.
         columns: the names of the columns that differ.
     """
 
@@ -91,9 +95,9 @@ class Comparison:
 
     Attributes:
         published_rows, target_rows: the number of rows of each side.
-        differences: the numbers of missing, extra and different rows.
-        apart: the number of those that do not count as a difference.
-        columns: the number of rows in which each column differs, by name.
+        differences: the number of missing, extra and different rows, by kind.
+        apart: the number of such rows that do not count as differences, by kind.
+        columns: the number of rows in which a column differs, by the column's name.
         first: the first rows of each kind.
     """
 
@@ -106,12 +110,12 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Return whether there is no difference, ignoring the rows counted separately."""
+        """Return whether there are no differences.  Rows that are counted separately are none."""
         return not any(self.differences.values())
 
 
 def compare(engine: Engine, sides: Sides, limit: int) -> Comparison:
-    """Compare two sides without writing.
+    """Compare two sides.  This writes nothing.
 
     Args:
         limit: maximum number of rows of each kind to return.
@@ -138,10 +142,10 @@ def compare(engine: Engine, sides: Sides, limit: int) -> Comparison:
 
 
 def buckets_query(sides: Sides, count: int = BUCKETS) -> Query:
-    """Return SQL of one row: the number of rows of each side, and the buckets that differ.
+    """Return a query for one row: the number of rows of each side, and the buckets that differ.
 
     Args:
-        count: the number of buckets.
+        count: the number of all buckets.
     """
     return differing_buckets(
         _published(sides, []),
@@ -152,10 +156,10 @@ def buckets_query(sides: Sides, count: int = BUCKETS) -> Query:
 
 
 def differences_query(sides: Sides, buckets: Sequence[int]) -> Query:
-    """Return the rows that differ: `difference_columns`.
+    """Return a query for the rows that differ, with the columns `difference_columns`.
 
     Args:
-        buckets: the differing buckets, at least one.
+        buckets: the differing buckets, one or more.
     """
     compared = [f"v{column.attnum}" for column in sides.columns]
     shown = [f"s{i}" for i, _ in enumerate(sides.shown, start=1)]
@@ -215,8 +219,8 @@ def difference_columns(sides: Sides) -> list[StagedColumn]:
 
 
 def _sides(sides: Sides) -> Query:
-    """Return SQL of the rows of both sides: is_published, is_owned, and c<attnum> in the target's
-    storage types.
+    """Return a query for the rows of both sides. Its columns are is_published, is_owned and
+    c<attnum>, in the target's storage types.
     """
     published = [("TRUE", "is_published"), ("TRUE", "is_owned")]
     own = [("FALSE", "is_published"), (_is_owned(sides), "is_owned")]
@@ -224,17 +228,18 @@ def _sides(sides: Sides) -> Query:
 
 
 def _published(sides: Sides, control: Sequence[tuple[str, str]]) -> Query:
-    """Return SQL of the published rows, c<attnum> in the target's storage types.
+    """Return a query for the published rows, with the columns c<attnum> in the target's storage
+    types.
 
     Args:
-        control: other columns.
+        control: SQL and names of further columns.
     """
     values = [(_received(sides, column), _name(column.attnum)) for column in sides.columns]
     return Query(f"SELECT {selected([*control, *values])} FROM ({sides.rows})")
 
 
 def _leaves(sides: Sides, control: Sequence[tuple[str, str]]) -> list[Query]:
-    """Return SQL of the rows of each leaf partition of the target, as `_published`."""
+    """Return a query like `_published` for the rows of each leaf partition of the target."""
     values = [(_name(column.attnum), _name(column.attnum)) for column in sides.columns]
     shown = selected([*control, *values])
     return [
@@ -266,12 +271,13 @@ def _stored(column: TargetColumn) -> SqlValue:
 
 
 def _compared(column: TargetColumn) -> str:
-    """Return SQL of a value that is equal exactly for values that are stored alike."""
+    """Return SQL of a form that is equal if and only if two values are stored identically."""
     return stored_form(column.type, f"c{column.attnum}")
 
 
 def _valued(sides: Sides) -> str:
-    """Return the columns of a row: key_<i> in normal form, v<attnum> compared, s<i> shown."""
+    """Return the SELECT list of a row: key_<i> in normal form, v<attnum> to compare, s<i> to
+    show."""
     keys = enumerate(map(sides.target.column, sides.target.key), start=1)
     return selected(
         [
@@ -285,7 +291,7 @@ def _valued(sides: Sides) -> str:
 
 
 def _sides_in_buckets(sides: Sides, buckets: Sequence[int]) -> Query:
-    """Return the rows of both sides in some buckets."""
+    """Return a query for the rows of both sides in some buckets."""
     if len(buckets) > _MANY_BUCKETS:
         return _sides(sides)
     bucket = key_bucket(sides.target.key_columns, sides.columns, _name, BUCKETS)
@@ -335,7 +341,7 @@ def _first_rows(engine: Engine, sides: Sides, found: Staged, limit: int) -> list
 
 
 def _numbers(array: str) -> tuple[int, ...]:
-    """Return the numbers of an array's text: `{2,3}` -> (2, 3)."""
+    """Parse the text of an array of numbers: `{2,3}` -> (2, 3)."""
     return tuple(int(item) for item in array.strip("{}").split(",") if item)
 
 
@@ -344,5 +350,5 @@ def _grouped_by(columns: Sequence[str]) -> str:
 
 
 def _joined(parts: Sequence[str]) -> str:
-    """Return the items of a list, which may be cut off."""
+    """Join items, each with a comma after it, so that another item can follow."""
     return "".join(f"{part}, " for part in parts)

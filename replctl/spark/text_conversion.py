@@ -43,7 +43,8 @@ _SHOWN_BY_SPARK = ("int2", "int4", "int8", "numeric", "uuid", "jsonb")
 
 
 def convert(value: SqlValue, target: str) -> SqlValue:
-    """Return a cast by output and input function, without type modifier, if Spark can do it itself.
+    """Translate a cast through the output and input functions, without a type modifier, if Spark
+    can do it without Python.
 
     Raises:
         FeatureNotSupported: Spark cannot do it.
@@ -58,12 +59,12 @@ def convert(value: SqlValue, target: str) -> SqlValue:
 def replicate(
     value: SqlValue, source_typmod: int, target: str, typmod: int, enum: EnumType | None = None
 ) -> SqlValue:
-    """Return a replicated value in a target column's storage type: unchanged if the types are the
-    same, else converted through its text form, with the target's type modifier.
+    """Convert a replicated value to a target column's storage type.  If the types differ, convert
+    it through its text form, with the target's type modifier.
 
     Args:
-        enum: the target's type, if it is an enum. Its labels are always checked: two clusters may
-            use one OID for different enums.
+        enum: the target's type, if it is an enum. Spark always checks its labels, because two
+            clusters may use the same OID for different enums.
 
     Raises:
         FeatureNotSupported: there is no conversion.
@@ -81,7 +82,7 @@ def replicate(
 
 
 def to_text(value: SqlValue) -> SqlValue:
-    """Return the text from the type's output function."""
+    """Convert a value to a text with the type's output function."""
     if value.type in _STRINGS:
         return SqlValue(value.text, "text", "STRING")
     if value.type in ("int2", "int4", "int8", "oid"):
@@ -99,7 +100,7 @@ def to_text(value: SqlValue) -> SqlValue:
 
 
 def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
-    """Return the value of a text from the type's input function."""
+    """Convert a text to a value with the type's input function."""
     spark = storage_type(target, typmod)
     if target in ("text", "name", "unknown"):
         return SqlValue(value.text, target, "STRING")
@@ -121,7 +122,7 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
 
 
 def _label(text: str, enum: EnumType) -> str:
-    """Return the text, or raise an error if it is not a label of the enum (enum_in)."""
+    """Return SQL of the text, with an error if it is not a label of the enum (enum_in)."""
     labels = ", ".join(map(quote, enum.labels))
     is_label = f"{text} IN ({labels})" if labels else "FALSE"
     error = raise_value_error_sql(
@@ -131,7 +132,8 @@ def _label(text: str, enum: EnumType) -> str:
 
 
 def _fitted(text: str, target: str, typmod: int) -> str:
-    """Fit text into varchar(n) or char(n): too long is an error, except for trailing blanks."""
+    """Return SQL that converts a text to varchar(n) or char(n).  A text that is too long causes an
+    error unless only trailing blanks exceed the length."""
     if typmod < 0:
         return text
     length = typmod - 4

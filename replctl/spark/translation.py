@@ -1,7 +1,7 @@
-"""The entry point for translating expressions (expression_sql.py).
+"""The entry point for the translation of expressions (expression_sql.py).
 
-The translation is a quarter of the code that a command loads.  It is imported with the first
-expression, so that a sync without changes does not load it.
+The translation is a quarter of the code that a command loads.  This module imports it only for the
+first expression, so that a sync without changes does not load it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ def to_sql(
     column: Callable[[nodes.Var], str],
     subquery: Callable[[nodes.SubLink], SqlValue] | None = None,
 ) -> SqlValue:
-    """Return the Spark SQL of an expression.
+    """Translate an expression to Spark SQL.
 
     Args:
         column: returns the SQL of a column.
         subquery: returns the SQL of a subquery; None where subqueries are not allowed.
 
     Raises:
-        FeatureNotSupported: there is no exact translation.  The message names the part without one.
-        PostgresError: a part without columns has no value.
+        FeatureNotSupported: a part has no exact translation.  The message names this part.
+        PostgresError: the computation of a part without columns fails.
     """
     from replctl.spark import expression_sql
 

@@ -1,4 +1,4 @@
-"""The arguments of Spark's jobs from the rest of replctl: relations and commits as plain values."""
+"""The arguments of jobs: relations and commits as plain values, without the catalog."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 from replctl.types.delta_type import shown_type
 
-#: Maximum size in bytes of the files that VACUUM FULL writes: small enough for a change to rewrite
-#: one.
+#: Maximum size in bytes of the files that VACUUM FULL writes.  It must be small enough that a
+#: change can rewrite a file.
 OPTIMIZED_FILE_SIZE = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionZone:
-    """The time zone of a timestamp that a table is partitioned by.
+    """The time zone of a timestamp column that partitions a table.
 
     Attributes:
         name: the zone's name.
-        others: the texts of values with a zone of their own in the log.
+        others: the texts of those values in the log that contain a zone themselves.
     """
 
     name: str
@@ -31,13 +31,18 @@ class PartitionZone:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A relation's column in storage.  `storage_name` is None if the table (at that version) lacks
-    it: then every row has `missing_value` (canonical text).
+    """A column of a relation in storage.
 
-    `text_of` is the storage type of a column that is read as text.  Versions before `since_version`
-    lack the column.  `names` has its names from some versions on, oldest first, None if it was
-    dropped. Reading a column with a `fault` raises that error.  `zone` corrects a timestamp that
-    Spark does not read as the written instant.
+    Attributes:
+        storage_name: the name in the Delta table; None if the table (at that version) lacks the
+            column.  Then each row has `missing_value`.
+        missing_value: a canonical text.
+        text_of: the original type and modifier of a column to read as text.
+        since_version: the first version with the column.
+        names: the names of the column, each with the first version that has it, oldest first; the
+            name is None if the column was dropped.
+        fault: the error to raise if Spark reads the column.
+        zone: corrects a timestamp that Spark does not read as the written instant.
     """
 
     attnum: int
@@ -63,7 +68,7 @@ class TableColumn:
         return replace(self, type="text", typmod=-1, text_of=(self.type, self.typmod))
 
     def as_shown(self) -> TableColumn:
-        """Return the same column as queries see it: a native one has JSON."""
+        """Return the same column in the form for queries: a native column becomes JSON."""
         shown = shown_type(self.type)
         return self if shown == self.type else replace(self.as_text(), type=shown)
 
@@ -75,8 +80,8 @@ class TableSource:
     Attributes:
         location: path or URI of the Delta table; None if there are no rows yet.
         version: the version to read; None: the newest.
-        left_out: names of columns of its owner that the relation does not have.  Writes keep their
-            values.
+        left_out: names of columns of the Delta table that the relation does not have.  Writes keep
+            their values.
     """
 
     location: str | None
@@ -90,19 +95,19 @@ class TableSource:
         return next(column for column in self.columns if column.attnum == attnum)
 
     def as_shown(self) -> TableSource:
-        """Return the same with its columns as queries see them."""
+        """Return the same source with its columns in the form for queries."""
         return replace(self, columns=tuple(column.as_shown() for column in self.columns))
 
 
 @dataclass(frozen=True, slots=True)
 class CommitNote:
-    """The content that a write adds to its commit: replctl's note, and the transaction identifier
-    that makes a repetition harmless.
+    """The additions of a write to its commit: replctl's note, and the transaction identifier that
+    makes a repetition harmless.
 
     Attributes:
-        user_metadata: text for Delta's commitInfo.
-        application, step: Delta's txnAppId and txnVersion: the same pair writes nothing a second
-            time.
+        user_metadata: the text for Delta's commitInfo.
+        application, step: Delta's txnAppId and txnVersion.  A second write with the same pair has
+            no effect.
     """
 
     user_metadata: str
@@ -116,10 +121,10 @@ class PartitionRule:
 
     Attributes:
         strategy: r(ange), l(ist), h(ash).
-        keys: attnums of the key columns in the root table's numbering.
-        types: (type, typmod) of each.
+        keys: attnums of the key columns in the root table.
+        types: the (type, typmod) of each key column.
         bound: the bound of the partition; None for the default partition.
-        siblings: bounds of the other partitions, for the default partition.
+        siblings: for the default partition, the bounds of the other partitions.
     """
 
     strategy: str
@@ -131,12 +136,13 @@ class PartitionRule:
 
 @dataclass(frozen=True, slots=True)
 class StoredExpr:
-    """An expression of a Delta table for its rows, in Spark's SQL over its own columns.
+    """An expression that a Delta table stores for its rows, in Spark's SQL over the table's
+    columns.
 
     Attributes:
         columns: the names of the table's columns, with their attnums in the target.
-        partition: the text partition column that the expression requires to be non-empty; None for
-            any other expression.
+        partition: a partition column, if the expression only requires that this text is not empty;
+            else None.
     """
 
     text: str
@@ -149,11 +155,11 @@ class Leaf:
     """A table that holds rows of a relation: the relation itself, or one of its partitions.
 
     Attributes:
-        relid: its OID.
-        name: its name, for messages.
-        source: the table, with the root's column numbers.
-        rules: the rules for its rows, from the root down; () if it takes all rows.
-        not_null, checks: its own constraints, which the root lacks.
+        relid: the table's OID.
+        name: the table's name, for messages.
+        source: the stored table, with the root's column numbers.
+        rules: the rules for the table's rows, from the root down; () if it accepts all rows.
+        not_null, checks: the table's own constraints, which the root lacks.
     """
 
     relid: int
@@ -164,14 +170,14 @@ class Leaf:
     checks: tuple[tuple[str, Expr | StoredExpr], ...] = ()
 
 
-#: The number of a virtual column: the next value of a sequence.  Further calls of nextval() have
-#: the following numbers; a table has fewer columns.
+#: The attnum of a virtual column for the first call of nextval().  Further calls have the following
+#: numbers.  Tables have fewer columns than that.
 NEXT_VALUE = 0x7000
 
 
 @dataclass(frozen=True, slots=True)
 class EnumType:
-    """An enum: its name with its schema, for messages, and its labels."""
+    """An enum: the name with the schema, for messages, and the labels."""
 
     name: str
     labels: tuple[str, ...]
@@ -179,18 +185,18 @@ class EnumType:
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of a table that is written.
+    """A column of a table to write.
 
     Attributes:
-        sent: the position (from 1) of the published column with its values, or None; not used by
-            local statements.
+        sent: the position (from 1) of the published column with the values for this column, or
+            None.  Local statements do not use it.
         default: the value in a new row if the column is not sent; None: NULL.
-        taken: the values for all new rows of each call of nextval() in `default`, where they are
-            columns from NEXT_VALUE on.
-        generated: the expression that computes its value.
+        taken: the values for all new rows, for each call of nextval() in `default`.  There the
+            calls are columns from NEXT_VALUE on.
+        generated: the expression that computes the column's value.
         enum: the type of a sent column, if it is an enum.
-        is_identity: it is an identity column of Delta, which an update must not name.
-        is_assigned: Delta assigns its values to new rows, so that a write must not name it.
+        is_identity: an identity column of Delta, which an update must not name.
+        is_assigned: Delta assigns the values in new rows, so that a write must not name the column.
     """
 
     attnum: int
@@ -209,10 +215,15 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
-    """A unique index: the attnums of its columns, and whether NULL equals NULL in it.
+    """A unique index.
 
-    `leaf` is the index of the only leaf partition that has it, None if all have it.  A partial
-    index only contains the rows that satisfy its `condition`, over the target's columns.
+    Attributes:
+        attnums: the columns of the index.
+        nulls_not_distinct: NULL equals NULL in the index.
+        leaf: the index in `Target.leaves` of the only leaf partition with this unique index; None
+            if all have it.
+        condition: the condition of a partial index, over the target's columns: the index contains
+            only rows that satisfy it.
     """
 
     name: str
@@ -223,20 +234,21 @@ class UniqueKey:
 
     @property
     def used(self) -> set[int]:
-        """The attnums of the columns of the index and its condition."""
+        """Return the attnums of all columns in the index and in its condition."""
         nodes = () if self.condition is None else walk(self.condition)
         return {*self.attnums, *(node.attnum for node in nodes if isinstance(node, Var))}
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A foreign key, seen from one of its two tables.
+    """A foreign key, as one of its two tables sees it.
 
     Attributes:
-        columns: attnums of the table that is written, in the order of `other_columns`.
-        other: the tables that hold the other relation's rows.
-        is_own: the other relation is this one.
-        match_full: MATCH FULL.
+        columns: attnums in the table to write, in the order of `other_columns`.
+        other: the stored tables with the rows of the other relation.
+        other_columns: attnums in the other relation.
+        is_own: the other relation is also the table to write.
+        match_full: the foreign key is MATCH FULL.
     """
 
     columns: tuple[int, ...]
@@ -252,7 +264,7 @@ class DomainTest:
 
     Attributes:
         domain: the name of the domain, for messages.
-        constraint: the name of its CHECK; None for NOT NULL.
+        constraint: the name of the domain's CHECK; None for NOT NULL.
     """
 
     attnum: int
@@ -267,10 +279,10 @@ class Target:
 
     Attributes:
         name: `schema.name`, for messages.
-        key: attnums that identify a row, () if only the whole row does.
-        leaves: the tables that hold its rows.
-        checks: its CHECK constraints, by name.
-        unique: its unique indexes.
+        key: attnums of the columns that identify a row; () if only the whole row does.
+        leaves: the tables that hold the relation's rows.
+        checks: the names and conditions of the CHECK constraints.
+        unique: the unique indexes.
         domain_tests: the conditions for received values.
     """
 
@@ -288,13 +300,13 @@ class Target:
 
     @property
     def key_columns(self) -> list[TargetColumn]:
-        """The columns that identify a row."""
+        """Return the columns that identify a row."""
         return [self.column(attnum) for attnum in self.key]
 
 
 @dataclass(frozen=True, slots=True)
 class SentColumn:
-    """A published column: its name and type at the publisher."""
+    """A published column, with its name and type at the publisher."""
 
     name: str
     type: str
@@ -303,10 +315,10 @@ class SentColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFiles:
-    """The files that a version removed and those that it added, as two Delta tables.
+    """The files that a version has removed, and the files that it has added, as two Delta tables.
 
     Attributes:
-        before, after: their locations; None where there are no files.
+        before, after: the locations of these tables; None if there are no files.
     """
 
     before: str | None
@@ -318,14 +330,15 @@ class FeedVersion:
     """A version of a table to decode, with its position in the batch.
 
     Attributes:
-        changes_keys: an UPDATE in it may have changed the key, so that images are paired by row id.
-        first: the first of several joined versions, of which only the rows before the first and
-            after the last are compared; None: a single version.
-        is_compared: Delta cannot read its feed: the rows before and after it are compared.
+        changes_keys: an UPDATE may have changed a key, so that row ids must pair the images.
+        first: the first of several successive versions that are compared together: only the rows
+            before the first and after the last count.  None: a single version.
+        is_compared: Delta cannot read the version's feed, so that replctl compares the rows before
+            and after the version.
         files: the files to compare; None: the whole table before and after.
         has_row_ids: rows on both sides have row ids, which pair them.
-        run: the number of a run of feeds that can be read together, because the metadata does not
-            change in it.
+        run: the number of a run of versions.  Spark can read their feeds together, because the
+            metadata does not change in a run.
         images: the view of the rows to compare, if they are already computed (`narrowed_version`).
     """
 
@@ -341,22 +354,22 @@ class FeedVersion:
 
     @property
     def before(self) -> int:
-        """The version that it is compared with."""
+        """Return the version with which this one is compared."""
         return (self.version if self.first is None else self.first) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSource:
-    """The changes of one table to decode, under one set of definitions.
+    """The changes of one table to decode, while its definition stays the same.
 
     Attributes:
         name: the table's name in messages.
-        source: the table, with the columns that it has in these versions.
-        versions: the versions whose changes count, oldest first.
-        key: attnums of the primary key, () without one.
-        key_names: the names of its columns.
+        source: the table, with its columns in these versions.
+        versions: the versions to decode, oldest first.
+        key: attnums of the primary key, () without a key.
+        key_names: the names of the key's columns.
         published: attnums of the published columns, in the order of the result.
-        filters: for each published action its row filters; () lets every row pass.
+        filters: the row filters of each published action; () if all rows are published.
     """
 
     name: str
@@ -370,13 +383,14 @@ class ChangeSource:
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """The rows to copy of one of a relation's tables.
+    """The rows to copy from one table of a published relation.
 
     Attributes:
-        source: the table at the snapshot's version, columns numbered as the published relation's
-            are.
+        source: the table at the snapshot's version, with the column numbers of the published
+            relation.
         published: attnums of the published columns, in the order of the result.
-        filters: row filters, of which a row must satisfy one.  () lets every row pass.
+        filters: row filters; a row must satisfy at least one of them.  () if all rows are
+            published.
         policies: conditions of row-level security; a row must satisfy all of them.
     """
 
@@ -391,9 +405,9 @@ class Mending:
     """The changes that a reconcile may make to rows of the target.  It always inserts missing rows.
 
     Attributes:
-        updates: it may change rows that differ.
-        deletes: conditions of the rows that it may delete if the publisher does not send them; ()
-            for all, None for none.
+        updates: the reconcile may change rows that differ.
+        deletes: it may delete rows that are not published, if they satisfy one of these conditions;
+            () for all such rows, None for none.
     """
 
     updates: bool
@@ -402,11 +416,11 @@ class Mending:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChanges:
-    """The commits of others in a leaf partition of a target.
+    """The commits of other writers in a leaf partition of a target.
 
     Attributes:
-        source: the leaf.
-        versions: the versions that change rows.
+        source: the leaf partition.
+        versions: those versions of other writers that change rows.
     """
 
     source: TableSource

@@ -1,7 +1,8 @@
-"""Volatile functions: each call must be computed once per row.
+"""Volatile functions: Spark must compute each call once per row.
 
-A translation may repeat an argument.  So it first contains a name instead of the call.  `placed`
-then inserts the call itself if the name occurs once, else a value computed beforehand.
+A translation may repeat an argument.  So it first contains a name instead of a volatile call.
+`placed` then replaces the name: by the call itself if the name occurs only once, else by a value
+that Spark computes beforehand.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from replctl.expr import nodes
 from replctl.spark.data_type import storage_type
 from replctl.spark.sql_value import SqlValue, check_lambda
 
-#: prosrc -> Spark SQL
+#: prosrc of a volatile function -> Spark SQL.
 CALLS = {
     "drandom": "rand()",
     "gen_random_uuid": "uuid()",
@@ -38,21 +39,21 @@ class VolatileCalls:
         self._calls: list[str] = []
 
     def value(self, call: nodes.FuncExpr, source: str) -> SqlValue:
-        """Return the name of a call.  A node that is translated twice keeps its name."""
+        """Return the name of a call.  If a node is translated twice, it keeps its name."""
         if id(call) not in self._numbers:  # keep the node, so that its id is not reused
             self._numbers[id(call)] = call, len(self._calls)
             self._calls.append(CALLS[source])
         return SqlValue(_name(self._numbers[id(call)][1]), call.type, storage_type(call.type))
 
     def named(self, value: SqlValue) -> SqlValue:
-        """Return a name for a value that has volatile calls, if it has any."""
+        """Return a name for a value with volatile calls; return other values unchanged."""
         if not is_volatile(value):
             return value
         self._calls.append(value.text)
         return replace(value, text=_name(len(self._calls) - 1))
 
     def placed(self, value: SqlValue, expr: nodes.Expr) -> SqlValue:
-        """Return a translation with its names replaced by the calls.
+        """Return a translation with the calls in place of their names.
 
         rint(volatile_.v0)  becomes  rint(rand())
 
@@ -60,7 +61,7 @@ class VolatileCalls:
             expr: the translated expression.
 
         Raises:
-            FeatureNotSupported: a call cannot be computed once.
+            FeatureNotSupported: Spark cannot compute a call only once.
         """
         text = value.text
         if not is_volatile(value):
@@ -78,7 +79,7 @@ class VolatileCalls:
         return replace(value, text=bound)
 
     def _filled(self, text: str) -> str:
-        """Return SQL with names replaced by their calls.
+        """Return SQL with the calls in place of their names.
 
         Raises:
             FeatureNotSupported: a name occurs more than once.

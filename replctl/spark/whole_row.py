@@ -1,8 +1,8 @@
 """Apply changes to rows without a key: each change finds one row that equals its old image, with
 NULL equal to NULL (RelationFindReplTupleSeq in execReplication.c).
 
-Among rows that are equal but stored differently (1.0 and 1.00, 0 and -0), a change first finds one
-that is stored like its old image.
+Among rows that are equal but stored differently (1.0 and 1.00, 0 and -0), a change prefers a row
+that is stored identically to its old image.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from replctl.spark.values import Target, TargetColumn
 
 
 def whole_row_sql(target: Target, changes: str, settled: str) -> str:
-    """Return SQL of an outcome's rows (`finished_sql`) for changes that happen at the same time.
+    """Return SQL of the rows of an outcome for simultaneous changes (the `joined` of
+    `finished_sql`).
 
     Args:
         changes: a view of the changes.
-        settled: SQL of changes already known to miss their row.
+        settled: SQL of whether a change is known to miss its row.
     """
     sent = [column for column in target.columns if column.sent is not None]
     equal = _same(sent, "t.c", "ch.o")
@@ -66,8 +67,9 @@ def whole_row_sql(target: Target, changes: str, settled: str) -> str:
 def _ranked_sides(
     target: Target, sent: Sequence[TargetColumn], changes: str, settled: str
 ) -> tuple[str, str]:
-    """Return SQL of the changes that need a row, and of the candidate rows, with ranks: a change
-    finds the equal row with the same rank.
+    """Return SQL of the changes that need a row, and SQL of the rows that they may find.  Both have
+    a
+    rank: a change finds the equal row with the same rank.
     """
     scans = " UNION ALL ".join(
         f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
@@ -88,7 +90,7 @@ def _ranked_sides(
 
 
 def _rank(sent: Sequence[TargetColumn], image: str, order: str) -> str:
-    """Return SQL of the number of a row among its equals."""
+    """Return SQL of the number of a row among equal rows."""
     forms = ", ".join(matching_form(c, f"{image}{c.attnum}") for c in sent) or "1"
     return f"row_number() OVER (PARTITION BY {forms} ORDER BY {order}) AS rank"
 
@@ -96,8 +98,8 @@ def _rank(sent: Sequence[TargetColumn], image: str, order: str) -> str:
 def _exact_first(
     sent: Sequence[TargetColumn], rows: str, image: str, order: str, other: tuple[str, str, str]
 ) -> str:
-    """Return SQL of a side with its ranks.  Rows with a counterpart that is stored alike come
-    first, in the same order on both sides.
+    """Return SQL of the rows of a side with their ranks.  Rows with a counterpart on the other side
+    that is stored identically come first, in the same order on both sides.
     """
     other_rows, other_image, _order = other
     forms = [stored_form(c.type, f"{image}{c.attnum}") for c in sent]
@@ -119,7 +121,7 @@ def _exact_first(
 
 
 def _is_found_as_stored(column: TargetColumn) -> bool:
-    """Return whether equal values of a column are stored alike."""
+    """Return whether equal values of a column are always stored identically."""
     return matching_form(column, "c") == "c" == stored_form(column.type, "c")
 
 
@@ -127,7 +129,7 @@ def _same(columns: Sequence[TargetColumn], one: str, other: str) -> str:
     """Return SQL of whether two rows are equal.
 
     Args:
-        one, other: the prefixes of their columns, before the attnum.
+        one, other: the prefixes of their columns, in front of the attnum.
     """
     tests = (matches(c, f"{one}{c.attnum}", f"{other}{c.attnum}", "<=>") for c in columns)
     return " AND ".join(tests) or "TRUE"
