@@ -8,7 +8,8 @@ _NAMELESS = "?column?"
 
 
 def column_name(raw: ast.RawExpr) -> str:
-    """Return the default name of a column: `a.b` -> b, `max(x)` -> max, `1 + 1` -> `?column?`."""
+    """Return the default name of a column: b for `a.b`, max for `max(x)`, x for `x::text`, and
+    `?column?` for `1 + 1`."""
     return figured_name(raw) or _NAMELESS
 
 

@@ -73,8 +73,8 @@ class Dialect(Protocol):
         """Return whether the engine has INTERSECT ALL and EXCEPT ALL."""
 
     def is_shown_by_key(self, expr: nodes.Expr) -> bool:
-        """Return whether the expression is its own grouping key, so that a query may show it next
-        to GROUP BY.
+        """Return whether a query that groups by the expression itself shows the values as they are
+        stored.
         """
 
     def sort_key(
@@ -173,8 +173,8 @@ class QueryWriter:
         return text
 
     def _with_shown_groups(self, query: Query) -> Query:
-        """Replace grouped expressions that are not their own grouping keys by any value of the
-        group: `SELECT a FROM t GROUP BY a` becomes `SELECT any_value(a) FROM t GROUP BY a`.
+        """Show any value of the group for expressions that the engine would not show as stored:
+        `SELECT a FROM t GROUP BY a` becomes `SELECT any_value(a) FROM t GROUP BY a`.
         """
         keys = [expr for expr in query.group_by if not self._dialect.is_shown_by_key(expr)]
         if not keys:

@@ -117,7 +117,7 @@ class WrittenTable:
         keys: Sequence[UniqueKey],
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Check each new row by itself, and check that no two rows have the same value of a key.
+        """Check each new row by itself, and check `keys` for duplicates.
 
         Raises:
             IntegrityError: a row is invalid.

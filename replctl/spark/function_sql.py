@@ -128,7 +128,7 @@ def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
 
 @cache
 def _comparison_operators() -> dict[str, str]:
-    """Return the comparison operator of each function that implements one: int4lt -> `<`."""
+    """Return the operator of each function that implements a comparison: `<` for int4lt."""
     result = {}
     for name in ("=", "<>", "<", "<=", ">", ">="):
         for operator in builtin.operators()[name]:
