@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Seconds without use after which the server may have ended a session.  By default
-#: (spark.connect.session.manager.defaultSessionTimeout) it does so after an hour.
+#: (spark.connect.session.manager.defaultSessionTimeout) it ends sessions after an hour.
 _IDLE = 60.0
 
 

@@ -140,8 +140,8 @@ def unwanted(found: Mapping[str, str | None], chosen: Collection[str]) -> list[s
 
 
 def has_value(found: Mapping[str, str | None], name: str, value: str) -> bool:
-    """Return whether a setting has a value in a session: the session has set it, in any case, or it
-    is Spark's default."""
+    """Return whether a setting has a value in a session: the session has set this value, or it is
+    Spark's default.  Upper and lower case count as equal."""
     own = found.get(name)
     if own is None:
         return FORCED_SETTINGS.get(name) == value and name not in _UNLIKE_SPARK

@@ -110,7 +110,8 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Return whether there are no differences.  Rows that are counted separately are none."""
+        """Return whether there are no differences.  Rows that are counted separately are
+        ignored."""
         return not any(self.differences.values())
 
 
