@@ -157,8 +157,9 @@ def statement_syntax() -> list[str]:
     """Return the page of the syntax that `\\h` prints."""
     lines = _page(
         "Syntax of the main statements",
-        "`\\h NAME` prints this. [Statements](statements.md) lists all statements and replctl's own"
-        " options.",
+        "`\\h NAME` prints the syntax of one statement. The syntax is abridged: many statements have"
+        " more forms than are shown here. [Statements](statements.md) lists all statements and"
+        " replctl's own options.",
     )
     for name, (description, syntax) in sorted(psql_help._SQL.items()):
         link = f"https://www.postgresql.org/docs/17/sql-{name.lower().replace(' ', '')}.html"
@@ -180,8 +181,9 @@ def settings_page() -> list[str]:
         " `SHOW` shows them.",
     )
     lines += [
-        "The context says who may change a setting: `user` everybody, `superuser` superusers.",
-        "`sighup` and `postmaster` settings are changed by `ALTER SYSTEM`, `internal` ones never.",
+        "The context says who may change a setting. Everybody may change a `user` setting, and",
+        "superusers a `superuser` setting. `ALTER SYSTEM` changes `sighup` and `postmaster` settings.",
+        "An `internal` setting never changes.",
         "",
     ]
     for title, names in (
@@ -206,7 +208,7 @@ def settings_page() -> list[str]:
     lines += ["No result of a statement depends on these. They take every value of PostgreSQL.", ""]
     lines += _table("setting", "meaning in PostgreSQL")
     for key, setting in known.items():
-        if key not in OBEYED and key not in SUPPORTED:
+        if not (key in OBEYED or key in SUPPORTED or key.startswith("replctl.")):
             lines.append(_row(f"`{setting.name}`", setting.description))
     return lines
 
@@ -233,16 +235,23 @@ def views() -> list[str]:
     has = [name for name in known if name in served]
     empty = [name for name in known if name in _EMPTY and name not in has]
     for title, said, names in (
-        ("Other catalogs and views", "These have rows.", set(has) - {*_REPLICATION}),
+        (
+            "Other catalogs and views",
+            "These catalogs and views have rows.",
+            set(has) - {*_REPLICATION},
+        ),
         ("Always empty", "replctl has no objects of these kinds.", set(empty)),
         (
             "information_schema",
-            "These are in the schema of that name.",
+            "These views are in schema `information_schema`.",
             {*information_schema._VIEWS, *information_schema._EMPTY},
         ),
     ):
         lines += [f"## {title}", "", said, "", *_fenced(fill(" ".join(sorted(names)), 100))]
-    return [*lines, 'All others are refused: `catalog "pg_locks" is not supported`.']
+    return [
+        *lines,
+        'replctl refuses queries of all other catalogs and views: `catalog "pg_locks" is not supported`.',
+    ]
 
 
 def _hinted() -> Iterator[tuple[str, str, str]]:
@@ -265,8 +274,8 @@ def hints() -> list[str]:
         "This page lists replctl's own errors that have a HINT. Other errors are PostgreSQL's, to the letter.",
     )
     lines += [
-        "`...` is filled in by the error. Where the hint is empty here, the error has the exact"
-        " statement or command for your case.",
+        "`...` stands for a name or a value. If the hint is empty on this page, the error itself has the"
+        " exact statement or command for your case.",
         "",
     ]
     lines += ["[Troubleshooting](../guides/troubleshooting.md) explains the frequent ones.", ""]

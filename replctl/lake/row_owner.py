@@ -142,7 +142,7 @@ def check_deletion(
         )
     if said is Deletion.SCOPE and ownership.scope.problem is not None:
         raise ObjectNotInPrerequisiteState(
-            f'it cannot be told which rows of table "{name}" pass the row filters of subscription'
+            f'cannot determine which rows of table "{name}" pass the row filters of subscription'
             f' "{subscription.name}"',
             detail=ownership.scope.problem,
             hint=_statement(subscription, relation, "delete = none"),
@@ -165,7 +165,7 @@ def undecided(
     ]
     choice = Deletion.NONE if counts.in_scope is None else Deletion.SCOPE
     return ObjectNotInPrerequisiteState(
-        f'it is not known which rows of table "{relation.qualified_name}" are those of subscription'
+        f'cannot determine which rows of table "{relation.qualified_name}" belong to subscription'
         f' "{subscription.name}"',
         detail=f"{' '.join(known)} {', '.join(shown)}.",
         hint=_statement(subscription, relation, f"delete = {choice.value}"),

@@ -70,7 +70,8 @@ def _identify(
         bool,
         typer.Option(
             "--restored",
-            help="The catalog was restored from a backup: enter later commits of the tables.",
+            help="The catalog was restored from a backup: add the tables' later commits to the"
+            " commit log.",
         ),
     ] = False,
 ) -> None:

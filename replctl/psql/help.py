@@ -336,7 +336,7 @@ ALTER SUBSCRIPTION name RENAME TO new_name""",
     [, ... ]
 ] )
 [ INHERITS ( parent_table [, ... ] ) ]
-[ PARTITION BY { RANGE | LIST | HASH } ( { column_name | ( expression ) } [, ... ] ) ]
+[ PARTITION BY { RANGE | LIST | HASH } ( column_name [, ... ] ) ]
 
 CREATE TABLE [ IF NOT EXISTS ] table_name
     PARTITION OF parent_table [ ( ... ) ] { FOR VALUES partition_bound_spec | DEFAULT }
@@ -360,6 +360,15 @@ where action is one of:
 
     ADD [ COLUMN ] column_name data_type [ column_constraint [ ... ] ]
     DROP [ COLUMN ] column_name
+    ALTER [ COLUMN ] column_name [ SET DATA ] TYPE data_type [ USING expression ]
+    ALTER [ COLUMN ] column_name SET DEFAULT expression
+    ALTER [ COLUMN ] column_name DROP DEFAULT
+    ALTER [ COLUMN ] column_name { SET | DROP } NOT NULL
+    ALTER [ COLUMN ] column_name SET ( attribute_option = value [, ... ] )
+    ADD table_constraint
+    DROP CONSTRAINT constraint_name
+    SET ( storage_parameter [= value] [, ... ] )
+    RESET ( storage_parameter [, ... ] )
     REPLICA IDENTITY { DEFAULT | USING INDEX index_name | FULL | NOTHING }""",
     ),
     "SELECT": (
@@ -378,18 +387,24 @@ where action is one of:
     "INSERT": (
         "create new rows in a table",
         """INSERT INTO table_name [ ( column_name [, ...] ) ]
-    { DEFAULT VALUES | VALUES ( { expression | DEFAULT } [, ...] ) [, ...] | query }""",
+    { DEFAULT VALUES | VALUES ( { expression | DEFAULT } [, ...] ) [, ...] | query }
+    [ ON CONFLICT [ ( column_name [, ...] ) ] DO NOTHING ]
+    [ RETURNING { * | expression [ [ AS ] output_name ] } [, ...] ]""",
     ),
     "UPDATE": (
         "update rows of a table",
         """UPDATE table_name [ [ AS ] alias ]
     SET column_name = { expression | DEFAULT } [, ...]
-    [ WHERE condition ]""",
+    [ FROM from_item [, ...] ]
+    [ WHERE condition ]
+    [ RETURNING { * | expression [ [ AS ] output_name ] } [, ...] ]""",
     ),
     "DELETE": (
         "delete rows of a table",
         """DELETE FROM table_name [ [ AS ] alias ]
-    [ WHERE condition ]""",
+    [ USING from_item [, ...] ]
+    [ WHERE condition ]
+    [ RETURNING { * | expression [ [ AS ] output_name ] } [, ...] ]""",
     ),
     "TRUNCATE": (
         "empty a table or set of tables",

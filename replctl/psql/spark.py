@@ -79,7 +79,9 @@ def _start(
     ] = 3600.0,
     warm_up: Annotated[
         bool,
-        typer.Option("--warm-up/--no-warm-up", help="Run a small replication on it first."),
+        typer.Option(
+            "--warm-up/--no-warm-up", help="Run a small replication on it in the background."
+        ),
     ] = True,
 ) -> None:
     from replctl.psql.progress import starting_spark

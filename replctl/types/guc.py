@@ -142,8 +142,8 @@ _OWN = (
         "0",
         str(_MAX_INT),
         "Replication / Subscribers",
-        "Changed rows that a subscription decodes and applies at once, at most.",
-        "A transaction that changes more is applied by itself. Zero: no limit.",
+        "Maximum number of changed rows that a subscription decodes and applies together.",
+        "A transaction that changes more rows is applied by itself. Zero: no limit.",
     ),
     Setting(
         "replctl.max_query_memory",
@@ -154,8 +154,8 @@ _OWN = (
         str(16 * 1024),
         str(_MAX_INT),
         "Resource Usage / Memory",
-        "Memory that a statement may take in replctl's own process, at most.",
-        "Spark's memory is set by its own properties.",
+        "Maximum memory of a statement in replctl's own process.",
+        "Spark has its own properties for its memory.",
     ),
     Setting(
         SINGLE_WRITER,
@@ -164,7 +164,7 @@ _OWN = (
         "off",
         category="Replication / Subscribers",
         description="Write tables on S3 although Delta does not exclude other writers there.",
-        extra_description="Turn it on if no other program writes these tables.",
+        extra_description="Turn it on only if no other program writes these tables.",
     ),
     Setting(
         "replctl.small_table_rows",
@@ -175,8 +175,8 @@ _OWN = (
         "0",
         str(_MAX_INT),
         "Query Tuning",
-        "Rows of a table that queries read without Spark, at most.",
-        "With 0, Spark reads all tables.",
+        "Queries read tables with at most this many rows without Spark.",
+        "Zero: Spark reads all tables.",
     ),
     Setting(
         "replctl.vacuum_retention",
@@ -187,7 +187,7 @@ _OWN = (
         "0",
         str(_MAX_INT),
         "Replication",
-        "How long VACUUM keeps what only readers and writers that it does not know can need.",
+        "Time for which VACUUM keeps versions for programs unknown to replctl.",
     ),
 )
 

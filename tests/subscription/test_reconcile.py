@@ -163,7 +163,7 @@ def test_the_statement_says_which_rows_are_deleted(
     error = refusal(subscriber, f"{create} WITH (copy_data = reconcile, origin = none)")
     assert error.sqlstate == "55000"
     assert error.message == (
-        'it is not known which rows of table "public.t" are those of subscription "s"'
+        'cannot determine which rows of table "public.t" belong to subscription "s"'
     )
     assert error.detail == (
         "Other writers have changed the table. The subscription has origin = none."
