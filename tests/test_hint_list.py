@@ -78,9 +78,10 @@ HINTS: dict[str, str] = {
     "_statement(subscription, relation, f'delete = {choice.value}')": "subscription/"
     "test_reconcile.py::test_the_statement_says_which_rows_are_deleted",
     "Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile).": _ANEW,
-    "Synchronize the subscription before.": _ANEW,
-    "Finish that with \\sync, then repeat the command.": "subscription/test_resync.py::"
-    "test_a_table_that_catches_up_is_reconciled_too",
+    "Synchronize the subscription first.": _ANEW,
+    "Finish the synchronization with \\sync, then repeat the command.": (
+        "subscription/test_resync.py::test_a_table_that_catches_up_is_reconciled_too"
+    ),
     "Remove all of them but one at the publisher, then synchronize again.": "subscription/"
     "test_reconcile.py::test_keys_that_are_there_twice",
     "Add copy_data = reconcile to the options.": f"{_HINTS}_options_of_a_subscription",
@@ -139,7 +140,7 @@ HINTS: dict[str, str] = {
     "Use CREATE TABLE ... (PRIMARY KEY (...) NOT ENFORCED) USING delta"
     " LOCATION.": f"{_HINTS}_keys_and_properties",
     "Use ALTER TABLE {} SET ({} = false).": f"{_HINTS}_keys_and_properties",
-    "Make a new table with it, and copy the rows.": "commands/test_storage.py::"
+    "Make a new table with this option, and copy the rows.": "commands/test_storage.py::"
     "test_a_table_without_deletion_vectors",
     "f\"When the cause is gone, use {' '.join(writes)}\" if writes else None": "subscription/"
     "test_part_written.py::test_what_cannot_be_undone_is_undone_later",
@@ -152,8 +153,8 @@ HINTS: dict[str, str] = {
     "_connector_hint(attached_clusters())": _CONNECTOR,
     "If the format is not needed, its owner can use Spark: ALTER TABLE {} UNSET TBLPROPERTIES"
     " ({}).": f"{_RULES}other_formats_are_refused_before_the_commit",
-    "If that was UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {} SET ({} ="
-    " 'UTC'); else name the other time zone.": "lake/test_partition_zone.py::"
+    "If it was UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {} SET ({} ="
+    " 'UTC'). Otherwise name the other time zone.": "lake/test_partition_zone.py::"
     "test_values_that_need_a_zone_later",
     "_partition_hint(root, own)": f"{_RULES}partitions_with_identity_columns",
     "Delta would store NULL instead of ''. Use NULL, or a text that is not"
@@ -196,8 +197,10 @@ HINTS: dict[str, str] = {
     " another one.": POSTGRESQL,
     "WAL control functions cannot be executed during recovery.": POSTGRESQL,
     "Recovery control functions can only be executed during recovery.": POSTGRESQL,
-    "Start the program again, as the replctl that has upgraded it.": "catalog/test_upgrade.py::"
-    "test_a_program_that_has_it_open_does_not_write_an_upgraded_catalog",
+    "Start the program again, with the version of replctl that upgraded the catalog.": (
+        "catalog/test_upgrade.py::"
+        "test_a_program_that_has_it_open_does_not_write_an_upgraded_catalog"
+    ),
     "Connect to the new primary: {}": f"{_STANDBY}the_old_primary_is_fenced_off",
     "Connect to the new primary.": f"{_STANDBY}the_old_primary_notices_the_new_one_s_commits",
     "follow_hint(home, promoted_to)": f"{_STANDBY}one_standby_of_several_is_promoted",
@@ -212,7 +215,7 @@ HINTS: dict[str, str] = {
     "Name the directory of the publisher's cluster: host=DIRECTORY. If it was moved, use ALTER"
     " SUBSCRIPTION ... CONNECTION.": "test_open_node.py::test_a_directory_without_a_cluster",
     "_identify_hint(path)": f"{_COMMANDS}a_copy_becomes_a_cluster_of_its_own_by_its_hint",
-    'Put a copy of what it leads to in its place ("cp -rL" copies so).': f"{_COPIED}"
+    'Replace the link by a copy of its target ("cp -rL" makes such copies).': f"{_COPIED}"
     "links_out_of_a_copy_are_refused",
     "Copy the cluster without hard links.": f"{_COPIED}"
     "a_catalog_that_is_the_original_s_file_is_refused",
@@ -229,7 +232,7 @@ HINTS: dict[str, str] = {
     "test_spark_server.py::test_a_server_that_cannot_be_reached",
     "Check free disk space.": "crash/test_full_disk.py::"
     "test_a_full_disk_leaves_nothing_of_copy_and_apply",
-    "Give Spark more: --conf spark.driver.memory=4g.": MACHINE,
+    "Give Spark more memory: --conf spark.driver.memory=4g.": MACHINE,
     'Start it again with "{}".': "psql/test_spark_server.py::"
     "test_a_server_is_started_once_and_found",
     "Start the server with {}={}.": "spark/test_spark_settings.py::"

@@ -77,7 +77,7 @@ def check_writable(connection: Connection, *, in_recovery: bool) -> None:
             f"the catalog was upgraded to revision {control.revision} while this program had it"
             " open",
             detail=f"This program supports revision {schema.REVISION}.",
-            hint="Start the program again, as the replctl that has upgraded it.",
+            hint="Start the program again, with the version of replctl that upgraded the catalog.",
         )
     if control.is_in_recovery and not in_recovery:
         raise ReadOnlySqlTransaction("cannot assign TransactionIds during recovery")

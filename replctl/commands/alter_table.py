@@ -272,14 +272,14 @@ def _change_options(
     if is_made and options.get(DELETION_VECTORS) != relation.options.get(DELETION_VECTORS):
         raise FeatureNotSupported(
             f'the option "{DELETION_VECTORS}" of a table that has been written cannot be changed',
-            hint="Make a new table with it, and copy the rows.",
+            hint="Make a new table with this option, and copy the rows.",
         )
     if options.get(CATALOG_TABLE) != relation.options.get(CATALOG_TABLE) and is_registered(
         ddl.catalog.connection, relation.oid
     ):
         raise FeatureNotSupported(
             f'the option "{CATALOG_TABLE}" of a table that is registered cannot be changed',
-            hint="Make a new table with it, and copy the rows.",
+            hint="Make a new table with this option, and copy the rows.",
         )
     update_relation(ddl.catalog, replace(relation, options=options))
 

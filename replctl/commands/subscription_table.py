@@ -281,7 +281,7 @@ def _in_progress(member: SubscriptionRelation, relation: Relation) -> ObjectNotI
     return ObjectNotInPrerequisiteState(
         f'relation "{relation.name}" is being synchronized',
         detail=f'Its state is "{member.state.value}".',
-        hint="Finish that with \\sync, then repeat the command.",
+        hint="Finish the synchronization with \\sync, then repeat the command.",
     )
 
 

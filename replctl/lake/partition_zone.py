@@ -97,8 +97,8 @@ def check_partition_zones(relation: Relation) -> None:
                 " without a time zone",
                 detail=f'One of them is "{bare[0]}", in the time zone of the session that wrote'
                 " it.",
-                hint=f"If that was UTC, adopt the table with WITH ({PARTITION_TIMEZONE} = 'UTC'),"
-                f" or use ALTER TABLE {name} SET ({PARTITION_TIMEZONE} = 'UTC'); else name the"
+                hint=f"If it was UTC, adopt the table with WITH ({PARTITION_TIMEZONE} = 'UTC'),"
+                f" or use ALTER TABLE {name} SET ({PARTITION_TIMEZONE} = 'UTC'). Otherwise name the"
                 " other time zone.",
             )
         if bare and zone is not None and not is_utc(zone):

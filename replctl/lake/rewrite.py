@@ -187,5 +187,5 @@ def _check_rewritable(writer: TableWriter, relid: int) -> None:
         raise ObjectInUse(
             f'cannot ALTER TABLE "{relation.name}" because a subscription has not finished writing'
             " it",
-            hint="Synchronize the subscription before.",
+            hint="Synchronize the subscription first.",
         )

@@ -75,7 +75,7 @@ def _start(
     conf: Conf = None,
     idle_timeout: Annotated[
         float,
-        typer.Option(min=0.0, help="Seconds without users after which it ends; 0: never."),
+        typer.Option(min=0.0, help="Seconds without users after which the server ends; 0: never."),
     ] = 3600.0,
     warm_up: Annotated[
         bool,

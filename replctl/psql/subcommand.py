@@ -139,7 +139,7 @@ def _add_status(app: typer.Typer, parsed: list[Subcommand]) -> None:
             list[str] | None,
             typer.Option(
                 help="Exit with 1 if a subscription lags more: 30s, 5min, 16MB, 1000rows,"
-                " 10transactions; several are possible."
+                " 10transactions; may be given several times."
             ),
         ] = None,
         database: _Database = None,
@@ -170,7 +170,8 @@ def _add_verify(app: typer.Typer, parsed: list[Subcommand]) -> None:
             str | None, typer.Argument(metavar="[SUBSCRIPTION", help="All if none is named.")
         ] = None,
         table: Annotated[
-            str | None, typer.Argument(metavar="[TABLE]]", help="One of its tables, as in SQL.")
+            str | None,
+            typer.Argument(metavar="[TABLE]]", help="One of its tables, named as in SQL."),
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
         limit: Annotated[
@@ -245,10 +246,10 @@ def _add_dump(app: typer.Typer, parsed: list[Subcommand]) -> None:
         ] = False,
         subscriptions: Annotated[
             bool,
-            typer.Option("--subscriptions", help="Subscriptions only; with the above, both."),
+            typer.Option("--subscriptions", help="Subscriptions only; with --publications, both."),
         ] = False,
         schema_only: Annotated[
-            bool, typer.Option("--schema-only", "-s", help="No rows; Spark is not needed.")
+            bool, typer.Option("--schema-only", "-s", help="Write no rows; this needs no Spark.")
         ] = False,
         file: Annotated[
             str | None, typer.Option("--file", "-f", help="File to write, instead of stdout.")
@@ -279,13 +280,18 @@ def _add_schema(app: typer.Typer, parsed: list[Subcommand]) -> None:
     )
     def schema(
         conninfo: Annotated[
-            str, typer.Argument(metavar="CONNINFO", help="Publisher, as in CREATE SUBSCRIPTION.")
+            str,
+            typer.Argument(
+                metavar="CONNINFO", help="Connection string, as in CREATE SUBSCRIPTION."
+            ),
         ],
         publication: Annotated[
-            list[str], typer.Option("--publication", help="A publication; several are possible.")
+            list[str],
+            typer.Option("--publication", help="A publication; may be given several times."),
         ],
         table_map: Annotated[
-            str, typer.Option(metavar="MAP", help="Other names: 'public.t = schema.name, ...'.")
+            str,
+            typer.Option(metavar="MAP", help="Names of targets: 'public.t = schema.name, ...'."),
         ] = "",
         table_options: Annotated[
             str, typer.Option(metavar="OPTIONS", help="Storage parameters: 'name = value, ...'.")

@@ -257,7 +257,7 @@ def _told(error: Exception) -> PostgresError:
         return OutOfMemory(
             "out of memory",
             detail=_first_line(message),
-            hint="Give Spark more: --conf spark.driver.memory=4g.",
+            hint="Give Spark more memory: --conf spark.driver.memory=4g.",
         )
     if "java.lang.UnsatisfiedLinkError" in message:
         return ObjectNotInPrerequisiteState(

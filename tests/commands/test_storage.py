@@ -384,7 +384,7 @@ def test_a_table_without_deletion_vectors(spark_session: Session) -> None:
     assert not _has_deletion_vectors(spark_session, "readable")
     with pytest.raises(FeatureNotSupported) as raised:
         _run(spark_session, "alter table readable set (deletion_vectors = on)")
-    assert raised.value.hint == "Make a new table with it, and copy the rows."
+    assert raised.value.hint == "Make a new table with this option, and copy the rows."
     _run(
         spark_session,
         "create table again (like readable including all) with (deletion_vectors = on)",

@@ -174,7 +174,7 @@ def test_subscriptions_that_are_made_again(
     hint = pair.refused('DROP SUBSCRIPTION "My s"')
     assert hint is not None
     assert hint.startswith("Finish them with \\sync, or give them up")
-    assert pair.refused(alter) == "Synchronize the subscription before."
+    assert pair.refused(alter) == "Synchronize the subscription first."
     assert subscriber.sync() == []
     subscriber.run(alter)
     pair.assert_equal()

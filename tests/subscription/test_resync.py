@@ -204,7 +204,10 @@ def test_a_table_that_catches_up_is_reconciled_too(
             assert "were replaced by another program" in failure.error.message
             with pytest.raises(PostgresError, match="is being synchronized") as raised:
                 subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE t WITH (copy_data = false)")
-            assert raised.value.hint == "Finish that with \\sync, then repeat the command."
+            assert (
+                raised.value.hint
+                == "Finish the synchronization with \\sync, then repeat the command."
+            )
             assert ("t", "f") in subscriber.rows(_STATES)
             assert subscriber.rows("TABLE u") == [("9",)]
             assert failure.error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
