@@ -109,7 +109,8 @@ def check_sent_in_parts(catalog: Catalog, relation: Relation) -> None:
         if PublicationSet(catalog, [publication]).changes_of(relation) is not None:
             raise FeatureNotSupported(
                 "volatile functions in UPDATE are not supported for a table without a key:"
-                f' publication "{publication.name}" publishes only some of INSERT, UPDATE and DELETE',
+                f' publication "{publication.name}" publishes only some of INSERT, UPDATE and'
+                " DELETE",
                 hint="Add a primary key to the table.",
             )
 

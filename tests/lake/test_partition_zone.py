@@ -89,7 +89,8 @@ def _needed(table: str, *, stored: str = "") -> tuple[str, ...]:
         'ERROR 0A000: partition column "At" of table "public.t" has values without a time zone',
         f'DETAIL: {stored}One of them is "{_BARE}", in the time zone of the session that wrote it.',
         "HINT: If it was UTC, adopt the table with WITH (partition_timezone = 'UTC'), or use"
-        f" ALTER TABLE {table} SET (partition_timezone = 'UTC'). Otherwise name the other time zone.",
+        f" ALTER TABLE {table} SET (partition_timezone = 'UTC'). Otherwise name the other time"
+        " zone.",
     )
 
 
