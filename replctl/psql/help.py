@@ -55,7 +55,7 @@ Input and output options:
   -a, --echo-all           echo all input from script
   -b, --echo-errors        echo failed commands
   -e, --echo-queries       echo commands sent to server
-  -E, --echo-hidden        accepted, and without effect
+  -E, --echo-hidden        accepted, but has no effect
   -L, --log-file=FILENAME  send session log to file
   -n, --no-readline        disable enhanced command line editing
   -o, --output=FILENAME    send query results to file (or |pipe)
@@ -184,7 +184,7 @@ General
                          stop if less than MIN rows are returned
 
 Replication
-  \\sync [SUBSCRIPTION]... apply what is committed on the publishers
+  \\sync [SUBSCRIPTION]... apply the publishers' commits
                          (\\set AUTOSYNC on: after every change)
 
 Help
