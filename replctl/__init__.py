@@ -1,3 +1,3 @@
-"""PostgreSQL's logical replication over Delta tables, run by Spark, steered by SQL."""
+"""PostgreSQL's logical replication over Delta tables: defined in SQL, computed by Spark."""
 
 __version__ = "0.1.0"

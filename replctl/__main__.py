@@ -1,4 +1,4 @@
-"""`python -m replctl`, and the command `replctl`."""
+"""Run the command: `python -m replctl`, or `replctl`."""
 
 import atexit
 import gc
@@ -8,8 +8,8 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-#: Number of new objects before a garbage collection.  Objects loaded at the start stay; scanning
-#: them repeatedly took a tenth of a short command's time.
+#: Number of new objects before a garbage collection.  Most objects are loaded at the start and
+#: stay; scanning them repeatedly took a tenth of a short command's time.
 _GARBAGE = 200_000
 
 
@@ -17,7 +17,7 @@ def main() -> None:
     """Run the command, and end the process with its exit code."""
     gc.set_threshold(_GARBAGE)
     raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if raises:  # while modules are loaded, nothing needs an orderly end or a message
+    if raises:  # while modules are loaded, Ctrl-C needs neither cleanup nor a message
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from replctl.psql.main import run
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End a process without a JVM immediately.  Freeing all loaded objects took a tenth of a short
+    """End a process that has no JVM, without freeing its objects, which took a tenth of a short
     command's time.
     """
     atexit._run_exitfuncs()

@@ -61,17 +61,18 @@ _TABLESYNC_WORKER = "logical replication tablesync worker"
 
 @dataclass(slots=True)
 class Applied:
-    """The changes that a run of a subscription has written.
+    """Counts of the changes that a run of a subscription has written.
 
     Attributes:
         transactions: transactions of the publisher.
-        changes: entries of its log: the changes of one transaction in one table.
+        changes: entries of the publisher's log.  An entry has the changes of one transaction in one
+            table.
         forwarded: transactions that had been replicated to the publisher.
         rows: rows of the subscriber's tables; rows of copies count as inserted.
         is_something: the run had work to do, even if no row changed.
         lsn: the subscription's position in the publisher's log; None if unknown.
-        is_parallel: other threads synchronize tables at the same time.  Then one transaction may
-            arrive here in parts.
+        is_parallel: other threads synchronize tables at the same time.  Then a transaction may be
+            counted in several parts.
     """
 
     transactions: int = 0
@@ -98,23 +99,23 @@ class Applied:
 
 
 class Stopping(Exception):
-    """Raised after a request to stop, when started work is finished."""
+    """Raised after a request to stop, as soon as the current work is finished."""
 
 
 class ApplyWorker:
-    """The worker of a subscription, for one run.
+    """Runs a subscription once.
 
     Args:
-        copying: held while tables are synchronized, because the tables of one subscription at a
-            time take enough slots and memory.
+        copying: a lock, held while tables are synchronized.  So only one subscription synchronizes
+            tables at a time, which limits slots and memory.
         feeds: feeds of the publisher that several subscriptions share.
-        is_new: this process has not been its worker before.
-        only_unfinished: do nothing unless there is an unfinished batch, for which somebody waits.
+        is_new: this process has not run the subscription before.
+        only_unfinished: only finish an unfinished batch, because a statement waits for it.
 
     Attributes:
-        error: the error that stopped it or one of its tables.
-        is_unwanted: it was disabled or dropped before the run.
-        applied: counts of the changes that the worker has written.
+        error: the error that stopped the subscription or one of its tables.
+        is_unwanted: the subscription was disabled or dropped before the run.
+        applied: counts of the changes that the run has written.
     """
 
     def __init__(
@@ -140,17 +141,20 @@ class ApplyWorker:
         self._deciding = Lock()
         self.is_unwanted = False
         self.error: PostgresError | None = None
-        self.cause: PostgresError | None = None  # without partly written tables
+        self.cause: PostgresError | None = (
+            None  # `error`, without the note on partly written tables
+        )
         self.applied = Applied()
 
     def once(self, patience: float = -1) -> bool:
         """Run copies and changes, and return whether there was any work.
 
         Args:
-            patience: seconds to wait for another process that runs it; negative: forever.
+            patience: seconds to wait while another process runs the subscription; negative: no
+                limit.
 
         Raises:
-            LockNotAvailable: another process runs it for longer (55P03).
+            LockNotAvailable: another process still runs the subscription after that (55P03).
             Stopping: a signal requested a stop.
         """
         session, oid = self._session, self._subscription.oid
@@ -208,8 +212,8 @@ class ApplyWorker:
         return partial(follow_schema, self._session)
 
     def _run(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
-        """Synchronize tables, and apply changes.  Repeat if tables must be reconciled for that.  A
-        log is only read if it is the one that was applied.
+        """Synchronize tables and apply changes, if the publisher's log has the commits that were
+        applied.  Repeat this if an error started reconciles of tables.
         """
         if not self._check_history(run, subscriber):
             return False
@@ -220,8 +224,8 @@ class ApplyWorker:
         return has_moved
 
     def _check_history(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
-        """Return whether the publisher's log is the one that was applied, or all tables that depend
-        on it will be reconciled.
+        """Return whether the publisher's log has the commits that were applied.  If it does not,
+        reconciles of all affected tables may be started; then also return True.
         """
         while True:
             try:
@@ -232,7 +236,7 @@ class ApplyWorker:
                     return False
 
     def _pass(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
-        """Synchronize tables, and meanwhile apply changes of the other tables."""
+        """Synchronize tables, and apply changes of the other tables at the same time."""
         has_moved = False
         with self._synchronizing(run, subscriber) as pending:
             while pending:
@@ -317,7 +321,7 @@ class ApplyWorker:
 
     @contextmanager
     def _tablesync_worker(self, subscriber: LakeSubscriber, name: RelationName) -> Iterator[None]:
-        """Record the synchronization of a table as a separate worker."""
+        """Record a separate worker for the synchronization of a table in the `with` block."""
         cluster, subscription = self._session.cluster, self._subscription
         relation = subscriber.state.relations().get(name)
         if relation is None:  # a refresh has removed it from the subscription
@@ -340,7 +344,7 @@ class ApplyWorker:
     def _hand_over(
         self, run: SubscriptionRun, subscriber: LakeSubscriber, name: RelationName
     ) -> bool:
-        """Hand a table over to apply, and return whether that was done."""
+        """Hand a synchronized table over to apply, and return whether that succeeded."""
         if subscriber.state.unfinished_batch() is not None:  # the run was planned without the table
             return False
         try:
@@ -365,7 +369,7 @@ class ApplyWorker:
         subscription.
 
         Returns:
-            True if the run continues, because the affected table will be reconciled.
+            True if the run continues, because the affected tables will be reconciled.
         """
         if isinstance(error, QueryCanceled):
             raise error
@@ -382,8 +386,8 @@ class ApplyWorker:
         return False
 
     def _reconciles(self, subscriber: LakeSubscriber, error: PostgresError) -> bool:
-        """Start reconciles of the tables that an error concerns, if `resync = auto` allows it.  A
-        run reconciles each table once at most.  Return whether all of them will be reconciled.
+        """Start reconciles of the tables that an error concerns if the subscription has `resync =
+        auto`, and return whether that succeeded.  A run reconciles each table at most once.
         """
         tables, subscription = error.reconciles, self._subscription
         if not tables or subscription.resync is not Resync.AUTO or self._only_unfinished:
@@ -417,7 +421,7 @@ class ApplyWorker:
         self._session.cluster.log.report(message, backend_type=backend_type)
 
     def _note_outcome(self) -> None:
-        """Record the error that stopped the subscription, for its status."""
+        """Record the error that stopped the subscription, or that there is none, for its status."""
         oid, error = self._subscription.oid, self.error
         with self._session.cluster.begin(write=False) as connection:
             known = subscription_error(connection, oid)
@@ -429,8 +433,8 @@ class ApplyWorker:
 def _in_live_session(
     step: Callable[_Arguments, _T], *arguments: _Arguments.args, **named: _Arguments.kwargs
 ) -> _T:
-    """Run a step of a subscription.  If the Spark Connect server ends the session meanwhile, run it
-    once more: the step skips finished work.
+    """Run a step of a subscription.  If the Spark Connect server ends the session meanwhile, run
+    the step once more.  It skips the work that it has finished.
     """
     try:
         return step(*arguments, **named)
@@ -439,5 +443,5 @@ def _in_live_session(
 
 
 def maximum_workers(session: Session) -> int:
-    """Return how many workers a cluster may have."""
+    """Return the maximum number of workers of a cluster."""
     return int(session.setting("max_logical_replication_workers"))

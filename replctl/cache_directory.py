@@ -9,8 +9,8 @@ from platformdirs import user_cache_path
 
 
 def cache_directory() -> Path | None:
-    """Return the directory, which may be missing; None for a user without a home who has not set
-    XDG_CACHE_HOME.
+    """Return the directory, which need not exist; None for a user without a home directory who has
+    not set XDG_CACHE_HOME.
     """
     if not os.environ.get("XDG_CACHE_HOME") and not has_home():
         return None

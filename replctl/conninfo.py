@@ -26,7 +26,8 @@ KEYWORDS = frozenset(
 
 
 def parse_conninfo(text: str) -> dict[str, str]:
-    """`host=localhost dbname='a b'` -> {'host': 'localhost', 'dbname': 'a b'}.
+    """Parse a connection string: `host=localhost dbname='a b'` -> {'host': 'localhost', 'dbname':
+    'a b'}.
 
     Raises:
         SqlSyntaxError: the text is not a connection string; the message is libpq's (42601).
@@ -42,7 +43,7 @@ def command_line_settings(options: str) -> dict[str, str]:
     `-c row_security=off --lock_timeout=5s`  ->  {"row_security": "off", "lock_timeout": "5s"}
 
     Raises:
-        SqlSyntaxError: it contains something else.
+        SqlSyntaxError: `options` contains something other than settings.
     """
     words = re.findall(r"(?:\\.|[^\s\\])+", options)
     words = [re.sub(r"\\(.)", r"\1", word) for word in words]
@@ -83,7 +84,7 @@ def client_settings(
         parameters: parameters of a connection string, which override the environment.
 
     Raises:
-        SqlSyntaxError: its `options` contain something else (42601).
+        SqlSyntaxError: `options` contains something other than settings (42601).
     """
     given = parameters.get("options", environment.get("PGOPTIONS", ""))
     result = command_line_settings(given)
@@ -95,12 +96,12 @@ def client_settings(
 
 
 def application_name(text: str, fallback: str) -> str:
-    """Return the application name that is sent to the publisher."""
+    """Return the application name in a connection string, or the fallback, for the publisher."""
     return parse_conninfo(text).get("application_name", fallback)
 
 
 def connection_target(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the target of a connection string, without the application's name."""
+    """Return the parameters of a connection string except the application's name, as a key."""
     parameters = parse_conninfo(text)
     return tuple(sorted(item for item in parameters.items() if item[0] != "application_name"))
 
@@ -186,7 +187,7 @@ def _parse_uri(text: str) -> dict[str, str]:
 
 
 def _bracketed(host: str, uri: str) -> tuple[str, str]:
-    """(`[::1]:5432`, ``) -> (`::1`, `5432`)."""
+    """Split an address in brackets from its port: (`[::1]:5432`, ``) -> (`::1`, `5432`)."""
     name, bracket, rest = host[1:].partition("]")
     if not bracket:
         raise _invalid(
@@ -229,16 +230,16 @@ _LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
 
 
 def host_of(parameters: Mapping[str, str]) -> str:
-    """Return the host, address or directory of connection parameters."""
+    """Return the host, its address or the directory in connection parameters."""
     return parameters.get("hostaddr") or parameters.get("host", "")
 
 
 def leads_to_own_cluster(parameters: Mapping[str, str]) -> bool:
-    """Return whether connection parameters lead to a database of their own cluster."""
+    """Return whether connection parameters lead to a database of the cluster that uses them."""
     return host_of(parameters) in _LOCAL_HOSTS and "port" not in parameters
 
 
 def quote_value(value: str) -> str:
-    r"""Return a value for a connection string: `it's` -> `'it\'s'`."""
+    r"""Quote a value for a connection string: `it's` -> `'it\'s'`."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -14,7 +14,7 @@ from replctl.errors import FeatureNotSupported, QueryCanceled
 
 #: Functions that end the current work.
 _acts: list[Callable[[], None]] = []
-#: Seconds after which a statement is interrupted again if a finalizer swallowed the interrupt.
+#: Seconds before the next interrupt of a statement if a finalizer has swallowed the first one.
 _AGAIN = 0.05
 
 
@@ -24,9 +24,10 @@ class TimedOut(KeyboardInterrupt):
 
 @contextmanager
 def on_ctrl_c(act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` on Ctrl-C, or when `time_limit` is over, then raise KeyboardInterrupt.  Use it for
-    work that has to be cancelled.  It does nothing outside of the main thread, or inside of another
-    `on_ctrl_c`.  If another handler of Ctrl-C is installed, that one handles Ctrl-C.
+    """Call `act` on Ctrl-C, or when `time_limit` is over, then raise KeyboardInterrupt.
+
+    Use it around work in SQLite or Spark that `act` can cancel.  It has no effect outside of the
+    main thread, or inside of another `on_ctrl_c`.  It leaves another handler of Ctrl-C in place.
 
     Args:
         act: may be called between any two instructions of this thread.
@@ -53,7 +54,8 @@ def on_ctrl_c(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def time_limit(milliseconds: int) -> Iterator[None]:
-    """Interrupt a statement like Ctrl-C when its time is over; 0: never.
+    """Interrupt the statement in the `with` block when its time is over, as Ctrl-C does.  0 means
+    no limit.
 
     Raises:
         QueryCanceled: the statement timed out (57014).
@@ -76,7 +78,7 @@ def time_limit(milliseconds: int) -> Iterator[None]:
         raise TimedOut
 
     def unraisable(found: sys.UnraisableHookArgs) -> None:
-        """Interrupt again after a finalizer, which cannot raise, has swallowed the interrupt."""
+        """Interrupt again after a finalizer has swallowed the interrupt: finalizers cannot raise."""
         if issubclass(found.exc_type, TimedOut):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN)
         else:

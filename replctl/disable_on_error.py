@@ -10,7 +10,7 @@ from replctl.lake.subscriber import LakeSubscriber
 
 
 def note_error(subscriber: LakeSubscriber, subscription: Subscription, kind: str) -> bool:
-    """Count an error of a subscription, and disable the subscription if its option says so.
+    """Count an error of a subscription, and disable the subscription if disable_on_error is set.
 
     Args:
         kind: sync or apply.

@@ -6,16 +6,16 @@ from replctl.errors import InvalidSchemaName, UndefinedColumn, UndefinedTable
 
 
 def no_relation(name: str, *, position: int = -1) -> UndefinedTable:
-    """`relation "s.t" does not exist`"""
+    """Return the error `relation "s.t" does not exist`."""
     return UndefinedTable(f'relation "{name}" does not exist', position=position)
 
 
 def no_column(name: str | None, relation: str | None, *, position: int = -1) -> UndefinedColumn:
-    """`column "a" of relation "t" does not exist`"""
+    """Return the error `column "a" of relation "t" does not exist`."""
     message = f'column "{name}" of relation "{relation}" does not exist'
     return UndefinedColumn(message, position=position)
 
 
 def no_schema(name: str, *, position: int = -1) -> InvalidSchemaName:
-    """`schema "s" does not exist`"""
+    """Return the error `schema "s" does not exist`."""
     return InvalidSchemaName(f'schema "{name}" does not exist', position=position)

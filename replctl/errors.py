@@ -1,7 +1,7 @@
 """Errors and notices as PostgreSQL reports them: one class for each SQLSTATE that replctl raises.
 
-The place that finds the fault words the message; ``psql`` formats it for the user (``ERROR:  ...``,
-``LINE 1: ...``).  SQLSTATEs are those of the appendix "PostgreSQL Error Codes".
+The code that finds the fault also writes the message.  ``psql`` formats it for the user
+(``ERROR:  ...``, ``LINE 1: ...``).  SQLSTATEs are those of the appendix "PostgreSQL Error Codes".
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class PostgresError(Exception):
 
     Args:
         message: the primary message, without a severity.
-        detail, hint, context: the optional further fields of an error report.
-        position: 0-based offset of the offending character in the statement, or -1.
-        statement: the text of ``position``, if it is not the statement itself.
+        detail, hint, context: optional fields of an error report.
+        position: 0-based offset of the fault in the statement, or -1.
+        statement: the text to which ``position`` refers, if it is not the statement itself.
         constraint, table: names of the affected objects, if any.
 
     Attributes:
-        path: the file or directory named by Spark, if any.
-        reconciles: the subscriber's tables, by schema and name, whose reconcile resolves the error;
+        path: the file or directory that Spark's error names, if any.
+        reconciles: schema and name of the subscriber's tables whose reconcile resolves the error;
             empty if a reconcile does not help.
     """
 
@@ -410,10 +410,10 @@ class LockNotAvailable(PostgresError, sqlstate="55P03"): ...
 
 class TransactionInProgress(LockNotAvailable):
     """Raised if a statement needs a lock that other transactions hold.  The statement can be
-    repeated when they have ended.
+    repeated when these transactions have ended.
 
     Attributes:
-        xids: their numbers.
+        xids: the numbers of these transactions.
     """
 
     def __init__(self, xids: Collection[int]) -> None:
@@ -422,12 +422,12 @@ class TransactionInProgress(LockNotAvailable):
 
 
 class UnfinishedBatch(ObjectInUse):
-    """Raised if tables that a statement writes have partly written changes of subscriptions.  When
-    these are finished, it can be repeated.
+    """Raised if tables that a statement writes have partly written batches of subscriptions.  The
+    statement can be repeated when these batches are finished.
 
     Attributes:
-        subscriptions: their OIDs.
-        relids: the tables.
+        subscriptions: OIDs of the subscriptions.
+        relids: OIDs of the tables.
     """
 
     def __init__(self, subscriptions: Collection[int], relids: Collection[int]) -> None:
@@ -454,7 +454,7 @@ class FileAccessDenied(IoError, sqlstate="42501"): ...
 class UndefinedFile(IoError, sqlstate="58P01"): ...
 
 
-# Class XX: internal errors, of replctl or the engine
+# Class XX: internal errors of replctl or Spark
 class InternalError(PostgresError, sqlstate="XX000"): ...
 
 
@@ -475,7 +475,7 @@ class Notice:
 
 
 def error_class(sqlstate: str) -> type[PostgresError]:
-    """Return the class of `sqlstate`, or `PostgresError` if it has none."""
+    """Return the class for a SQLSTATE; `PostgresError` if there is no such class."""
     pending = list(PostgresError.__subclasses__())
     while pending:
         candidate = pending.pop()

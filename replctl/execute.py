@@ -1,7 +1,7 @@
-"""Execute statements: parse each, and call its function (utility.c).
+"""Execute statements: parse each one, and call its function (utility.c).
 
-The functions are imported with the first such statement, so that a short command does not load
-everything.
+The module of a function is imported when a statement first needs it, so that a short command does
+not load all modules.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from replctl.session import Session
 if TYPE_CHECKING:
     from replctl.query.sql_function import StatementRunner
 
-#: Statements allowed in a failed block, and statements allowed in a read-only block.
+#: Transaction statements that a failed block allows, and statements that a read-only transaction
+#: allows.
 _ENDS = ("commit", "rollback", "rollback to")
 _READING = (
     ast.SelectStmt,
@@ -76,11 +77,11 @@ def execute(session: Session, text: str) -> Iterator[Result]:
 
 
 def describe(session: Session, text: str) -> list[tuple[str, str]]:
-    """Return name and type of the result columns of the statement in `text`, without executing it;
-    empty if it returns no rows.
+    """Return names and types of the result columns of the statement in `text`, which is not
+    executed.  The list is empty if the statement returns no rows.
 
     Raises:
-        PostgresError: its analysis failed, or there is more than one statement.
+        PostgresError: the analysis failed, or there is more than one statement.
     """
     from replctl.query import described_columns as query_describe
 
@@ -106,8 +107,8 @@ def _begin_implicitly(session: Session) -> None:
 
 @contextmanager
 def _bounded(session: Session) -> Iterator[None]:
-    """Run a statement or its analysis within the session's limits of time and memory.  An error, or
-    exceeding a limit, makes the open block fail."""
+    """Run a statement or its analysis within the session's limits of time and memory.  After an
+    error, the open block has failed."""
     time = time_limit(int(session.setting("statement_timeout")))
     with _failing_block(session), time, memory_limit(int(session.setting(MEMORY))):
         yield
@@ -115,8 +116,8 @@ def _bounded(session: Session) -> Iterator[None]:
 
 @contextmanager
 def _failing_block(session: Session) -> Iterator[None]:
-    """Run a statement; an error makes the open block fail, and drops the session's temporary
-    slots."""
+    """Run a statement.  After an error, mark the open block as failed, and drop the session's
+    temporary slots."""
     try:
         yield
     except BaseException:
@@ -130,7 +131,7 @@ def _failing_block(session: Session) -> Iterator[None]:
 
 @contextmanager
 def _naming_tables(session: Session) -> Iterator[None]:
-    """Add the table's name to errors of Spark about a file."""
+    """Add the name of the table to Spark's errors about a file."""
     try:
         yield
     except PostgresError as error:
@@ -171,7 +172,7 @@ def _check_block(session: Session, statement: ast.Statement) -> None:
 
 
 def _command_name(statement: ast.Statement) -> str:
-    """Return the statement's own words: CREATE TABLE, TRUNCATE TABLE, DROP SCHEMA."""
+    """Return the name of a statement: CREATE TABLE, TRUNCATE TABLE, DROP SCHEMA."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()
     match statement:
         case ast.Truncate():
@@ -208,10 +209,9 @@ def _command_name(statement: ast.Statement) -> str:
 
 
 def _run_when_free(session: Session, statement: ast.Statement) -> Result:
-    """Execute a statement after waiting for the transactions that block it.
+    """Execute a statement.  If other transactions block it, wait for their end and repeat it.
 
-    A statement meets them before it has done anything that its end would not undo, so it is simply
-    repeated.
+    That is safe: a blocked statement fails before it has effects that its failure does not undo.
     """
     session.finish_batches = partial(_finish_batches, session)
     try:
@@ -251,14 +251,14 @@ def _run(session: Session, statement: ast.Statement) -> Result:
 
 
 def _run_within(session: Session, statement: ast.Statement) -> Result:
-    """Carry out a statement that is a part of another one, within the block."""
+    """Execute a statement of an SQL function, within the block of the calling statement."""
     _check_block(session, statement)
     return _run_when_free(session, statement)
 
 
 def _function_runner(session: Session) -> StatementRunner:
-    """Return the function that executes the statements in the bodies of SQL functions.  They run
-    within the session's block.
+    """Return the runner of the statements in SQL functions.  It runs them within the session's
+    block.
     """
     from replctl.query.select import select
     from replctl.query.sql_function import Finish, StatementRunner
@@ -291,7 +291,7 @@ def _change_rows(
 
 
 def _finish_batches(session: Session, found: UnfinishedBatch) -> None:
-    """Finish partly written batches of subscriptions in the tables that a statement writes."""
+    """Finish subscriptions' batches that are partly written into the tables of a statement."""
     from replctl.launcher import finish_batches
 
     finish_batches(session, found)

@@ -1,8 +1,8 @@
-"""The plan of a sync without running it: the data that it reads, the rows left after the row
-filters, and how they are written.
+"""Plan a sync without running it: the data to read, the rows that pass the row filters, and how
+these rows would be written.
 
-The publisher's log is read as in apply, and the first changes of each table are joined with the
-table's rows.  Later changes depend on earlier ones: their write path is estimated.
+The plan reads the publisher's log as apply does.  It joins the first changes of each table with the
+table's rows.  Later changes depend on earlier ones, so their write path is only estimated.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ from replctl.status import positions, table_positions
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The changes that are written into a table together.
+    """The plan of changes that are written into a table together.
 
     Attributes:
         to_lsn: the table's position afterwards.
-        inserts, updates, deletes: the numbers sent, after the row filters.
-        path: the way of writing them: copy, reconcile, append, replaceWhere, MERGE, TRUNCATE, skip
-            or nothing; or several of them, separated by commas.
-        is_estimated: the result may differ.
+        inserts, updates, deletes: the numbers of changes that the publisher sends, after its row
+            filters.
+        path: how they are written: copy, reconcile, append, replaceWhere, MERGE, TRUNCATE, skip or
+            nothing; or several of these, separated by commas.
+        is_estimated: the actual sync may differ.
     """
 
     to_lsn: int
@@ -63,9 +64,9 @@ class TablePlan:
 
     Attributes:
         published: schema and name of the published table.
-        state: the state in pg_subscription_rel.
-        transactions: number of transactions that changed the published table, None for a copy.
-        rows_read: number of rows that they change, before row filters; None if unknown.
+        state: the table's state in pg_subscription_rel.
+        transactions: number of transactions that changed the published table; None for a copy.
+        rows_read: number of rows that these change, before row filters; None if unknown.
         bytes_read: size of the change feeds, or of the copied table.
     """
 
@@ -84,8 +85,8 @@ class SubscriptionPlan:
     """The plan of a sync of a subscription, and the error that would stop it.
 
     Attributes:
-        from_lsn, to_lsn: the part of the publisher's log that it would read.
-        tables: the tables that would be written.
+        from_lsn, to_lsn: the part of the publisher's log that the sync would read.
+        tables: the plans of the tables that the sync would write.
     """
 
     name: str
@@ -114,7 +115,7 @@ class _JoinedConflict(Exception):
 
 
 class _Explained:
-    """One subscription."""
+    """Plans the sync of one subscription."""
 
     def __init__(self, session: Session, subscription: Subscription) -> None:
         self._session = session
@@ -122,7 +123,7 @@ class _Explained:
         self._runs: dict[RelationName, list[RunPlan]] = defaultdict(list)
 
     def plan(self) -> SubscriptionPlan:
-        """Return the plans of its tables, and the error that would stop it."""
+        """Return the plans of the subscription's tables, and the error that would stop the sync."""
         subscription = self._subscription
         tables: list[TablePlan] = []
         start = end = 0
@@ -153,7 +154,7 @@ class _Explained:
     def _look(
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
     ) -> PostgresError | None:
-        """Plan copies and changes, and return the error that would stop them."""
+        """Plan copies and changes, and return the first error that would stop one of them."""
         looks = []
         for name, relation in sorted(subscriber.state.relations().items()):
             if not relation.state.is_copied:
@@ -195,10 +196,10 @@ class _Explained:
     def _changes(
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
     ) -> None:
-        """Plan the rest of the log.
+        """Plan the changes of the log between two positions.
 
         Raises:
-            PostgresError: the error that would stop it there."""
+            PostgresError: the error that would stop apply."""
         run = SubscriptionRun(publisher, subscriber, self._subscription)
         for batch, group in self._groups(run, start, end):
             try:
@@ -208,10 +209,11 @@ class _Explained:
                     self._up_to_conflict(subscriber, *single)
 
     def _up_to_conflict(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
-        """Return a group, or the part before its conflict, which may have another conflict.
+        """Plan a group of transactions.  After a conflict, plan the transactions before it.
 
         Raises:
-            _JoinedConflict: transactions are joined, so that the one with the conflict is unknown.
+            PostgresError: the error that reports the conflict.
+            _JoinedConflict: the transactions are joined, so it is unknown which one conflicts.
         """
         try:
             self._group(subscriber, batch, group)
@@ -228,7 +230,7 @@ class _Explained:
     def _single_groups(
         self, run: SubscriptionRun, joined: ChangeBatch
     ) -> Iterator[tuple[ChangeBatch, Group]]:
-        """Yield the groups of a batch whose transactions are not joined."""
+        """Decode a batch again without joining its transactions, and yield the groups."""
         span = (joined.from_lsn, joined.to_lsn)
         with changes_between(run, *span) as batch:
             for group in groups(run.subscriber, batch, skip_lsn=self._subscription.skip_lsn):
@@ -237,8 +239,8 @@ class _Explained:
     def _groups(
         self, run: SubscriptionRun, start: int, end: int
     ) -> Iterator[tuple[ChangeBatch, Group]]:
-        """Yield the groups that are applied together.  A batch that a crash left unfinished is one
-        group.
+        """Yield the groups of transactions between two positions, each with its batch.  A batch
+        that a crash left unfinished is one group.
         """
         subscription, subscriber = run.subscription, run.subscriber
         unfinished = subscriber.state.unfinished_batch()
@@ -272,7 +274,7 @@ class _Explained:
         subscriber: LakeSubscriber,
         pending: Mapping[RelationName, PendingChanges],
     ) -> Iterator[TablePlan]:
-        """Yield the plans of tables that are copied or have changes."""
+        """Yield the plans of the tables that will be copied or have changes."""
         for name, relation in sorted(subscriber.state.relations().items()):
             state, found, runs = relation.state, pending.get(name), tuple(self._runs[name])
             plan = partial(

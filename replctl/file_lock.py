@@ -1,4 +1,4 @@
-"""Locks that the system releases when a process ends."""
+"""Find the holders of file locks, which the operating system releases when a process ends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ _LOCKS = Path("/proc/locks")
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a living process holds the lock of a file exclusively; False if there is no
-    file.
-    """
+    """Return whether a process holds the exclusive lock of a file; False if there is no such file."""
     try:
         with path.open() as file:
             # Shared: two processes that check at the same time must not see each other as the
@@ -27,10 +25,11 @@ def is_locked(path: Path) -> bool:
 
 
 def holder(path: Path, locks: Path = _LOCKS) -> int | None:
-    """Return the process that holds the lock of a file; None if the system does not report it.
+    """Return the ID of the process that holds the lock of a file; None if the system does not
+    report it.
 
     Args:
-        locks: lists all locks (man 5 proc_locks).
+        locks: the system's list of all locks (man 5 proc_locks).
     """
     try:
         found = path.stat()
@@ -49,8 +48,8 @@ def holder(path: Path, locks: Path = _LOCKS) -> int | None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a process is suspended (SIGSTOP, a debugger); False if the system does not
-    report it.
+    """Return whether a process is suspended, for example by SIGSTOP or a debugger; False if the
+    system does not report it.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
@@ -60,8 +59,8 @@ def is_stopped(pid: int) -> bool:
 
 
 def help_with(path: Path) -> tuple[str | None, str]:
-    """Return a DETAIL with the process that holds the lock of a file, and a HINT if that process is
-    suspended.
+    """Return a DETAIL that names the process with the lock of a file (None if unknown), and a HINT
+    that says how to free the lock.
     """
     pid = holder(path)
     if pid is None:

@@ -5,7 +5,7 @@ REPLCTL_INJECTION_POINT has one of these values:
 - `apply.after-write:kill` kills the process with SIGKILL at the first visit of that point.
 - `name:stop` stops the process until somebody sends SIGCONT.
 - `name:error` raises an error.
-- `name:kill:3` waits for the third visit.
+- `name:kill:3` kills the process at the third visit.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _visits: Counter[str] = Counter()
 
 
 def injection_point(name: str) -> None:
-    """Perform the action that the environment requests for this point; usually none.
+    """Perform the action that REPLCTL_INJECTION_POINT requests for this point, if any.
 
     Raises:
         InternalError: the environment requests an error at this point.

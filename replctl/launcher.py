@@ -1,4 +1,6 @@
-"""Run subscriptions until every committed change is applied, including cascades (launcher.c)."""
+"""Run subscriptions until every committed change is applied (launcher.c).  This includes cascades:
+subscriptions whose publisher is the subscriber of another one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ from replctl.transaction_block import prevent_in_block
 
 @dataclass(frozen=True, slots=True)
 class SyncFailure:
-    """A subscription that failed, and its error."""
+    """The error of a subscription that failed."""
 
     subscription: str
     error: PostgresError
@@ -50,11 +52,12 @@ class SyncFailure:
 
 
 class Launcher:
-    """Runs subscriptions and holds them: until it is closed, no other process applies them.
+    """Runs subscriptions and holds them: no other process applies them until the launcher is
+    closed.
 
     Args:
         is_stopping: called before each batch and each copy; returns whether to stop there.
-        on_applied: called with the writes of a run.
+        on_applied: called with the counts of changes after each run.
 
     Raises:
         PostgresError: the cluster's directory cannot be written.
@@ -104,10 +107,11 @@ class Launcher:
     def round(
         self, subscriptions: Sequence[Subscription], failures: list[SyncFailure]
     ) -> dict[str, Applied]:
-        """Run subscriptions in parallel, each once.  Return those that had work, with their writes.
+        """Run subscriptions in parallel, each once.  Return those that had work, with the counts of
+        their changes.
 
         Args:
-            failures: failures are added to it.
+            failures: a list to which failures are added.
 
         Raises:
             Stopping: a signal requested a stop.
@@ -136,11 +140,14 @@ class Launcher:
     def run(
         self, subscription: Subscription, feeds: SharedFeeds | None = None
     ) -> tuple[Applied | None, PostgresError | None]:
-        """Run the copies of a subscription, then its changes.  Return its writes, None if there was
-        no work, and the error that stopped it.
+        """Run the copies of a subscription, then apply its changes.
 
         Args:
             feeds: feeds of the publisher that several subscriptions share.
+
+        Returns:
+            The counts of written changes (None if there was no work), and the error that stopped
+            the run, if any.
 
         Raises:
             Stopping: a signal requested a stop.
@@ -185,7 +192,7 @@ class Launcher:
         """Release the held subscriptions.
 
         Args:
-            stays: this process stays recorded as the worker of the subscriptions that it ran.
+            stays: keep this process recorded as the worker of the subscriptions that it ran.
         """
         for subscription in list(self._held.values()):
             self._let_go(subscription, stays=stays)
@@ -200,7 +207,7 @@ class Launcher:
             with open_publisher(self._session, subscription, is_leaving=True) as publisher:
                 publisher.slots.end_replication(subscription.slot_name, stays=stays)
         except PostgresError:
-            pass  # an unreachable publisher has nobody at its slot
+            pass  # no process uses the slot of an unreachable publisher
 
 
 def sync(
@@ -209,12 +216,12 @@ def sync(
     *,
     on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
 ) -> list[SyncFailure]:
-    """Apply everything committed on the publishers so far to the enabled subscriptions of all
-    databases of the cluster, unfinished copies first.  Return the failures.  On a standby none
-    runs, because the primary runs them.
+    """Bring the enabled subscriptions of all databases of the cluster to the end of their
+    publishers' logs, and return the failures.  Unfinished copies come first.  A standby runs none,
+    because its primary runs them.
 
     Args:
-        names: subscriptions to run, () for all.
+        names: subscriptions to run; () for all.
         on_applied: see Launcher.
 
     Raises:
@@ -232,16 +239,16 @@ def sync(
 
 
 def finish_batches(session: Session, found: UnfinishedBatch) -> None:
-    """Finish partly written batches of dead or failed appliers before a statement writes their
-    tables.
+    """Finish partly written batches, which dead or failed appliers left, before a statement writes
+    their tables.
 
     Args:
-        found: the batches that the statement met; others are ignored.
+        found: the batches in the statement's tables; others are ignored.
 
     Raises:
         ObjectNotInPrerequisiteState: a batch cannot be finished (55000).
-        LockNotAvailable: the applier is busy for longer than lock_timeout, or than deadlock_timeout
-            if the statement is in a block (55P03).
+        LockNotAvailable: another process applies the subscription for longer than lock_timeout, or
+            than deadlock_timeout if the statement is in a block (55P03).
     """
     is_locked = session.block is not None and not session.block.locked.isdisjoint(found.relids)
     for oid in sorted(found.subscriptions):
@@ -257,8 +264,8 @@ def finish_batches(session: Session, found: UnfinishedBatch) -> None:
 
 
 def _finish_batch(session: Session, subscription: Subscription) -> PostgresError | None:
-    """Finish a partly written batch of a subscription.  Return the error if that fails, as far as
-    the session's role may see it.
+    """Finish a partly written batch of a subscription.  If that fails, return the part of the error
+    that the session's role may see.
 
     Raises:
         LockNotAvailable: see `finish_batches`.

@@ -1,4 +1,4 @@
-"""The pg_lsn value: a 64-bit position in a cluster's log, written as two hexadecimal numbers."""
+"""Read and print LSNs: 64-bit positions in a cluster's log, written as two hexadecimal numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
 def parse_lsn(text: str) -> int:
-    """`16/B374D848` -> 0x16B374D848.
+    """Parse an LSN: `16/B374D848` -> 0x16B374D848.
 
     Raises:
         InvalidTextRepresentation: `text` is not an LSN (22P02, as pg_lsn_in).
@@ -24,6 +24,6 @@ def parse_lsn(text: str) -> int:
 
 
 def format_lsn(lsn: int) -> str:
-    """0x16B374D848 -> `16/B374D848`."""
+    """Print an LSN: 0x16B374D848 -> `16/B374D848`."""
     lsn &= 0xFFFFFFFFFFFFFFFF  # SQLite keeps the upper half as negative numbers
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"

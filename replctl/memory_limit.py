@@ -1,7 +1,7 @@
 """Limit the memory of a statement in this process: `replctl.max_query_memory`.
 
-The system enforces it (RLIMIT_DATA): an allocation of Python or SQLite beyond the limit fails.
-Spark's memory belongs to another process.
+The operating system enforces the limit (RLIMIT_DATA): allocations of Python or SQLite beyond it
+fail.  The limit does not apply to Spark's memory, which belongs to another process.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ _DATA_FIELD = 5
 
 
 class memory_limit:
-    """Limits memory and stack depth inside the `with` block of a statement's work.
+    """Limits the memory of a statement that runs in the `with` block, and reports a stack that is
+    too deep.
 
-    Only the main thread's statements are limited, one at a time, on systems that have /proc.
+    Only statements of the main thread are limited, and only on systems that have /proc.  A block
+    inside another one has no limit of its own.
 
     Args:
         kilobytes: the limit.
-        goes_on: the work continues that of the last statement, and shares its memory.
+        goes_on: the block continues the last statement, so both share one limit.
 
     Raises:
-        OutOfMemory: it needs more (53200).
-        StatementTooComplex: it is nested too deeply (54001).
+        OutOfMemory: the statement needs more memory (53200).
+        StatementTooComplex: the statement is nested too deeply (54001).
     """
 
     #: Memory of the process at the start of the last statement; None if the limit was lifted.
@@ -85,15 +87,15 @@ def out_of_memory(kilobytes: int) -> OutOfMemory:
 
 
 def lift_memory_limit() -> None:
-    """Lift the limit for the rest of the statement.  Either it starts to use Spark, whose client
-    and Java must not fail, or it has failed and cleans up.
+    """Lift the limit for the rest of the statement: it starts to use Spark, whose client and Java
+    must not fail, or it has failed and cleans up.
     """
     memory_limit._base = None
     _restore()
 
 
 def _clear_frames(error: BaseException) -> None:
-    """Release a failed statement's memory, which the frames of its tracebacks hold."""
+    """Release the memory of a failed statement by clearing the frames of its tracebacks."""
     link: BaseException | None = error
     while link is not None:
         traceback.clear_frames(link.__traceback__)

@@ -1,8 +1,8 @@
-"""Give Spark, and replctl's own reading of Delta's logs, the same account for object storage.
+"""Give Spark, and replctl's own reads of Delta's logs, the same account for object storage.
 
 The options come from the environment (`AWS_*`), and from the Spark properties of this process
-(`spark.hadoop.fs.s3a.*`), which win.  Hadoop's names are the common form.  An option of one bucket
-(`fs.s3a.bucket.NAME.*`) wins over that of all buckets.
+(`spark.hadoop.fs.s3a.*`), which take precedence.  Both are converted to Hadoop's names.  An option
+of one bucket (`fs.s3a.bucket.NAME.*`) takes precedence over an option of all buckets.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.process_environment import environment_with
 from replctl.record import dataclass
 
-#: Spellings of one store; each engine uses the one that it is given.
+#: Schemes of locations on S3, which all mean the same.
 S3_SCHEMES = ("s3", "s3a", "s3n")
-#: The class by which Spark reaches S3.
+#: The class with which Spark accesses S3.
 S3_CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 _HADOOP = "spark.hadoop."
@@ -32,14 +32,14 @@ _BUCKET = "bucket."
 _PROVIDER = "aws.credentials.provider"
 _PACKAGE = "org.apache.hadoop.fs.s3a."
 _FROM_OPTIONS = f"{_PACKAGE}TemporaryAWSCredentialsProvider,{_PACKAGE}SimpleAWSCredentialsProvider"
-#: Keys among the options, else the places where every program of AWS looks: environment, profiles
-#: and their roles, web identity, the machine.
+#: Providers of credentials: keys among the options first, then the sources that all AWS programs
+#: use: environment, profiles and their roles, web identity, the machine.
 _USUAL_PROVIDERS = (
     f"{_FROM_OPTIONS},software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 )
-#: Hadoop would double its pause 20 times while a server is busy: days.
+#: While a server is busy, Hadoop doubles its pause up to 20 times by default, which takes days.
 _PATIENCE = {"retry.throttle.limit": "9"}
-#: How long replctl's own reading waits: attempts, and seconds for a connection and for an answer.
+#: Limits of replctl's own reads: attempts, and seconds for a connection and for an answer.
 _ATTEMPTS, _CONNECT_TIMEOUT, _REQUEST_TIMEOUT = 6, 10, 60
 _KEYS = {
     "access.key": "AWS_ACCESS_KEY_ID",
@@ -51,12 +51,13 @@ _DEFAULT_REGION = "us-east-1"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who asks.  If all is None, the readers look where programs of AWS do.
+    """An account for requests.  If all attributes are None, the readers look for an account where
+    AWS programs do.
 
     Attributes:
-        access_key, secret_key, session_token: its keys.
+        access_key, secret_key, session_token: the keys.
         role: the ARN of a role to assume.
-        role_source: the profile that may assume it; None for the environment's account.
+        role_source: the profile that may assume the role; None for the environment's account.
         is_anonymous: requests are not signed.
     """
 
@@ -70,12 +71,12 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class S3Options:
-    """How a bucket is reached.
+    """The options for access to a bucket.
 
     Attributes:
         endpoint: the address of the server; None for Amazon's.
-        region: None to find out.
-        has_path_style: the bucket is in the path of a request, not in the name of the host.
+        region: the region of the bucket; None if the readers must find it.
+        has_path_style: requests name the bucket in their path, not in the host name.
     """
 
     endpoint: str | None
@@ -91,7 +92,7 @@ def choose_properties(chosen: Callable[[], Mapping[str, str]]) -> None:
     """Set the Spark properties of this process.
 
     Args:
-        chosen: returns them; it is called when an option is needed for the first time.
+        chosen: returns the properties; it is called when an option is first needed.
     """
     global _chosen
     _chosen = cache(chosen)
@@ -106,7 +107,7 @@ def is_s3(location: str) -> bool:
 
 
 def canonical_location(location: str) -> str:
-    """Return the one spelling of a location on S3.
+    """Return the canonical spelling of a location on S3.
 
     `S3A://b//t/` -> `s3://b/t`
     """
@@ -114,11 +115,11 @@ def canonical_location(location: str) -> str:
 
 
 def s3_options(bucket: str, environment: Mapping[str, str], chosen: Mapping[str, str]) -> S3Options:
-    """Return how to reach a bucket.
+    """Return the options for access to a bucket.
 
     Args:
         environment: environment variables.
-        chosen: Spark properties of the user.
+        chosen: the user's Spark properties.
     """
     options = _of_environment(environment) | _completed(chosen) | _s3a(chosen)
     own = f"{_BUCKET}{bucket}."
@@ -136,7 +137,7 @@ def s3_options(bucket: str, environment: Mapping[str, str], chosen: Mapping[str,
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of S3A that an environment gives."""
+    """Return the options of S3A that environment variables set."""
     found = {_PROVIDER: _USUAL_PROVIDERS, **_PATIENCE}
     if environment.get("AWS_SHARED_CREDENTIALS_FILE"):
         found["auth.profile.file"] = environment["AWS_SHARED_CREDENTIALS_FILE"]
@@ -145,7 +146,7 @@ def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
             found[name] = environment[variable]
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    if endpoint:  # a store of its own seldom has a host name for each bucket
+    if endpoint:  # servers other than Amazon's seldom have a host name for each bucket
         found |= {"endpoint": endpoint, "path.style.access": "true"}
         region = region or _DEFAULT_REGION
     if region:
@@ -158,7 +159,7 @@ def _s3a(chosen: Mapping[str, str]) -> dict[str, str]:
     return {n.removeprefix(start): value for n, value in chosen.items() if n.startswith(start)}
 
 
-#: The provider of credentials that an option asks for, unless the user names another.
+#: The provider of credentials for an option, unless the user names another provider.
 _ASKED_BY = {
     "auth.profile.name": f"{_PACKAGE}auth.ProfileAWSCredentialsProvider",
     # A key without a session token must not be combined with the token of the environment
@@ -167,8 +168,8 @@ _ASKED_BY = {
 
 
 def _completed(chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that follow from those of the user: a provider of credentials for each
-    account that they name.
+    """Return options that the user's properties imply: a provider of credentials for each account
+    that they name.
     """
     options = _s3a(chosen)
     found: dict[str, str] = {}
@@ -181,7 +182,7 @@ def _completed(chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 def _account(options: Mapping[str, str], environment: Mapping[str, str]) -> Account:
-    """Return the account of a bucket; an empty one where the readers find it themselves.
+    """Return the account for a bucket; an empty one if the readers can find the account themselves.
 
     Raises:
         ObjectNotInPrerequisiteState: a profile has no account (55000).
@@ -198,7 +199,7 @@ def _account(options: Mapping[str, str], environment: Mapping[str, str]) -> Acco
     if profile and "Profile" in provider:
         return _of_profile(profile, options, environment)
     used = environment.get("AWS_PROFILE")
-    if used and "Default" in provider:  # of roles, pyarrow's own look takes no notice
+    if used and "Default" in provider:  # pyarrow's own search ignores the roles of profiles
         found = _of_profile(used, options, environment, is_known=False)
         return found if found.role is not None else Account()
     return Account()
@@ -211,10 +212,13 @@ def _of_profile(
     *,
     is_known: bool = True,
 ) -> Account:
-    """Return the account of a profile of the user's files for programs of AWS.
+    """Return the account of a profile in the user's configuration files for AWS.
 
     Args:
-        is_known: the profile must have an account.
+        is_known: raise an error if the profile has no account.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the profile has no account (55000).
     """
     home = Path(environment.get("HOME", "~")).expanduser() / ".aws"
     keys = Path(options.get("auth.profile.file") or home / "credentials")
@@ -232,7 +236,7 @@ def _of_profile(
 
 
 def _section(file: Path, name: str) -> dict[str, str]:
-    """Return a section of a file; an empty one if it is missing, or the file cannot be read."""
+    """Return a section of a file; an empty one if the section is missing or the file unreadable."""
     parser = ConfigParser(interpolation=None)
     try:
         parser.read(file, encoding="utf-8")
@@ -241,14 +245,14 @@ def _section(file: Path, name: str) -> dict[str, str]:
     return dict(parser[name]) if parser.has_section(name) else {}
 
 
-# -- the readers
+# -- options for the readers: Spark and pyarrow
 
 
 def hadoop_properties(chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of Hadoop with which Spark reaches the stores of the environment.
+    """Return the Hadoop properties with which Spark accesses S3.
 
     Args:
-        chosen: Spark properties of the user, which win; they are left out.
+        chosen: the user's Spark properties.  They take precedence, and are left out of the result.
     """
     options = _of_environment(os.environ) | _completed(chosen)
     found = {f"fs.{scheme}.impl": S3_CONNECTOR for scheme in S3_SCHEMES}
@@ -257,7 +261,7 @@ def hadoop_properties(chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 def file_system(location: str) -> tuple[Any, str]:
-    """Return pyarrow's file system of a location, and the path there.
+    """Return pyarrow's file system for a location, and the path in that file system.
 
     Raises:
         OSError: no file system is known for the scheme.
@@ -303,7 +307,9 @@ def _s3_file_system(bucket: str, options: S3Options) -> Any:
 
 
 def _assuming(account: Account) -> AbstractContextManager[None]:
-    """Show pyarrow the profile that may assume a role: it looks in the environment once."""
+    """Name the profile that may assume the account's role in the environment, where pyarrow looks
+    for it once.
+    """
     if account.role_source is None:
         return nullcontext()
     hidden = dict.fromkeys(_KEYS.values())
@@ -311,8 +317,8 @@ def _assuming(account: Account) -> AbstractContextManager[None]:
 
 
 def _parts(location: str) -> tuple[str, str]:
-    """Return the bucket and the key of a location on S3, as Hadoop reads it: a key is not encoded,
-    and slashes count once.
+    """Return the bucket and the key of a location on S3 as Hadoop reads it: the key is not
+    percent-decoded, and repeated slashes count as one.
 
     `s3://b/t//a%20b/` -> (`b`, `t/a%20b`)
     """

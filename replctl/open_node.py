@@ -1,4 +1,6 @@
-"""Open the node of a connection string.  This is the only module that knows every kind of node."""
+"""Open publishers and subscribers by connection string.  This is the only module that knows all
+kinds of nodes.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ from replctl.spark import SharedFeeds
 from replctl.types.guc import SINGLE_WRITER
 
 _DEFAULT_USER = "postgres"
-#: Settings that a subscription takes from the session that runs it.
+#: Settings that the subscriber's session gets from the session that runs the subscription.
 _HANDED_ON = {"replctl.max_batch_changes", SINGLE_WRITER}
 _MAX_PORT = 65535
 
@@ -49,22 +51,22 @@ def open_publisher(
     *,
     is_leaving: bool = False,
 ) -> Iterator[Publisher]:
-    """Yield the publisher of a subscription: a database of this cluster, or of one in another
+    """Yield the publisher of a subscription: a database of this cluster, or of a cluster in another
     directory.
 
-    The role of the connection string is authenticated by its password, unless a superuser vouches
-    for it: the subscription's owner, or the superuser who set password_required to false.
+    The role of the connection string needs its password, unless the owner of the subscription is a
+    superuser, or a superuser has set password_required to false.
 
     Args:
         feeds: feeds of the publisher that several subscriptions share.
-        is_leaving: only to release the subscription's slot there, which requires no privileges.
+        is_leaving: the caller only releases the subscription's slot, which requires no privileges.
 
     Raises:
         PasswordRequired: the owner is not a superuser, and the connection string has no password
             (2F003).
-        ConnectionFailure: there is no such directory, database or role, or the role is not let in
+        ConnectionFailure: there is no such directory, database or role, or the role may not connect
             (08006).
-        FeatureNotSupported: it leads to a PostgreSQL server (0A000).
+        FeatureNotSupported: the connection string leads to a PostgreSQL server (0A000).
     """
     parameters = parse_conninfo(subscription.conninfo)
     with session.read() as catalog:
@@ -104,8 +106,8 @@ def check_password(owner: Privileges, subscription: Subscription) -> None:
 
 
 def publisher_key(subscription: Subscription) -> Hashable:
-    """Return a key that is equal for subscriptions that connect to the same publisher as the same
-    role.
+    """Return a key that is the same for subscriptions that connect to the same publisher with the
+    same role.
     """
     return connection_target(subscription.conninfo), subscription.owner
 
@@ -138,7 +140,7 @@ def _connected(
     *,
     is_leaving: bool,
 ) -> Session:
-    """Return a session of the publisher.
+    """Open a session at the publisher, and return it.
 
     Args:
         password: the user's password; None for a trusted user.
@@ -196,7 +198,7 @@ def _check_sender(remote: Session) -> None:
 
 
 def _refused(host: str, error: PostgresError) -> ConnectionFailure:
-    """Return the publisher's error in libpq's form."""
+    """Return the error for a failed connection to a publisher, in libpq's form."""
     text = f"{error.severity}:  {error.message}"
     text += f"\nDETAIL:  {error.detail}" if error.detail else ""
     text += f"\nHINT:  {error.hint}" if error.hint else ""
@@ -206,11 +208,11 @@ def _refused(host: str, error: PostgresError) -> ConnectionFailure:
 
 
 def _other(cluster: Cluster, host: str) -> Cluster:
-    """Return the cluster in another directory.
+    """Open the cluster in another directory, and return it.
 
     Raises:
-        ConnectionFailure: the cluster cannot be opened: it is a copy, or has another revision
-            (08006).
+        ConnectionFailure: the cluster cannot be opened, for example because it is a copy or has
+            another revision (08006).
     """
     try:
         return other_cluster(cluster, Path(host))
@@ -227,7 +229,7 @@ def _check_port(port: str) -> None:
     """Check the port of a connection string.
 
     Raises:
-        ConnectionFailure: it is no number of a port (parse_int_param and PQconnectPoll in libpq).
+        ConnectionFailure: it is not a port number (parse_int_param and PQconnectPoll in libpq).
     """
     try:
         number = int(port or 1)

@@ -1,4 +1,4 @@
-"""Commands of replctl for HINTs: quoted for a shell, and with the cluster's directory."""
+"""Write replctl commands for HINTs: quoted for a shell, and with the cluster's directory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from replctl.cache_directory import has_home
 
 
 def default_home() -> Path | None:
-    """Return the default directory of a cluster: $REPLCTL_HOME, else the user's; None for a user
-    without a home directory.
+    """Return the default directory of a cluster: $REPLCTL_HOME, else one in the user's home
+    directory; None if there is no home directory.
     """
     chosen = os.environ.get("REPLCTL_HOME")
     if not chosen and not os.environ.get("XDG_DATA_HOME") and not has_home():
@@ -23,15 +23,15 @@ def default_home() -> Path | None:
 
 
 def own_command(*words: str, home: str | Path, names: Sequence[str] = ()) -> str:
-    """Return a command of replctl that acts on a cluster, with each word quoted for a shell.
+    """Return a replctl command for a cluster, with each word quoted for a shell.
 
-    --home is omitted if the directory is the default one.
-
-    sync, the home /home/me/c and the name My s become: replctl sync --home /home/me/c 'My s'
+    The command has --home unless the directory is the default one.  For example, the word sync, the
+    home /home/me/c and the name My s become: replctl sync --home /home/me/c 'My s'
 
     Args:
         words: the subcommand and its options.
-        names: its arguments, which are never options, even if they begin with a dash.
+        names: the arguments of the subcommand.  They are never options, even if they begin with a
+            dash.
     """
     directory = Path(home).absolute()
     default = default_home()

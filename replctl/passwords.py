@@ -1,4 +1,4 @@
-"""Passwords and keys in texts: statements, commands and connection strings."""
+"""Find and remove passwords and keys in statements, commands and connection strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECRETS = (
     re.compile(r"(://[^/\s:@]*:)([^/\s@]+)(?=@)"),
     re.compile(r"(;token=)[^\s;'\"]+", re.IGNORECASE),
 )
-#: Names of secrets, wherever the value stands; `\password` prompts for one.
+#: Names of secrets, in any context; `\password` prompts for one.
 _NAMES = re.compile(
     r"(?<!\\)\b\w*passw(?:or)?d\b|://[^/\s:@]*:[^/\s@]+@|;token=|secret[._-]?(?:access[._-]?)?key",
     re.IGNORECASE,

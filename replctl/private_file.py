@@ -1,4 +1,4 @@
-"""Files and directories that only their owner may use, regardless of the umask."""
+"""Make files and directories that only their owner may use, regardless of the umask."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def make_private_directory(path: Path) -> None:
 
 
 def is_owner_s(found: os.stat_result) -> bool:
-    """Return whether only the user of this process can have written a file or directory."""
+    """Return whether only the user of this process could have written a file or directory."""
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -1,4 +1,4 @@
-"""Change the environment of this process for a moment, for a library that looks there."""
+"""Change the environment of this process for a moment, for a library that reads it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Dataclasses that are cheap to declare.
 
-`dataclasses` generates and compiles the source of each method of each class, which was a third of
-the time of a command that only reads a catalog.  Here the classes share methods where possible, and
-`__init__` is compiled for the first object of a class.
+`dataclasses` generates and compiles the source of each method of each class.  That took a third of
+the time of a command that only reads a catalog.  Here the classes share methods if possible, and
+`__init__` is compiled when a class gets its first object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ else:
 
     def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True, repr=True):
         """Declare a dataclass, with the arguments of dataclasses.dataclass.  Only frozen classes
-        share methods.  Others are left to dataclasses.
+        share methods.  `dataclasses` declares all others.
         """
         if not frozen:
             return dataclasses.dataclass(cls, slots=slots, eq=eq, repr=repr)

@@ -1,4 +1,4 @@
-"""Locks of relations: a session that writes a table prevents others from writing it (lmgr.c)."""
+"""Lock relations: a session that writes a table prevents others from writing it (lmgr.c)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ _PATIENCE = 0.5
 def lock_relations(
     session: Session, oids: Iterable[int], stack: ExitStack, *, written: Collection[int] = ()
 ) -> None:
-    """Lock relations against other writers until `stack` is closed, or in a block until its end.
-    Relations in `written` must not have a partly written batch.
+    """Lock relations against other writers until `stack` is closed, or in a transaction block until
+    the end of the block.
 
-    A process never waits for one of these locks while holding another, except in a block.  Locks of
-    a block are in the catalog, where deadlocks are detected.
+    A process never waits for one of these locks while it holds another one, except in a block.  The
+    catalog records locks of blocks, so that deadlocks are detected.
+
+    Args:
+        written: relations that must not have a partly written batch.
 
     Raises:
-        TransactionInProgress: the block of another session writes or changes one of them.
+        TransactionInProgress: the block of another session writes or changes one of the relations.
         LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
-        UnfinishedBatch: one of `written` has such a batch (55006).  Then no new lock is kept.
+        UnfinishedBatch: one of `written` has a partly written batch (55006).  Then no new lock is
+            kept.
     """
     block = session.block
     wanted = sorted(set(oids).difference(() if block is None else block.locked))

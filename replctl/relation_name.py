@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class RelationName(NamedTuple):
-    """The schema and the name of a relation.  It says nothing about the database."""
+    """The schema and the name of a relation, without its database."""
 
     schema: str
     name: str

@@ -56,7 +56,7 @@ _KEPT_BACK = {
 
 
 def _unlimited(engine: Callable[[], Engine]) -> Engine:
-    """Lift the memory limit, and return Spark.  Under the limit, Spark could fail."""
+    """Lift the memory limit, under which Spark could fail, and return Spark."""
     lift_memory_limit()
     return engine()
 
@@ -90,29 +90,29 @@ class Session:
         database_oid, database_name: the current database.
         login_oid, login_name: the role that has connected.
         settings: values from SET, by name in lower case.
-        configured: values from the cluster's configuration, likewise.
-        role_settings: values from ALTER ROLE and ALTER DATABASE, likewise.
-        client_settings: values that its client requested at the start, likewise.
+        configured: values from the cluster's configuration, by name in lower case.
+        role_settings: values from ALTER ROLE and ALTER DATABASE, by name in lower case.
+        client_settings: values that the client requested at the start, by name in lower case.
         on_notice: called immediately with every notice.
-        on_copy_in: opens the client's data for COPY FROM STDIN, in pieces up to newlines.
+        on_copy_in: opens the client's data for COPY FROM STDIN; each piece ends at a newline.
         on_copy_out: called with the lines of COPY TO STDOUT.
-        on_progress: called with the current work, the amount done, and the total.
-        engine: returns Spark, and opens it if necessary.
+        on_progress: called with the name of the current work, the amount done, and the total.
+        engine: returns the connection to Spark, and opens it if necessary.
         transaction_start: the value of now().
         statement_start: the value of statement_timestamp(): the arrival of the statements.
         block: the open transaction block.
         sequences: the values taken from sequences.
         origin: the replication origin in use.
         has_temporary_slots: there may be slots that end with the session.
-        temporary_schema: the name of the schema of its temporary relations, if it has had any.
-        at_end: functions to call at its end.
+        temporary_schema: the name of the schema of temporary relations, if there have been any.
+        at_end: functions to call at the end of the session.
         routine: the SQL function whose query is running.
         function_depth: the depth of nested functions.
         finish_batches: finishes partly written batches of subscriptions, or raises an error.
-        login: the login that opened it.
-        key: its name in the cluster.
-        trusted_names: names in the catalogs of Spark and the locations to which they lead, with the
-            time of the monotonic clock until which that is believed.
+        login: the login that opened the session.
+        key: the session's name in the cluster.
+        trusted_names: names in Spark's catalogs with the locations to which they lead, and the
+            times (of the monotonic clock) until which they need no new check.
     """
 
     cluster: Cluster
@@ -168,7 +168,7 @@ class Session:
             asked: settings that the client requests.
 
         Raises:
-            PostgresError: see `log_in`; or a requested setting is invalid.
+            PostgresError: the login failed (see `log_in`), or a requested setting is invalid.
         """
         login = log_in(cluster, database_name, role_name, password=password, is_worker=is_worker)
         try:
@@ -198,10 +198,10 @@ class Session:
         return session
 
     def in_database(self, oid: int) -> Session:
-        """Return a session like this one, outside of blocks, in a database.
+        """Return a session like this one in another database, without an open block.
 
         Raises:
-            InvalidCatalogName: the database does not exist any more.
+            InvalidCatalogName: the database no longer exists.
         """
         name = self.cluster.database_name(oid)
         return replace(self, database_oid=oid, database_name=name, block=None, origin=None)
@@ -210,7 +210,7 @@ class Session:
 
     @property
     def session_user(self) -> tuple[int, str]:
-        """Return OID and name of the session's role: SET SESSION AUTHORIZATION."""
+        """Return OID and name of the session's role, which SET SESSION AUTHORIZATION changes."""
         return _role_setting(self.settings.get("session_authorization")) or (
             self.login_oid,
             self.login_name,
@@ -218,7 +218,7 @@ class Session:
 
     @property
     def current_user(self) -> tuple[int, str]:
-        """Return OID and name of the role that runs statements: SET ROLE."""
+        """Return OID and name of the role that runs statements, which SET ROLE changes."""
         return _role_setting(self.settings.get("role")) or self.session_user
 
     @property
@@ -276,7 +276,7 @@ class Session:
         """Set or reset (None) a setting, and return its value as printed by SHOW.
 
         Args:
-            is_local: only until the end of the open block; no effect without one.
+            is_local: only until the end of the open block; without a block there is no effect.
 
         Raises:
             PostgresError: see `session_setting.change_setting`.
@@ -293,8 +293,8 @@ class Session:
 
     @property
     def search_path(self) -> tuple[str, ...]:
-        """Names of the schemas to search, without pg_catalog, which is always searched first;
-        temporary relations come before others unless they are named elsewhere."""
+        """Return the names of the schemas to search, except pg_catalog, which is always searched
+        first.  The schema of temporary relations comes first unless search_path has pg_temp."""
         names = split_identifiers(self.setting("search_path")) or []
         if self.temporary_schema is not None and "pg_temp" not in names:
             names.insert(0, "pg_temp")
@@ -302,7 +302,7 @@ class Session:
         return tuple(found for name in names if (found := own.get(name, name)))
 
     def environment(self, catalog: Catalog) -> CatalogEnvironment:
-        """Return the database through the session's search path, for expressions."""
+        """Return the environment for expressions, with the session's search path."""
         return CatalogEnvironment(
             catalog,
             self.database_name,
@@ -321,11 +321,11 @@ class Session:
 
     @contextmanager
     def write(self, *, changes_definitions: bool = True) -> Iterator[Catalog]:
-        """Yield the catalogs for writing.  Changes are committed at the end with an LSN, or in a
-        block at the block's end.
+        """Yield the catalogs for writing.  The changes are committed with an LSN at the end of the
+        `with` block, or of the open transaction block.
 
         Args:
-            changes_definitions: decoding must read definitions again after it.
+            changes_definitions: decoding must read the definitions again after the changes.
         """
         with self.cluster.write(self.database_oid, self.xids) as catalog:
             yield catalog
@@ -362,7 +362,7 @@ class Session:
 
     @property
     def xids(self) -> BlockXids | None:
-        """The numbers of the block that is open."""
+        """Return the transaction numbers of the open block; None if no block is open."""
         return None if self.block is None else self.block.xids
 
     @property
@@ -383,7 +383,9 @@ def _settings_at_start(
 
 
 def _role_setting(value: str | None) -> tuple[int, str] | None:
-    """`16384 alice` -> (16384, "alice"): the role keeps its name until it is set again."""
+    """Split the value of a role setting: `16384 alice` -> (16384, "alice").  The name is the one
+    that the role had when it was set.
+    """
     if value is None:
         return None
     oid, _space, name = value.partition(" ")

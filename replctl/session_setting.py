@@ -35,8 +35,8 @@ from replctl.types.guc_rule import check_storable
 if TYPE_CHECKING:
     from replctl.session import Session
 
-#: Characteristics of a transaction, which RESET refuses (GUC_NO_RESET), and their values without
-#: SET TRANSACTION.
+#: Settings of a transaction, which RESET refuses (GUC_NO_RESET), with their values before SET
+#: TRANSACTION.
 TRANSACTION_SETTINGS = {
     "transaction_deferrable": "default_transaction_deferrable",
     "transaction_isolation": "default_transaction_isolation",
@@ -101,17 +101,17 @@ def shown_setting(session: Session, name: str) -> str:
 
 
 def change_setting(session: Session, name: str, value: str | None, *, is_local: bool) -> str:
-    """Set or reset (None) a setting, and return its value as printed by SHOW, even if it does not
-    last.
+    """Set or reset (None) a setting, and return the new value as printed by SHOW, even if SET LOCAL
+    outside of a block has no effect.
 
     Args:
-        is_local: until the end of the open block; without one nothing changes.
+        is_local: only until the end of the open block; without a block nothing changes.
 
     Raises:
         UndefinedObject: there is no such setting (42704).
         InvalidParameterValue: the value is invalid (22023).
-        CantChangeRuntimeParam, InsufficientPrivilege: it cannot be changed in this way, or not by
-            this role.
+        CantChangeRuntimeParam, InsufficientPrivilege: the setting cannot be changed in this way, or
+            not by this role.
     """
     key = name.lower()
     if key in ROLE_SETTINGS:
@@ -134,7 +134,8 @@ def begin_with(session: Session, asked: Mapping[str, str]) -> None:
     """Set the settings that a client requests for a new session; RESET restores them.
 
     Raises:
-        PostgresError: see `change_setting`; but settings that cannot be changed later are allowed.
+        PostgresError: see `change_setting`.  Settings that can be set only at the start are allowed
+            here.
     """
     for name, value in asked.items():
         if name.lower() in ROLE_SETTINGS:
@@ -186,7 +187,7 @@ def _set_role(session: Session, what: str, name: str | None, *, is_local: bool) 
 
     Raises:
         InvalidParameterValue: there is no such role (22023).
-        InsufficientPrivilege: the session may not become it.
+        InsufficientPrivilege: the session may not assume this role.
     """
     role = None if name is None or (what == "role" and name == "none") else name
     found = None if role is None else (_role_to_become(session, what, role), role)
@@ -255,7 +256,7 @@ def reload_configuration(session: Session) -> None:
 
 
 def configured_settings(cluster: Cluster, on_notice: Callable[[Notice], None]) -> dict[str, str]:
-    """Return the settings of the cluster's files, and those that follow from its location."""
+    """Return the settings from the cluster's files, and settings that depend on its location."""
     return {
         "data_directory": str(cluster.path),
         **read_settings(read_auto_conf(cluster.path), on_notice),
@@ -263,11 +264,11 @@ def configured_settings(cluster: Cluster, on_notice: Callable[[Notice], None]) -
 
 
 def read_stored_value(setting: Setting, value: str, on_notice: Callable[[Notice], None]) -> str:
-    """Return the stored form of a value with which sessions start.
+    """Return the stored form of a setting's value for the start of sessions.
 
     Raises:
         PostgresError: see `read_value`.
-        FeatureNotSupported: only a session may have it (0A000).
+        FeatureNotSupported: only a running session may have this value (0A000).
     """
     read = read_value(setting, value, on_notice)
     check_storable(setting.name, read)
@@ -275,8 +276,8 @@ def read_stored_value(setting: Setting, value: str, on_notice: Callable[[Notice]
 
 
 def read_settings(stored: Mapping[str, str], on_notice: Callable[[Notice], None]) -> dict[str, str]:
-    """Return stored settings, by name in lower case, with a WARNING for those that are invalid
-    now."""
+    """Return stored settings, by name in lower case, without those that have become invalid.  Each
+    of these causes a WARNING."""
     found = {}
     for name, value in stored.items():
         try:

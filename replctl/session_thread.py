@@ -1,5 +1,5 @@
-"""Threads that work in parallel.  Spark's views belong to a session, and a session to a thread.
-Therefore work that uses earlier views must continue in the same thread.
+"""Run work in parallel threads.  Spark's temporary views belong to a session, and each thread has
+its own session.  Therefore work that uses earlier views must continue in the same thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class SessionThread:
     """A thread that runs one piece of work after the other.
 
     Args:
-        pool: a pool of one thread; None: the calling thread.
+        pool: a pool of one thread; None for the calling thread.
     """
 
     def __init__(self, pool: ThreadPoolExecutor | None = None) -> None:
@@ -51,8 +51,8 @@ CALLING_THREAD = SessionThread()
 
 @contextmanager
 def session_threads(count: int, limit: int) -> Iterator[list[SessionThread]]:
-    """Yield threads for `count` pieces of work, in turn: at most `limit`, and at most as many as
-    the machine has processors.
+    """Yield a thread for each of `count` pieces of work.  Pieces share threads in turn: there are
+    at most `limit` threads, and at most as many as the machine has processors.
     """
     width = min(count, limit, os.cpu_count() or 1)
     if width < 2:
@@ -70,7 +70,7 @@ def in_parallel(
     """Run pieces of work, each in its thread, and return their results when all have ended.
 
     Args, Raises:
-        as `gathered`.
+        see `gathered`.
     """
     return gathered((thread.submit(piece) for thread, piece in work), cancel)
 
@@ -79,8 +79,8 @@ def gathered(work: Iterable[Future[T]], cancel: Callable[[], None]) -> list[T]:
     """Return the results of pieces of work when all have ended.
 
     Args:
-        work: starts them one after the other.
-        cancel: cancels Spark's jobs for them.
+        work: starts the pieces one after the other.
+        cancel: cancels the Spark jobs of the pieces.
 
     Raises:
         QueryCanceled: Ctrl-C (57014).

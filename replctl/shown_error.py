@@ -1,7 +1,7 @@
-"""The part of a subscription's error that a role may see.
+"""Restrict a subscription's error to the part that a role may see.
 
-Copies and changes run with the privileges of other roles than the one that reads a subscription's
-status.  The DETAIL, which may contain rows, is only shown to roles with the owner's privileges.
+A role that reads the status of a subscription may have fewer privileges than the subscription's
+owner.  The DETAIL may contain rows, so only roles with the owner's privileges see it.
 """
 
 from __future__ import annotations

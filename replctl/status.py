@@ -1,6 +1,6 @@
-"""The status of subscriptions: their errors, and their lag behind publishers.
+"""Compute the status of subscriptions: their errors, and their lag behind the publishers.
 
-Nothing is decoded or written, and Spark is not needed.
+This decodes and writes nothing, and does not need Spark.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Lag:
 
     Attributes:
         size: bytes of the publisher's log, as pg_wal_lsn_diff counts them.
-        transactions: the number that change the subscription's tables.
-        rows: the number that these change by Delta's log, before row filters.
-        seconds: since the oldest of them was committed.
+        transactions: the number of transactions that change the subscription's tables.
+        rows: the number of rows that these change, by Delta's log and before row filters.
+        seconds: the age of the oldest of these transactions.
     """
 
     size: int | None
@@ -51,10 +51,10 @@ class TableStatus:
 
     Attributes:
         published: schema and name of the published table.
-        state: the state in pg_subscription_rel.
+        state: the table's state in pg_subscription_rel.
         retention: the effect of the published table's retention on changes not applied yet.
-        is_changed: its row filter or column list has changed since it was copied.
-        verified: the last time when `replctl verify` found it equal to the published rows.
+        is_changed: the row filter or column list has changed since the table was copied.
+        verified: the last time when `replctl verify` found the table equal to the published rows.
     """
 
     schema: str
@@ -72,8 +72,8 @@ class SubscriptionStatus:
     """A subscription and its tables.
 
     Attributes:
-        pid: the process ID of its apply worker, if any.
-        error: the error that stopped its last attempt, or would stop one now.
+        pid: the process ID of the apply worker, if any.
+        error: the error that stopped the last run, or that would stop a run now.
     """
 
     name: str
@@ -188,7 +188,9 @@ def _status(
 def _foreseen(
     subscription: Subscription, retentions: Sequence[TableRetention]
 ) -> SubscriptionError | None:
-    """Return the error that will stop a subscription: changes that an owner has removed."""
+    """Return the error that will stop a subscription because a table's owner has removed changes
+    that it needs; None if there is no such table.
+    """
     lost = [f'"{item.schema}.{item.name}"' for item in retentions if item.is_lost]
     if not lost or subscription.resync is Resync.AUTO:
         return None
@@ -201,8 +203,8 @@ def _foreseen(
 
 
 def changed_tables(session: Session, subscription: Subscription) -> list[RelationName]:
-    """Return the tables, by their schema and name here, whose row filter or column list has changed
-    since their copy; none if the publisher is unreachable."""
+    """Return the subscriber's tables whose row filter or column list has changed since their copy;
+    none if the publisher is unreachable."""
     try:
         with (
             open_subscriber(session, subscription) as subscriber,
@@ -226,8 +228,8 @@ def _changed(
 
 
 def table_positions(subscriber: LakeSubscriber, position: int) -> dict[RelationName, int]:
-    """Return the copied tables, each with the LSN after which its changes are missing: that of
-    apply, or of the table's own synchronization.
+    """Return the LSN up to which each copied table has its changes: the position of apply, or of
+    the table's own synchronization.
     """
     return {
         name: max(

@@ -1,4 +1,4 @@
-"""Transaction blocks: the common state of the statements between BEGIN and COMMIT (xact.c)."""
+"""Transaction blocks: the state that the statements between BEGIN and COMMIT share (xact.c)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Savepoint:
     """A savepoint of a block.
 
     Attributes:
-        name: may occur several times; the newest counts.
+        name: the name.  If several savepoints have it, the newest one counts.
         log_lsn: the end of the log when the savepoint was set.
-        settings: the values that SET had given before the savepoint.
-        versions: the versions of the tables that the block had written.
+        settings: the values from SET before the savepoint.
+        versions: the versions of the tables that the block had written before the savepoint.
     """
 
     name: str
@@ -33,12 +33,13 @@ class TransactionBlock:
 
     Attributes:
         start: the result of now() in the block.
-        settings: the values that SET gave before the block, by name.
-        is_implicit: the block has the statements of one query string, without BEGIN.
-        is_of_function: the block has a statement that calls a function, and the function's
+        settings: the values from SET before the block, by name.
+        is_implicit: the block consists of the statements of one query string, without BEGIN.
+        is_of_function: the block consists of a statement that calls a function, and the function's
             statements.
         is_read_only: the block may not change anything.
-        has_failed: a statement failed; other statements are refused until ROLLBACK or ROLLBACK TO.
+        has_failed: a statement failed; further statements are refused until ROLLBACK or ROLLBACK
+            TO.
         changes_definitions: the block changes definitions that decoding reads.
         local_settings: settings changed by SET LOCAL, with the previous values (None: the default).
         xids: the transaction numbers of the block and its savepoints.
@@ -64,7 +65,7 @@ class TransactionBlock:
 
 
 def prevent_in_block(block: TransactionBlock | None, what: str) -> None:
-    """Refuse a statement in a block that cannot be rolled back (PreventInTransactionBlock).
+    """Refuse a statement that cannot be rolled back if a block is open (PreventInTransactionBlock).
 
     Raises:
         ActiveSqlTransaction: a transaction block is open, or a function runs (25001).

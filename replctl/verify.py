@@ -1,6 +1,4 @@
-"""Compare subscriptions' tables with the published rows (`replctl verify`), without writing into
-tables.
-"""
+"""Compare subscriptions' tables with the published rows (`replctl verify`), and write no table."""
 
 from __future__ import annotations
 
@@ -34,9 +32,9 @@ class VerifiedTable:
 
     Attributes:
         published: schema and name of the published table.
-        lsn: the position of the publisher's log at which it was compared; None: it was not
+        lsn: the position of the publisher's log at which the table was compared; None if it was not
             compared.
-        comparison: the differences; None if it could not be compared, as `error` explains.
+        comparison: the differences; None if the table could not be compared, as `error` explains.
     """
 
     schema: str
@@ -70,7 +68,7 @@ class VerifiedSubscription:
 
     @property
     def errors(self) -> list[PostgresError]:
-        """Return why something could not be compared."""
+        """Return the errors of tables that could not be compared."""
         found = [self.error, *(table.error for table in self.tables)]
         return [error for error in found if error is not None]
 
@@ -81,14 +79,14 @@ def verify(
     """Compare the tables of subscriptions with the published rows.
 
     Args:
-        name: a subscription; None: all of the cluster.
-        table: the parts of the name of one table; (): all.
+        name: the subscription; None for all subscriptions of the cluster.
+        table: the parts of the name of one table; () for all tables.
         limit: maximum number of missing, extra and different rows to return per table.
 
     Raises:
         UndefinedObject: there is no such subscription.
-        UndefinedTable: it has no such table.
-        InsufficientPrivilege: the subscription is another role's.
+        UndefinedTable: the subscription has no such table.
+        InsufficientPrivilege: the subscription belongs to another role.
         QueryCanceled: Ctrl-C.
     """
     with session.read() as catalog:
@@ -126,15 +124,16 @@ def _verified(
 def _chosen(
     subscription: Subscription, names: Sequence[RelationName], table: Sequence[str], home: Path
 ) -> Sequence[RelationName]:
-    """Return the requested tables, given by either of their names.
+    """Return the published names of the requested tables.
 
     Args:
-        names: the published ones.
+        names: the published names of all tables of the subscription.
+        table: the name of the table, here or at the publisher; () for all tables.
         home: the cluster's directory.
 
     Raises:
         UndefinedTable: there is no table of that name.
-        AmbiguousAlias: there are several, in different schemas.
+        AmbiguousAlias: several schemas have a table of that name.
     """
     if not table:
         return names
@@ -159,10 +158,11 @@ def _listed(tables: Sequence[tuple[RelationName, RelationName]]) -> str:
 
 
 def _check_origin(subscription: Subscription) -> None:
-    """Check that the subscription takes all rows of the publisher.
+    """Check that the subscription receives all rows of the publisher.
 
     Raises:
-        FeatureNotSupported: the subscription takes only part of the publisher's rows.
+        FeatureNotSupported: the subscription has origin = none, so it lacks rows that were
+            replicated to the publisher.
     """
     if subscription.origin.lower() == "none":
         raise FeatureNotSupported(
@@ -173,7 +173,7 @@ def _check_origin(subscription: Subscription) -> None:
 
 
 class _Comparing:
-    """The tables of one subscription."""
+    """Compares the tables of one subscription."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class _Comparing:
         self._limit = limit
 
     def table(self, name: RelationName, member: SubscriptionRelation) -> VerifiedTable:
-        """Compare one table.  An error is part of the result."""
+        """Compare one table.  Return an error as part of the result."""
         try:
             found = self._compared(name)
         except QueryCanceled:
@@ -215,8 +215,8 @@ class _Comparing:
         return self._subscription.table_map.target(published)
 
     def _slot_position(self, name: RelationName) -> int:
-        """Return the start position of a table that was not copied, and for which nothing was
-        applied.
+        """Return the start position of a table that was not copied (`copy_data = false`), and to
+        which no changes were applied yet.
         """
         if self._subscription.slot_name is None:
             shown = ".".join(self._target(name))

@@ -1,4 +1,4 @@
-"""The long-running applier: `replctl sync --watch`."""
+"""Apply subscriptions continuously: `replctl sync --watch`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from replctl.session import Session
 
 #: Maximum delay in seconds before a failed subscription is retried.
 _LONGEST_RETRY = 60.0
-#: Seconds after which a subscription runs even without visible changes, so that it reports its
-#: state.
+#: Seconds after which a subscription runs even without new commits, so that it reports its state.
 _STATUS_INTERVAL = 10.0
 
 
@@ -26,10 +25,10 @@ class _Standing:
     """The state that `Watch` keeps of a subscription.
 
     Attributes:
-        failures: the number of failed attempts in a row.
-        due: the time of the next attempt after a failure.
-        idle_since: the time when it last ran without work; None if it had work.
-        seen: the ends of the logs at that time.
+        failures: the number of consecutive failed runs.
+        due: the time of the next run after a failure.
+        idle_since: the end of the last successful run; None after a failure.
+        seen: the ends of the subscriber's and the publisher's log before that run.
     """
 
     failures: int = 0
@@ -39,15 +38,15 @@ class _Standing:
 
 
 class Watch:
-    """Applies subscriptions round by round, and holds them meanwhile.
+    """Applies subscriptions in rounds, and holds them until it is closed.
 
-    A failing subscription does not stop others; it is retried after increasing delays.  A
-    subscription is not run if neither its publisher's log nor its own has moved.
+    If a subscription fails, the others continue, and `Watch` retries it after increasing delays.
+    It does not run a subscription if neither the publisher's log nor the subscriber's has grown.
 
     Args:
-        names: subscriptions to run, () for all existing ones in each round.
-        interval: seconds between two rounds.  The first retry comes after twice that, at least
-            after two seconds.
+        names: subscriptions to run; () for all that exist in each round.
+        interval: seconds between two rounds.  The first retry comes after twice this interval, and
+            after at least two seconds.
         is_stopping, on_applied: see Launcher.
     """
 
@@ -65,14 +64,13 @@ class Watch:
         self._interval = interval
         self._launcher = Launcher(session, is_stopping=is_stopping, on_applied=on_applied)
         self._standings: dict[int, _Standing] = {}
-        enabled_subscriptions(session, names)  # whether there are such
+        enabled_subscriptions(session, names)  # raises an error for an unknown name
 
     def round(self) -> list[SyncFailure]:
-        """Run the due subscriptions, and return the failures.  It ends early after a signal to
-        stop.
+        """Run the due subscriptions, and return the failures.  End early after a signal to stop.
 
         Raises:
-            CannotConnectNow: the catalog was replaced by a restored one.
+            CannotConnectNow: a restored catalog has replaced the cluster's.
         """
         self._session.cluster.check_file()
         subscriptions = [
@@ -131,7 +129,9 @@ class Watch:
         return due
 
     def _publisher_end(self, subscription: Subscription) -> int | None:
-        """Return the end of a publisher's log; None if it is unknown, which the run will report."""
+        """Return the end of a publisher's log; None if it cannot be read.  The next run reports the
+        error.
+        """
         try:
             with open_publisher(self._session, subscription) as publisher:
                 return publisher.slots.current_lsn()
