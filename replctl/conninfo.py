@@ -26,8 +26,9 @@ KEYWORDS = frozenset(
 
 
 def parse_conninfo(text: str) -> dict[str, str]:
-    """Parse a connection string: `host=localhost dbname='a b'` -> {'host': 'localhost', 'dbname':
-    'a b'}.
+    """Parse a connection string.
+
+    `host=localhost dbname='a b'` -> {'host': 'localhost', 'dbname': 'a b'}
 
     Raises:
         SqlSyntaxError: the text is not a connection string; the message is libpq's (42601).

@@ -78,7 +78,7 @@ def time_limit(milliseconds: int) -> Iterator[None]:
         raise TimedOut
 
     def unraisable(found: sys.UnraisableHookArgs) -> None:
-        """Interrupt again after a finalizer has swallowed the interrupt: finalizers cannot raise."""
+        """Interrupt again if the interrupt happened in a finalizer, where it was swallowed."""
         if issubclass(found.exc_type, TimedOut):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN)
         else:

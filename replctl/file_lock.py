@@ -11,7 +11,7 @@ _LOCKS = Path("/proc/locks")
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds the exclusive lock of a file; False if there is no such file."""
+    """Return whether a process holds the exclusive lock of a file; False without such a file."""
     try:
         with path.open() as file:
             # Shared: two processes that check at the same time must not see each other as the

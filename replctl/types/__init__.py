@@ -1,3 +1,1 @@
-"""The built-in objects of PostgreSQL: types, operators, functions, casts, and the text form of
-values.
-"""
+"""PostgreSQL's built-in objects (types, operators, functions, casts), and values as text."""

@@ -1,7 +1,7 @@
-"""Arrays of any element type.  PostgreSQL's arrayfuncs.c.
+"""Arrays of any element type (PostgreSQL's arrayfuncs.c).
 
-A value is a list of element values and None; a list of lists for more dimensions; `[]` for the
-empty array; and a `BoundedArray` if a lower bound is not 1.
+A value is a list of element values, with None for NULL.  An array of several dimensions is a list
+of lists, the empty array is `[]`, and an array with a lower bound other than 1 is a `BoundedArray`.
 """
 
 from __future__ import annotations
@@ -64,11 +64,12 @@ def array_in(
     """Parse an array: `{1,NULL}` becomes [1, None]; `[0:1]={1,2}` a BoundedArray.
 
     Args:
-        read, render: the input of an element, and the output of an array that begins at 1.
+        read, render: the input function of an element, and the output function of an array whose
+            lower bounds are 1.
 
     Raises:
         InvalidTextRepresentation: `text` is not an array; `read` may raise other errors.
-        ArraySubscriptError, ProgramLimitExceeded: its dimensions are impossible.
+        ArraySubscriptError, ProgramLimitExceeded: the dimensions of the array are not valid.
     """
     # Almost all arrays have one dimension and no quotes.
     if text[:1] == "{" and text[-1:] == "}" and not _SPECIAL.search(text, 1, len(text) - 1):
@@ -202,8 +203,8 @@ class _Elements:
         return "".join(chars)
 
     def _unquoted(self) -> str | None:
-        """Read up to a delimiter or a right brace; blanks at the end count only if they are
-        escaped.
+        """Read an unquoted element, up to a delimiter or a right brace.  Blanks at its end count
+        only if they are escaped.
         """
         chars: list[str] = []
         length = 0
@@ -251,7 +252,10 @@ class _Elements:
 
 
 def _dimensions(text: str) -> tuple[list[tuple[int, int]], int]:
-    """Parse dimensions: `[0:1][2]={{..` -> ([(0, 1), (1, 2)], 9): bounds, and the first brace."""
+    """Return the bounds of each dimension, and the position of the first brace.
+
+    `[0:1][2]={{..` -> ([(0, 1), (1, 2)], 9)
+    """
     bounds: list[tuple[int, int]] = []
     position = _skip_blanks(text, 0)
     while text[position : position + 1] == "[":

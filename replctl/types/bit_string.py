@@ -16,7 +16,7 @@ def bit_in(text: str, typmod: int, now: datetime | None) -> str:
     """Parse a bit string: `101`, `b101`, `X5` -> `101`, `101`, `0101`.
 
     Raises:
-        StringDataLengthMismatch: its length differs from the modifier.
+        StringDataLengthMismatch: the length of the bit string differs from the modifier.
         InvalidTextRepresentation: a digit is not valid.
     """
     digits, is_hex = _digits(text)
@@ -27,10 +27,10 @@ def bit_in(text: str, typmod: int, now: datetime | None) -> str:
 
 
 def varbit_in(text: str, typmod: int, now: datetime | None) -> str:
-    """Parse like bit_in, with a modifier that limits the length.
+    """Parse like bit_in, except that the modifier limits the length.
 
     Raises:
-        StringDataRightTruncation: it is longer than the modifier allows.
+        StringDataRightTruncation: the bit string is longer than the modifier allows.
         InvalidTextRepresentation: a digit is not valid.
     """
     digits, is_hex = _digits(text)
@@ -56,7 +56,7 @@ def varbit(value: str, typmod: int, explicit: bool) -> str:
     """Cast to a maximum length: (`101`, 2) -> `10`; only an explicit cast cuts.
 
     Raises:
-        StringDataRightTruncation: it is too long in an implicit cast.
+        StringDataRightTruncation: the bit string is too long for an implicit cast.
     """
     if typmod <= 0 or len(value) <= typmod:
         return value

@@ -1,11 +1,11 @@
-"""bool.  PostgreSQL's bool.c."""
+"""bool (PostgreSQL's bool.c)."""
 
 from __future__ import annotations
 
 from replctl.errors import InvalidTextRepresentation
 from replctl.types.text_form import BLANKS, text_form
 
-#: Every word, and every unambiguous beginning of one.
+#: All words for true and false, and their unambiguous beginnings.
 _WORDS = {
     word[:length]: value
     for word, shortest, value in [

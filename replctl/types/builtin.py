@@ -1,8 +1,8 @@
 """PostgreSQL's own types, operators, functions and casts: the rows of pg_type, pg_operator,
 pg_proc, pg_cast and pg_collation that initdb creates, with look-ups for the analysis.
 
-The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  Types have their catalog names
-everywhere (`int4`, `_int4`, `bpchar`); `Type` has the other facts.
+The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  All other modules identify a
+type by its catalog name (`int4`, `_int4`, `bpchar`), and look up other facts in its `Type`.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class RestrictedRelation:
     Attributes:
         readable: the columns that every role may read.
         roles: the predefined roles that may read all columns.
-        calls: OIDs of restricted functions that the view calls.
+        calls: OIDs of the restricted functions that the view calls.
     """
 
     readable: frozenset[str]
@@ -317,8 +317,8 @@ def _relations(schema: str) -> dict[str, SystemRelation]:
 
 @cache
 def keywords() -> dict[str, tuple[str, bool]]:
-    """Return, by word, its category (U, C, T, R as in pg_get_keywords), and whether it may be a
-    bare label.
+    """Return all keywords.  Each has its category (U, C, T, R as in pg_get_keywords) and a flag:
+    whether it may be a column label without AS.
     """
     return {
         row["word"]: (row["catcode"], row["barelabel"] == "t")
@@ -327,8 +327,8 @@ def keywords() -> dict[str, tuple[str, bool]]:
 
 
 class _Named(Mapping[str, tuple[_T, ...]]):
-    """The rows of files by name.  A row is parsed when its name is looked up, since a short command
-    needs few of the thousands.
+    """The rows of data files by name.  A row is parsed when its name is looked up, because a short
+    command needs only few of the thousands of rows.
     """
 
     def __init__(
@@ -447,8 +447,8 @@ def builtin_rows(name: str) -> list[dict[str, str]]:
 
 
 def _lines(name: str) -> tuple[list[str], list[list[str]]]:
-    """Return the column names and the rows of data/NAME.tsv, which has COPY's text format without
-    relevant escapes.
+    """Return the column names and the rows of data/NAME.tsv.  Its format is COPY's text format,
+    without escapes that matter here.
     """
     text = (files("replctl.types") / "data" / f"{name}.tsv").read_text(encoding="utf-8")
     header, *rows = (line.split("\t") for line in text.splitlines())

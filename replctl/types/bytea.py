@@ -1,4 +1,4 @@
-"""bytea.  PostgreSQL's varlena.c and encode.c."""
+"""bytea (PostgreSQL's varlena.c and encode.c)."""
 
 from __future__ import annotations
 

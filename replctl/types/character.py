@@ -24,7 +24,8 @@ def name_in(text: str) -> str:
 
 
 def char_in(text: str) -> str:
-    r"""Return the first byte: a character, `\ooo` beyond ASCII, or nothing for the byte 0."""
+    r"""Return the first byte of a text as a "char": a character, `\ooo` beyond ASCII, or an empty
+    text for the byte 0."""
     if re.fullmatch(r"\\[0-7]{3}", text):
         byte = int(text[1:], 8) & 0xFF
     else:
@@ -47,7 +48,7 @@ def char_of_byte(byte: int) -> str:
 
 
 def invalid_bytes(data: bytes, encoding: str = "UTF8") -> CharacterNotInRepertoire:
-    """Return the error of bytes that begin with an invalid character (report_invalid_encoding)."""
+    """Return the error for bytes that begin with an invalid character (report_invalid_encoding)."""
     first = data[0]
     length = 1
     if encoding == "UTF8" and first >= 0xC0:
@@ -57,8 +58,8 @@ def invalid_bytes(data: bytes, encoding: str = "UTF8") -> CharacterNotInRepertoi
 
 
 def byte_difference(a: bytes, b: bytes) -> int:
-    """Return the difference of the first bytes that differ, up to the shorter length; else 0
-    (memcmp).
+    """Return the difference of the first bytes in which two texts differ; 0 if one text begins with
+    the other (memcmp).
     """
     return next((x - y for x, y in zip(a, b, strict=False) if x != y), 0)
 

@@ -1,4 +1,4 @@
-"""date, time and timetz.  PostgreSQL's date.c.
+"""date, time and timetz (PostgreSQL's date.c).
 
 A date is the number of days since 1970-01-01.  A time is the number of microseconds of the day,
 including 24:00:00.  A timetz is the pair of a time and seconds west of UTC.
@@ -151,7 +151,9 @@ def round_microseconds(value: int, digits: int) -> int:
 
 
 def date_and_era(days: int) -> tuple[str, str]:
-    """Return date and era: -719893 -> (`0002-01-01`, ` BC`); the era follows a timestamp's zone."""
+    """Split a date into date and era: -719893 -> (`0002-01-01`, ` BC`).  In a timestamp, the era
+    comes after the zone.
+    """
     year, month, day = date_from_days(days)
     if year > 0:
         return f"{year:04}-{month:02}-{day:02}", ""
@@ -159,10 +161,11 @@ def date_and_era(days: int) -> tuple[str, str]:
 
 
 def clock_of(match: re.Match[str], group: int) -> int | None:
-    """Return microseconds, 14706700000 for `04:05:06.7`; None if a number is out of range.
+    """Return the time in a match as microseconds, 14706700000 for `04:05:06.7`; None if a number is
+    out of range.
 
     Args:
-        group: the number of the first of the groups for hours, minutes, seconds and fraction.
+        group: the first of the four groups for hours, minutes, seconds and fraction.
     """
     hour, minute, second = int(match[group]), int(match[group + 1]), int(match[group + 2])
     if hour > 23 or minute > 59 or second > 59:
@@ -173,7 +176,7 @@ def clock_of(match: re.Match[str], group: int) -> int | None:
 
 
 def transaction_time(now: datetime | None) -> datetime:
-    """Return the transaction's time in UTC; by default the current time."""
+    """Return the transaction's time in UTC, or the current time if `now` is None."""
     return datetime.now(UTC) if now is None else now.astimezone(UTC)
 
 

@@ -59,16 +59,16 @@ class Clock:
 
     @property
     def seconds(self) -> int:
-        """The time of day in whole seconds."""
+        """Return the time of day in whole seconds."""
         return (self.hour * 60 + self.minute) * 60 + self.second
 
     @property
     def microseconds(self) -> int:
-        """The time of day in microseconds."""
+        """Return the time of day in microseconds."""
         return self.seconds * USECS_PER_SECOND + self.microsecond
 
     def read(self, text: str) -> int:
-        """Read `04:05:06.7`, ..."""
+        """Read a time such as `04:05:06.7`, and return its parts."""
         self.hour, self.minute, self.second, self.microsecond = parse_clock(text)
         if self.hour > INT4_MAX:
             raise FieldOverflow
@@ -96,8 +96,8 @@ class DecodedZone:
     """The time zone of a literal.
 
     Attributes:
-        seconds_west: the zone's offset.
-        named: a zone with an offset that may depend on the time.
+        seconds_west: the zone's offset, if it is constant.
+        named: a zone whose offset may depend on the time.
     """
 
     def __init__(self) -> None:
@@ -141,13 +141,13 @@ class DecodedZone:
         return ZONE | DST_ZONE if entry.is_dst else ZONE
 
     def add_dst(self) -> int:
-        """Add an hour to the preceding zone, as for `MET DST`."""
+        """Add an hour of daylight saving time to the preceding zone, as in `MET DST`."""
         self.seconds_west -= 3600
         return DST | DST_ZONE
 
 
 class Decoder:
-    """The common part for both kinds of literal; `decode()` of a subclass sets the attributes.
+    """The common part of both decoders; `decode()` of a subclass sets the attributes.
 
     Args:
         fields: the fields of the literal.
@@ -182,10 +182,10 @@ class Decoder:
         self.zone = DecodedZone()
 
     def _add(self, parts: int) -> None:
-        """Record the parts that a field has set; no part may be set twice.
+        """Record the parts that a field has set.
 
         Raises:
-            BadFormat: a part was set before.
+            BadFormat: one of the parts was already set.
         """
         if parts & self._found:
             raise BadFormat
@@ -205,7 +205,7 @@ class Decoder:
         return DATE | TIME
 
     def _set_clock_with_offset(self, text: str, found: int) -> int:
-        """Set the time and zone of `040506-08`, ..."""
+        """Set the time and the zone from a text such as `040506-08`."""
         clock, sign, offset = text.partition("-")
         if not sign:
             raise BadFormat
@@ -219,7 +219,7 @@ class Decoder:
         return 0
 
     def _set_labelled(self, text: str) -> int:
-        """Set the number after `J` or `T`, and return its parts."""
+        """Set the parts from a number after `J` (Julian day) or `T` (time), and return them."""
         label, self._label = self._label, ""
         parse_int4(text.partition(".")[0])
         if label == "julian":
@@ -234,10 +234,11 @@ class Decoder:
         self._label = ""
 
     def _set_run_together(self, text: str, found: int) -> int:
-        """Set the parts of `19990108` or, after a date, of `040506` and `0405`.
+        """Set the parts from digits without delimiters: `19990108` or, after a date, `040506` and
+        `0405`.
 
         Args:
-            found: the parts that count as found already.
+            found: the parts that count as already set.
         """
         digits, point, fraction = text.partition(".")
         if not digits.isdigit():
@@ -257,7 +258,7 @@ class Decoder:
         raise BadFormat
 
     def _set_number(self, text: str, found: int, has_month_name: bool) -> int:
-        """Set a number according to the parts found so far: month, day and year in this order."""
+        """Set the part that a number means.  The parts found so far decide which one it is."""
         digits, point, fraction = text.partition(".")
         if not digits:
             raise BadFormat
@@ -273,7 +274,7 @@ class Decoder:
         parts = self._next_part(found & DATE, length, has_month_name)
         if parts == YEAR:
             if found & DATE == YEAR | MONTH:
-                self.day = self.year  # `99 Jan 1999`: the supposed year is the day
+                self.day = self.year  # `99 Jan 1999`: the number taken for the year is the day
                 parts = DAY
                 self._year_has_two_digits = False
             else:
@@ -288,8 +289,10 @@ class Decoder:
         return parts
 
     def _next_part(self, found: int, length: int, has_month_name: bool) -> int:
-        """Return the part of a date that follows `found`, given its number of digits; 0 for
-        none.
+        """Return the part of a date that a number means after the parts `found`; 0 for none.
+
+        Args:
+            length: how many digits the number has.
         """
         order = self._form.date_order
         if found == 0:
@@ -330,7 +333,8 @@ class Decoder:
         return found & ~self._found
 
     def _check_date(self) -> None:
-        """Adjust years before Christ or with two digits and the day of the year; check the date.
+        """Convert years before Christ, years with two digits and the day of the year, and check the
+        date.
 
         Raises:
             FieldOverflow, MonthDayOverflow: the date does not exist.
@@ -399,5 +403,5 @@ def _date_parts(text: str) -> list[str]:
 
 
 def _wrapped(year: int) -> int:
-    """Return a number wrapped into 32 bits, as atoi() reads it."""
+    """Return a number wrapped into 32 bits, as atoi() does."""
     return (min(year, 2**63 - 1) + 2**31) % 2**32 - 2**31

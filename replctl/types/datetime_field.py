@@ -40,14 +40,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field; `text` is in lower case."""
+    """A field of a literal; `text` is in lower case."""
 
     kind: Kind
     text: str
 
 
 class DatetimeFault(Exception):
-    """An error in a literal, which `datetime_error` translates to the server's words."""
+    """An error in a literal, which `datetime_error` converts to the server's error."""
 
 
 class BadFormat(DatetimeFault):
@@ -111,7 +111,7 @@ _MONTHS = (
     "dec december",
 )
 
-#: word -> (its kind, its value).  The keys are cut to WORD_LENGTH.
+#: The kind and the value of each word.  The keys are cut to WORD_LENGTH.
 WORDS: dict[str, tuple[str, str | int]] = {
     **{word: ("reserved", word) for word in ("now", "today", "tomorrow", "yesterday", "epoch")},
     "infinity": ("reserved", "infinity"),
@@ -160,10 +160,10 @@ def split_fields(text: str, max_length: int) -> list[Field]:
     """Return the fields of a literal.
 
     Args:
-        max_length: the size of the server's buffer, in which each field takes one more byte.
+        max_length: the size of the server's buffer, where each field needs one more byte.
 
     Raises:
-        BadFormat: there is an invalid character, or there are too many fields, or too much text.
+        BadFormat: a character is invalid, there are too many fields, or the text is too long.
     """
     fields: list[Field] = []
     lower = ascii_lower(text)
@@ -191,7 +191,7 @@ def _field_at(text: str, start: int) -> tuple[Field | None, int]:
         rest = pattern.match(text, match.end()) if pattern else None
         if rest is None:
             return Field(Kind.NUMBER, match[0]), match.end()
-        # Two numbers separated by a point are one number.
+        # Two numbers with a point between them are one number.
         is_number = delimiter == "." and rest[1] is not None and rest[2] is None
         return Field(Kind.NUMBER if is_number else Kind.DATE, match[0] + rest[0]), rest.end()
     if match := _POINT_NUMBER.match(text, start):

@@ -1,9 +1,9 @@
-"""Types of Delta without a counterpart in PostgreSQL: STRUCT, MAP, VARIANT, and arrays of these or
-of arrays.  A column of such a type is *native*: its values go from Delta table to Delta table as
-they are, and are shown as jsonb.
+"""Types of Delta without a counterpart in PostgreSQL: STRUCT, MAP, and arrays of these or of
+arrays. A column of such a type is *native*: replctl copies its values unchanged from Delta table to
+Delta table, and shows them as jsonb.
 
-The type name of a native column is `delta:` and the type in Spark's words.  In statements the
-column has the type jsonb.
+The type name of a native column is `delta:` followed by the type in Spark's syntax.  In statements
+the column has the type jsonb.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replctl.record import dataclass
 _PREFIX = "delta:"
 #: The type of native columns in statements.
 SHOWN_AS = "jsonb"
-#: Simple types of Delta's schemas in Spark's words.
+#: Simple types of Delta's schemas in Spark's syntax.
 _SIMPLE = {
     "boolean": "BOOLEAN",
     "byte": "TINYINT",
@@ -49,7 +49,7 @@ class DeltaType:
     """A type of Delta.
 
     Attributes:
-        name: STRUCT, ARRAY, MAP, or a simple type in Spark's words: INT, DECIMAL(10,2).
+        name: STRUCT, ARRAY, MAP, or a simple type in Spark's syntax: INT, DECIMAL(10,2).
         parts: the fields of a STRUCT, ("element", type) of an ARRAY, ("key", type) and ("value",
             type) of a MAP.
     """
@@ -59,7 +59,7 @@ class DeltaType:
 
     @property
     def text(self) -> str:
-        """The type in Spark's words: STRUCT<a: INT, `b c`: ARRAY<STRING>>."""
+        """Return the type in Spark's syntax: STRUCT<a: INT, `b c`: ARRAY<STRING>>."""
         if self.name == "STRUCT":
             fields = (f"{quoted_name(name)}: {part.text}" for name, part in self.parts)
             return f"STRUCT<{', '.join(fields)}>"
@@ -69,7 +69,7 @@ class DeltaType:
 
     @property
     def declaration(self) -> Any:
-        """The type as Delta's schemas declare it: the inverse of `declared`."""
+        """Return the type in the form of Delta's schemas, which `declared` reads."""
         parts = [(name, part.declaration) for name, part in self.parts]
         match self.name:
             case "STRUCT":
@@ -86,7 +86,7 @@ class DeltaType:
 
     @property
     def is_native(self) -> bool:
-        """Return whether PostgreSQL has no counterpart."""
+        """Return whether PostgreSQL has no counterpart of the type."""
         if self.name == "ARRAY":
             element = self.parts[0][1]
             return element.name == "ARRAY" or element.is_native
@@ -94,17 +94,17 @@ class DeltaType:
 
 
 def is_native(type_name: str) -> bool:
-    """Return whether a type name is that of a native column."""
+    """Return whether a type name belongs to native columns."""
     return type_name.startswith(_PREFIX)
 
 
 def native_type_name(text: str) -> str:
-    """Return the type name of a native column of a type in Spark's words; '' for ''."""
+    """Return the type name of a native column, given the type in Spark's syntax; '' for ''."""
     return text and _PREFIX + text
 
 
 def native_text(type_name: str) -> str:
-    """Return the Delta type of a native column in Spark's words; '' for other columns."""
+    """Return the Delta type of a native column in Spark's syntax; '' for other columns."""
     return type_name.removeprefix(_PREFIX) if is_native(type_name) else ""
 
 
@@ -130,7 +130,7 @@ def native_type(type_name: str) -> DeltaType:
 
 
 def declared(field: Any) -> DeltaType | None:
-    """Return a type of a Delta schema; None if replctl does not carry it."""
+    """Return a type of a Delta schema; None if replctl does not support it."""
     if isinstance(field, str):
         decimal = _DECIMAL.fullmatch(field)
         name = f"DECIMAL({decimal[1]},{decimal[2]})" if decimal else _SIMPLE.get(field)
@@ -152,7 +152,7 @@ def declared(field: Any) -> DeltaType | None:
 
 
 def parsed(text: str) -> DeltaType | None:
-    """Return a type written in Spark's words; None if it is not one that replctl carries."""
+    """Parse a type in Spark's syntax; None if replctl does not support it."""
     tokens, position = [], 0
     while position < len(text.rstrip()):
         found = _TOKEN.match(text, position)
@@ -169,11 +169,11 @@ def parsed(text: str) -> DeltaType | None:
 
 
 class _WrongError(Exception):
-    """A text is not a type."""
+    """Raised if a text is not a type."""
 
 
 def _read(tokens: Iterator[str], word: str) -> tuple[DeltaType, str]:
-    """Return the type that begins with a word, and the token after it."""
+    """Read the type that begins with a word, and return it with the token after it."""
     name = word.upper()
     if name not in ("STRUCT", "ARRAY", "MAP"):
         decimal = _DECIMAL.fullmatch(word)
@@ -221,7 +221,7 @@ def _made(name: str, parts: list[tuple[str, DeltaType | None]]) -> DeltaType | N
 
 
 def quoted_name(name: str) -> str:
-    """Return a name in Spark's words, with backquotes if it needs them.
+    """Return a name in Spark's syntax, with backquotes if it needs them.
 
     "a"  ->  "a"
     "b c"  ->  "`b c`"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replctl.errors import FeatureNotSupported
 
-#: Encodings in the order of their numbers; with the maximum number of bytes of a character.
+#: Encodings in the order of their numbers, each with the maximum number of bytes per character.
 ENCODINGS = {
     "SQL_ASCII": 1, "EUC_JP": 3, "EUC_CN": 2, "EUC_KR": 3, "EUC_TW": 4, "EUC_JIS_2004": 3,
     "UTF8": 4, "MULE_INTERNAL": 4, **{f"LATIN{i}": 1 for i in range(1, 11)}, "WIN1256": 1,
@@ -22,7 +22,8 @@ _ALIASES = {
     "iso88599": "latin5", "iso885910": "latin6", "iso885913": "latin7", "iso885914": "latin8",
     "iso885915": "latin9", "iso885916": "latin10",
 }  # fmt: skip
-#: Python's names of convertible encodings; SQL_ASCII is not converted, and must be UTF-8.
+#: Python's names of convertible encodings.  Texts in SQL_ASCII are not converted, and must be
+#: UTF-8.
 _CODECS = {
     "SQL_ASCII": "utf-8", "UTF8": "utf-8", "EUC_JP": "euc_jp", "EUC_CN": "gb2312",
     "EUC_KR": "euc_kr", "EUC_JIS_2004": "euc_jis_2004", "SJIS": "cp932", "BIG5": "cp950",
@@ -50,7 +51,7 @@ def codec(encoding: str) -> str:
     """Return Python's name of one of PostgreSQL's encodings.
 
     Raises:
-        FeatureNotSupported: Python does not have it.
+        FeatureNotSupported: Python does not have the encoding.
     """
     found = _CODECS.get(encoding)
     if found is None:

@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 from replctl.errors import InvalidTextRepresentation, NumericValueOutOfRange
 from replctl.types.text_form import BLANKS, text_form
 
-# The input of strtod(), including hexadecimal numbers, and a NaN with a payload.
+# The syntax of strtod(), including hexadecimal numbers and a NaN with a payload.
 _NUMBER = re.compile(
     r"[+-]?(?:"
     r"(?P<hex>0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?)"
@@ -42,10 +42,10 @@ def float8in(text: str) -> float:
 
 
 def float8_prefix(text: str, sql_name: str, whole: str) -> tuple[float, int]:
-    """Return the number at the beginning of `text`, and its end; also for the geometric types.
+    """Return the number at the beginning of `text`, and its end; geometric types also use this.
 
     Args:
-        sql_name, whole: the type and the literal for a syntax error.
+        sql_name, whole: the type and the whole literal, for a syntax error.
 
     Raises:
         InvalidTextRepresentation: `text` does not begin with a number.
@@ -60,7 +60,7 @@ def float8_prefix(text: str, sql_name: str, whole: str) -> tuple[float, int]:
 
 
 def float4in(text: str) -> float:
-    """Parse a float4: `0.1` -> 0.10000000149011612: the nearest single, as a double.
+    """Return the nearest single precision number as a double: `0.1` -> 0.10000000149011612.
 
     Raises:
         InvalidTextRepresentation: `text` is not a number.
@@ -99,12 +99,13 @@ def float8out(value: float) -> str:
 
 
 def float4out(value: float) -> str:
-    """Print a float4: 0.10000000149011612 -> `0.1`.  `value` is a single."""
+    """Print a float4: 0.10000000149011612 -> `0.1`.  `value` has single precision."""
     if not math.isfinite(value):
         return _not_finite(value)
     if value == 0:
         return _layout(value, "0", 0, 6)
-    # Six digits survive in this range, and ties are longer.
+    # In this range, six digits survive the conversion to float4 and back, and ties have more
+    # digits.
     if 1e-37 < abs(value) < 2.0**24 and not _is_power_of_two(value):
         for precision in range(5, 9):
             text = f"{value:.{precision}e}"
@@ -137,9 +138,11 @@ def _is_nonzero(match: re.Match[str]) -> bool:
 
 
 def _unlike_tie(double: float, number: str) -> float:
-    """Return `double`, moved by one step if it is a tie between two singles and `number` is not."""
+    """Return `double`.  Move it by one step if it is halfway between two single precision numbers,
+    and `number` is not.
+    """
     if abs(double) < _SMALLEST_NORMAL_FLOAT4:
-        is_tie = abs(double) * 2.0**150 % 2 == 1  # a single is a multiple of 2**-149 here
+        is_tie = abs(double) * 2.0**150 % 2 == 1  # singles are multiples of 2**-149 in this range
     else:
         is_tie = _FLOAT8_BITS.unpack(_FLOAT8.pack(double))[0] & 0x1FFFFFFF == 0x10000000
     if not is_tie:
@@ -162,7 +165,7 @@ def _not_finite(value: float) -> str:
 
 
 def _decompose(text: str) -> tuple[str, int]:
-    """Return digits and exponent: `-1.25e-07` -> ("125", -7): without sign and point."""
+    """Return digits without sign and point, and the exponent: `-1.25e-07` -> ("125", -7)."""
     mantissa, _, power = text.lstrip("-").partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
@@ -171,10 +174,10 @@ def _decompose(text: str) -> tuple[str, int]:
 
 
 def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
-    """Return the fewest digits within the gap around `value`, and the exponent of the first one."""
+    """Return the shortest digits that identify `value`, and the exponent of the first digit."""
     for precision in range(1, most):
         nearest = f"{abs(value):.{precision - 1}e}"
-        # Next to a power of two, the second nearest may be within the wider gap above.
+        # At a power of two, the gap above is wider: it may contain the second nearest candidate.
         for candidate in (nearest, str(Decimal(nearest).next_plus(Context(prec=precision)))):
             digits, exponent = _decompose(candidate.lower())
             if _is_within_gap(digits, exponent, value, ulp):
@@ -183,8 +186,8 @@ def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
 
 
 def _is_within_gap(digits: str, exponent: int, value: float, ulp: float) -> bool:
-    """Return whether the number is nearer to `value` than to its neighbours.  A tie is not, since
-    PostgreSQL's Ryu does not rely on readers that round ties to even.
+    """Return whether a number is nearer to `value` than to the neighbours of `value`.  A tie is
+    not: PostgreSQL's Ryu does not assume that readers round ties to even.
     """
     number = Decimal(f"{digits}e{exponent - len(digits) + 1}")
     difference = _EXACT.subtract(number, Decimal(abs(value)))

@@ -14,7 +14,7 @@ from replctl.types.text_form import BLANKS, text_form
 
 Point: TypeAlias = tuple[float, float]
 
-EPSILON = 1e-6  # numbers with a smaller difference are equal
+EPSILON = 1e-6  # numbers that differ by at most this are equal
 
 
 def point_in(text: str) -> str:
@@ -43,7 +43,7 @@ def lseg_in(text: str) -> str:
 
 
 def box_in(text: str) -> str:
-    """Parse a box: `(1,2),(3,4)` -> `(3,4),(1,2)`: the upper right corner first.
+    """Parse a box, and put the upper right corner first: `(1,2),(3,4)` -> `(3,4),(1,2)`.
 
     Raises:
         InvalidTextRepresentation, NumericValueOutOfRange: see point_in.
@@ -140,7 +140,7 @@ def circle_in(text: str) -> str:
 
 
 class _Reader:
-    """Reads numbers and points; every error is a syntax error of the whole literal."""
+    """Reads numbers and points.  Every error is a syntax error that quotes the whole literal."""
 
     def __init__(self, text: str, type_name: str) -> None:
         self._text = text
@@ -193,7 +193,7 @@ class _Reader:
         return x, y
 
     def points(self, count: int, may_be_open: bool) -> tuple[list[Point], bool]:
-        """Read this number of points, optionally in parentheses, or in brackets if allowed."""
+        """Read `count` points, which may be in parentheses, or in brackets if `may_be_open`."""
         self.skip_blanks()
         is_open = self._peek() == "["
         if is_open and not may_be_open:
@@ -223,7 +223,9 @@ class _Reader:
         return (commas + 1) // 2
 
     def skip_first_of_two_parentheses(self) -> bool:
-        """Skip the first parenthesis of `((1,2)`, ...; the second one belongs to the point."""
+        """Skip the first parenthesis of a text such as `((1,2)`.  The second one belongs to the
+        point.
+        """
         rest = self._text[self._position :]
         if not rest.startswith("(") or not rest[1:].lstrip(BLANKS).startswith("("):
             return False
@@ -232,7 +234,7 @@ class _Reader:
         return True
 
     def skip_only_parenthesis(self) -> bool:
-        """Skip the only parenthesis of `(1,2,3,4)`, ..., which belongs to all points."""
+        """Skip the only parenthesis of a text such as `(1,2,3,4)`, which belongs to all points."""
         self.skip_blanks()
         if self._peek() != "(" or self._text.rindex("(") != self._position:
             return False
@@ -289,7 +291,7 @@ def _checked(result: float, *operands: float) -> float:
 
 
 def _order(number: float) -> tuple[bool, float]:
-    return (True, 0.0) if math.isnan(number) else (False, number)  # NaN is the largest
+    return (True, 0.0) if math.isnan(number) else (False, number)  # NaN is the largest number
 
 
 def _point_text(point: Point) -> str:

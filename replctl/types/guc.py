@@ -1,8 +1,9 @@
 """The settings of a PostgreSQL server: their types, units, ranges and contexts, and the input and
 output of their values (guc_tables.c, guc.c).
 
-The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  Values that differ here, and
-replctl's own settings, are below.  A value is kept in the setting's own unit, as in pg_settings.
+The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  This module adds defaults that
+differ in replctl, and replctl's own settings.  Values are in the setting's own unit, as in
+pg_settings.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ _HIDDEN = {
 }
 _SWITCH = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
 
-#: Settings that are lists (GUC_LIST_INPUT); those of names are quoted (GUC_LIST_QUOTE).
+#: Settings that are lists (GUC_LIST_INPUT), and those whose items are names, which are quoted
+#: (GUC_LIST_QUOTE).
 _LISTS = frozenset(
     {
         "createrole_self_grant", "datestyle", "debug_io_direct", "listen_addresses",
@@ -66,7 +68,7 @@ _NAME_LISTS = frozenset(
     }
 )  # fmt: skip
 
-#: Settings for roles, which are not in pg_settings.
+#: Settings that change the role; pg_settings does not have them.
 ROLE_SETTINGS = ("role", "session_authorization")
 
 #: Names, which are truncated like identifiers (GUC_IS_NAME).
@@ -93,8 +95,8 @@ class Setting:
     """A row of pg_settings, without the session's value.
 
     Attributes:
-        context: who may change it and when: internal, postmaster, sighup, superuser-backend,
-            backend, superuser, user.
+        context: who may change the setting, and when: internal, postmaster, sighup,
+            superuser-backend, backend, superuser, user.
         boot_value: the default.
         minimum, maximum: the bounds of numbers, else "".
         values: the values of an enumeration, else ().
@@ -114,21 +116,21 @@ class Setting:
 
     @property
     def key(self) -> str:
-        """The name for look-ups."""
+        """Return the name for look-ups, in lower case."""
         return self.name.lower()
 
     @property
     def is_list(self) -> bool:
-        """Return whether it accepts a list of values."""
+        """Return whether the setting accepts a list of values."""
         return self.key in _LISTS or self.key in _NAME_LISTS
 
     @property
     def is_name_list(self) -> bool:
-        """Return whether the values are names, which are quoted as such."""
+        """Return whether the setting is a list of names, which are quoted as identifiers."""
         return self.key in _NAME_LISTS
 
 
-#: The setting with which an owner vouches for tables on S3.
+#: The setting that confirms that no other program writes the tables on S3.
 SINGLE_WRITER = "replctl.s3_single_writer"
 
 #: replctl's own settings.
@@ -225,11 +227,11 @@ def _setting(row: dict[str, str]) -> Setting:
 
 
 def find_setting(name: str) -> Setting:
-    """Return the setting of that name; users may define others with a point in their name.
+    """Return the setting of that name.  Users may define settings whose names have a point.
 
     Raises:
         UndefinedObject: there is no such setting (42704).
-        InvalidName: it has a point, but is not valid for a user's setting (42602).
+        InvalidName: the name has a point, but is not valid for a user's setting (42602).
     """
     known = settings().get(name.lower()) or UNLISTED.get(name.lower())
     if known is not None:
@@ -284,10 +286,11 @@ def read_value(
     current: str | None = None,
     reset: str | None = None,
 ) -> str:
-    """Return the stored form of a value, with a NOTICE if it is a name that is too long.
+    """Return the stored form of a value.  A name that is too long causes a NOTICE.
 
     Args:
-        current, reset: the current value, and that after RESET; default: the server's default.
+        current, reset: the current value, and the value after RESET; by default the server's
+            default.
 
     Raises:
         InvalidParameterValue: the value is not valid (22023).
@@ -327,7 +330,7 @@ def clean_ascii(text: str) -> str:
 
 
 def show_value(setting: Setting, value: str) -> str:
-    """Return SHOW's text of a value: numbers in the largest unit that fits."""
+    """Return the text of a value for SHOW: numbers have the largest unit that fits."""
     if setting.type not in ("integer", "real") or not setting.unit or float(value) <= 0:
         return value
     units, base = _units(setting)
@@ -340,7 +343,9 @@ def show_value(setting: Setting, value: str) -> str:
 
 
 def plain_number(text: str) -> float | None:
-    """Return a number in the syntax of settings (0x10, 1e3) without a unit; else None."""
+    """Parse a number in the syntax of settings, such as 0x10 or 1e3, without a unit; None if it is
+    not one.
+    """
     match = _NUMBER.fullmatch(text)
     return None if match is None or match[2].rstrip() else _number(match[1])
 
@@ -423,8 +428,8 @@ def _converted(setting: Setting, text: str, number: float, unit: str) -> float:
 
 
 def _units(setting: Setting) -> tuple[dict[str, int], int]:
-    """Return a setting's possible units, the largest first, and the size of its own unit, such as
-    8kB.
+    """Return the units that a setting accepts, the largest first, and the size of its own unit,
+    such as 8kB.
     """
     match = re.fullmatch(r"(\d*)(\D+)", setting.unit)
     assert match is not None, setting.unit

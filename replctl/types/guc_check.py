@@ -19,7 +19,7 @@ from replctl.types.identifier import ascii_lower
 from replctl.types.quote import split_identifiers
 
 _LOCALES = ("C", "POSIX", "C.UTF-8", "C.utf8")
-#: initdb's text search configurations, whose dictionaries are named NAME_stem.
+#: The text search configurations of a new cluster; their dictionaries are named NAME_stem.
 TEXT_SEARCH_CONFIGURATIONS = frozenset(
     """
     simple arabic armenian basque catalan danish dutch english finnish french german greek hindi
@@ -47,7 +47,7 @@ _MAX_ZONE_SECONDS = _MAX_ZONE_HOURS * 3600
 
 
 class _Refused(Exception):
-    """A check has failed; the exception's text is the DETAIL."""
+    """Raised if a check has failed; the exception's text is the DETAIL."""
 
 
 def checked(name: str, text: str, current: str, reset: str) -> str:
@@ -55,13 +55,13 @@ def checked(name: str, text: str, current: str, reset: str) -> str:
 
     Args:
         name: the setting's name in PostgreSQL's spelling.
-        current: the current value; omitted parts of a date style keep it.
+        current: the current value, which keeps omitted parts of a date style.
         reset: the value after RESET.
 
     Raises:
         InvalidParameterValue: the value is not valid (22023).
-        UndefinedObject, ObjectNotInPrerequisiteState, FeatureNotSupported: the same, where
-            PostgreSQL has another error.
+        UndefinedObject, ObjectNotInPrerequisiteState, FeatureNotSupported: the value is not valid,
+            and PostgreSQL has this error for it.
     """
     key = name.lower()
     try:
@@ -174,7 +174,7 @@ def _text_search_configuration(text: str) -> str:
 
 
 def _locale(text: str) -> str:
-    """Check that a name is that of replctl's only locale; "" is the environment's."""
+    """Check that a name means replctl's only locale; "" is the environment's locale."""
     if text not in ("", *_LOCALES):
         raise _Refused
     return text

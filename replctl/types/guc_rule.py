@@ -1,9 +1,9 @@
-"""The rule for values of settings that replctl accepts.
+"""Decide which values of settings replctl accepts.
 
 Each of PostgreSQL's settings is of one of these kinds, as `tests/types/test_guc_rule.py` checks:
 
-- replctl obeys it (`OBEYED`);
-- by PostgreSQL's documentation no statement's result depends on it (`harmless_because`);
+- replctl supports all its values (`OBEYED`);
+- by PostgreSQL's documentation, no statement's result depends on it (`harmless_because`);
 - replctl supports some of its values, and refuses others (`SUPPORTED`).
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from replctl.errors import FeatureNotSupported
 
-#: Settings with full effect: each of PostgreSQL's values works, or is refused by its check.
+#: Settings with full effect: each of PostgreSQL's values works, or a check in guc_check refuses it.
 OBEYED = frozenset(
     """
     allow_alter_system application_name bytea_output client_min_messages config_file data_directory
@@ -31,11 +31,11 @@ OBEYED = frozenset(
 
 _NAMES_OF_UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT")
 
-#: Supported values of settings that change results; an empty text is a value.
+#: Supported values of settings that change results; an empty text is a value, too.
 SUPPORTED: dict[str, tuple[str, ...]] = {
     "allow_system_table_mods": ("off",),
     "array_nulls": ("on",),
-    "backslash_quote": ("safe_encoding", "on"),  # the same, because every encoding is safe
+    "backslash_quote": ("safe_encoding", "on"),  # equivalent, because every encoding is safe
     "client_encoding": ("UTF8", "SQL_ASCII"),  # SQL_ASCII converts nothing
     "createrole_self_grant": ("",),
     "default_tablespace": ("", "pg_default"),
@@ -131,16 +131,16 @@ def harmless_because(key: str, category: str) -> str | None:
     return _HARMLESS.get(key) or found
 
 
-#: Settings that only a session may change: a subscription applies and writes rows like a server
-#: whose zone is UTC.
+#: Settings that only a running session may change, because a subscription applies rows like a
+#: server whose time zone is UTC.
 _OF_SESSIONS = {"timezone": _NAMES_OF_UTC}
 
 
 def check_storable(name: str, value: str) -> None:
-    """Refuse a value that is only supported for a session.
+    """Refuse to store a value that replctl supports only in a running session.
 
     Raises:
-        FeatureNotSupported: the value is such a value (0A000).
+        FeatureNotSupported: replctl supports the value only in a session (0A000).
     """
     if value not in _OF_SESSIONS.get(name.lower(), (value,)):
         raise FeatureNotSupported(

@@ -1,7 +1,8 @@
 """PostgreSQL's hash functions of values, and the hash that assigns rows to hash partitions
 (hashfunc.c, Bob Jenkins' lookup3 in hashfn.c, compute_partition_hash_value in partbounds.c).
 
-Each function has a 64-bit form with a seed; its 32-bit form is the lower half of it with seed 0.
+Each function returns 64 bits for a value and a seed.  The 32-bit hash is the lower half of the
+result with seed 0.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from replctl.types.character import char_byte
 from replctl.types.numeric import base_10000, numeric_in
 from replctl.types.uuid_ import uuid_bytes
 
-#: (value, seed) -> 64 bits, unsigned.
+#: Returns 64 bits, unsigned, for a value and a seed.
 Hash: TypeAlias = Callable[[Any, int], int]
 
 _PARTITION_SEED = 0x7A5B22367996DCFD  # HASH_PARTITION_SEED
@@ -33,11 +34,10 @@ _ARRAY, _OBJECT = 0x4000000040000000, 0x2000000020000000  # JB_FARRAY, JB_FOBJEC
 
 
 def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
-    """Return the 64-bit hash of a row's partition key, such as types (int4,) and values (`1`,),
-    without NULLs.
+    """Return the 64-bit hash of a row's partition key, such as types (int4,) and values (`1`,).
 
     Args:
-        values: canonical texts.
+        values: canonical texts; None for NULL, which does not change the hash.
 
     Raises:
         FeatureNotSupported: the hash of a type is not implemented.
@@ -56,26 +56,26 @@ def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
 
 
 def hash_of(type_name: str) -> Callable[[Any], int]:
-    """Return the hash function of a type, from a value to an int4.
+    """Return the hash function of a type, which turns a value into an int4.
 
     Raises:
-        UndefinedFunction: the type has none.
+        UndefinedFunction: the type has no hash function.
     """
     extended = hash_extended(type_name)
     return lambda value: _signed(extended(value, 0) & _MASK32, 32)
 
 
 def hash_extended(type_name: str) -> Callable[[Any, int], int]:
-    """Return the seeded hash function of a type, from a value and a seed to an int8.
+    """Return the seeded hash function of a type, which turns a value and a seed into an int8.
 
     Raises:
-        UndefinedFunction: the type has none.
-        FeatureNotSupported: its hash function is not implemented.
+        UndefinedFunction: the type has no hash function.
+        FeatureNotSupported: the type's hash function is not implemented.
     """
     function = _known(type_name)
     if function is None:
         element = builtin.types()[builtin.types()[type_name].element or type_name]
-        if element.has_hash or element.kind in "rme":  # one operator class for all
+        if element.has_hash or element.kind in "rme":  # all types of a kind share an operator class
             raise FeatureNotSupported(f"the hash of type {element.sql_name} is not supported")
         raise UndefinedFunction(f"could not identify a hash function for type {element.sql_name}")
     return lambda value, seed: _signed(function(value, seed & _MASK64), 64)
@@ -119,8 +119,8 @@ def _start(length: int, seed: int) -> tuple[int, int, int]:
 
 
 def _of_bytes(data: bytes, seed: int) -> int:
-    """Return hash_bytes_extended() of blocks of 12 bytes; the last block leaves the low byte of c
-    for the length.
+    """Implement hash_bytes_extended(), which mixes blocks of 12 bytes.  In the last block, the low
+    byte of c is left for the length.
     """
     a, b, c = _start(len(data), seed)
     position = 0
@@ -155,7 +155,7 @@ def _of_float(value: float, seed: int) -> int:
 
 
 def _of_numeric(value: Decimal, seed: int) -> int:
-    """Hash the significant digits in base 10000, and the weight of the first one."""
+    """Hash the significant digits in base 10000, and the weight of the first digit."""
     if not value.is_finite():
         return seed
     if not value:
@@ -189,7 +189,7 @@ def _of_char(value: str, seed: int) -> int:
 
 
 def _of_inet(value: str, seed: int) -> int:
-    """Hash family, bits and address."""
+    """Hash the address family, the bits of the mask, and the address."""
     shown, _, bits = value.partition("/")
     address = ip_address(shown)
     header = bytes([2 if address.version == 4 else 3, int(bits or address.max_prefixlen)])
@@ -251,7 +251,7 @@ def _of_json_scalar(value: Any, seed: int) -> int:
     return _of_text(value, seed) if isinstance(value, str) else _of_numeric(value, seed)
 
 
-#: The hash function of a parsed value (types.text), by type.
+#: The hash function of a type, for values parsed by types.text.
 _HASHES: dict[str, Hash] = {
     **dict.fromkeys(("bool", "int2", "int4", "oid"), _of_uint32),
     **dict.fromkeys(("int8", "time"), _of_int8),
