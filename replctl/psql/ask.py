@@ -9,7 +9,7 @@ def asked(prompt: str, *, is_secret: bool = False) -> str:
     """Return the user's answer to a prompt.  Without a terminal, return the next line of stdin.
 
     Args:
-        is_secret: the answer is not shown.
+        is_secret: do not show the answer while it is typed.
     """
     try:
         terminal = open("/dev/tty", "r+b", buffering=0)  # noqa: SIM115 - closed below

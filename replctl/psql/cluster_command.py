@@ -117,7 +117,7 @@ def _report_restored(cluster: Cluster) -> None:
 
 
 def _restored_state(table: FoundTable) -> str:
-    """Return how a table and a restored catalog fit together."""
+    """Return a text that says whether a table agrees with a restored catalog."""
     versions = (
         f"it has version {table.newest}, the catalog knew version"
         f" {'none' if table.known is None else table.known}"

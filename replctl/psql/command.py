@@ -1,8 +1,8 @@
 """Backslash commands: their names, arguments and functions (psql's command.c).
 
-Commands are functions of (context, slash command); `_COMMANDS` maps names to functions.  The
-commands that have a file of their own are in describe (`\\d...`), conditional (`\\if`), pset
-(`\\pset`, `\\x`...), connect (`\\c`), query_buffer (`\\g`, `\\e`, ...), help and sync.
+A command is a function with the parameters context and slash command.  `_COMMANDS` maps names to
+functions.  Some commands are in other modules: describe_command (`\\d...`), conditional (`\\if`),
+pset (`\\pset`, `\\x`, ...), connect (`\\c`), query_buffer (`\\g`, `\\e`, ...), help and sync.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from replctl.types.quote import quote_identifier, quote_literal
 
 Command: TypeAlias = Callable[[CommandContext, SlashScanner], CommandResult]
 
-#: Commands of psql, without modifiers, that replctl does not have.
+#: Commands of psql that replctl does not have, without their modifiers.
 _UNSUPPORTED = (
     " bind bind_named dA dAc dAf dAo dAp da db dC dc dconfig des"
     " det deu dew dF dFd dFp dFt df dL dl dO do dP dT dX dx dy ef ev lo_export lo_import"
@@ -42,14 +42,15 @@ _UNSUPPORTED = (
 
 
 def run_command(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """Run a backslash command and report its failures.  The rest of its line is SQL."""
+    """Run a backslash command and report its failures.  The caller reads the rest of the line as SQL.
+    """
     result: CommandResult = CommandStatus.ERROR
     with reporting_errors(context.settings, None):
         try:
             result = _dispatch(context, slash)
         except PsqlError as error:
             context.settings.messages.error(str(error))
-            # In psql an \if without a Boolean counts as false, not as a failure.
+            # In psql, an \if without a valid Boolean counts as false, not as a failure.
             if slash.command in ("if", "elif") and not context.conditions.is_active:
                 result = CommandStatus.DONE
     if result is CommandStatus.ERROR:
@@ -63,7 +64,7 @@ def _dispatch(context: CommandContext, slash: SlashScanner) -> CommandResult:
     name = slash.command
     if context.settings.restrict_key is not None and name != "unrestrict":
         raise PsqlError("backslash commands are restricted; only \\unrestrict is allowed")
-    if name.lower() == "copy":  # the only one whose name may have capitals (exec_command)
+    if name.lower() == "copy":  # the only command whose name may have capitals (exec_command)
         name = "copy"
     if name in BRANCHING_COMMANDS:
         context.conditions.run(slash)
@@ -89,7 +90,9 @@ def _invalid(context: CommandContext, name: str) -> CommandResult:
 
 
 def _describe_command(name: str) -> Command | None:
-    """Run `\\d`, `\\dt+`, `\\dRp` and other commands whose names are composed of letters."""
+    """Return the function that runs `\\d`, `\\dt+`, `\\dRp` or another command of this kind; None for
+    other names.
+    """
     if not name.startswith("d"):
         return None
     from replctl.psql.describe_command import is_describe_command
@@ -274,7 +277,7 @@ def _prompt(context: CommandContext, slash: SlashScanner) -> CommandResult:
     prompt, name = ("", first) if second is None else (first, second)
     if context.settings.messages.place is None:
         value = asked(prompt)
-    else:  # a script's file leaves stdin to the user
+    else:  # while a script is read from a file, stdin belongs to the user
         print(prompt, end="", flush=True)
         line = sys.stdin.readline()
         if not line:
@@ -285,7 +288,7 @@ def _prompt(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def _password(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\password [USER]`"""
+    """Run `\\password [USER]`."""
     settings = context.settings
     user = slash.argument(Argument.SQL_IDENTIFIER, strip_semicolons=True)
     if settings.session is None:
@@ -303,7 +306,7 @@ def _quit(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def _restrict(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """Allow no command except `\\unrestrict` with the same key, because the data of a dump might
+    """Refuse all commands until `\\unrestrict` with the same key, because the data of a dump might
     contain commands.
     """
     key = slash.argument()
@@ -436,7 +439,7 @@ _COMMANDS: dict[str, Command] = {
     "zS": _privileges,
 }
 
-#: What completion offers after a backslash.
+#: The names that completion offers after a backslash.
 COMMAND_NAMES = (
     *sorted({*_COMMANDS, *BRANCHING_COMMANDS}),
     *("d", "d+", "dRp", "dRp+", "dRs", "dRs+", "dd", "di", "dn", "dp", "drg", "dt", "du"),

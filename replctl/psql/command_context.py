@@ -1,4 +1,4 @@
-"""The arguments of backslash commands, and their requests to the loop that calls them."""
+"""The context of backslash commands, and their requests to the loop that calls them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replctl.record import dataclass
 
 
 class CommandStatus(Enum):
-    """How a command ended (backslashResult in command.h)."""
+    """The result of a command (backslashResult in command.h)."""
 
     DONE = auto()
     ERROR = auto()
@@ -25,19 +25,19 @@ class CommandStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Run the query buffer, or the last query again."""
+    """A request to run the query buffer or, if it is empty, the last query again."""
 
     delivery: Delivery
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Run the query again and again.
+    """A request to run the query repeatedly.
 
     Attributes:
         interval: seconds between two runs.
         count: number of runs; 0 for no limit.
-        min_rows: stop when there are fewer.
+        min_rows: stop when the result has fewer rows.
     """
 
     interval: float
@@ -47,7 +47,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class NewBuffer:
-    """Read `text` in place of the query buffer: it comes from an editor."""
+    """A request to replace the query buffer by `text`, which comes from an editor."""
 
     text: str
 
@@ -57,11 +57,11 @@ CommandResult: TypeAlias = CommandStatus | Send | Watch | NewBuffer
 
 @dataclass
 class CommandContext:
-    """The input that contains a command.
+    """The state of the input that contains a command.
 
     Attributes:
-        run_script: runs a file (relative to the current script, if the flag says so), and returns
-            whether it succeeded.
+        run_script: runs the file of a name, and returns whether it succeeded.  A flag says whether
+            the name is relative to the current script.
         previous_statement: the last statement sent from this input.
     """
 

@@ -16,12 +16,12 @@ from replctl.psql.messages import Messages
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
 
-#: Options with a value that may also precede the command.
+#: Options with a value that may also come before the command.
 _VALUED = ("--home", "--master", "--conf")
 
 
 class Incomplete(Exception):
-    """Raised if a command has done only a part of its work, and has reported the rest."""
+    """Raised if a command could do only a part of its work.  It has reported why."""
 
     def __init__(self, problems: Sequence[PostgresError]) -> None:
         super().__init__(problems)
@@ -37,10 +37,10 @@ class NotConnected(Exception):
 
 
 def existing_home(home: str | Path | None) -> Path:
-    """Return the directory of an existing cluster: --home, $REPLCTL_HOME, or the user's.
+    """Return the directory of an existing cluster: --home, $REPLCTL_HOME, or the user's directory.
 
     Raises:
-        NotConnected: the directory has no cluster; none is created.
+        NotConnected: the directory has no cluster.  It is not created.
     """
     from replctl.catalog.cluster import Cluster
 
@@ -62,12 +62,12 @@ def opened_cluster(
 
     Args:
         home: see `existing_home`.
-        is_made: create it if it is missing.
-        is_checked: require that it is at its own home.
+        is_made: create the cluster if it is missing.
+        is_checked: require that the cluster is in its own home: it is not a copy.
 
     Raises:
-        NotConnected: there is no cluster, or it cannot be opened: it is a copy, or has another
-            revision.
+        NotConnected: there is no cluster, or it cannot be opened, for example because it is a copy or
+            has another revision.
     """
     from replctl.catalog.open_cluster import open_cluster
 
@@ -93,7 +93,7 @@ def command_group(help_text: str) -> typer.Typer:
 
 
 def _command_first(argv: Sequence[str]) -> list[str]:
-    """Move options from before the command to after it.
+    """Move options that come before the command to the place after it.
 
     [`--home`, h, status, `--json`]  ->  [status, `--home`, h, `--json`]
     """
@@ -106,8 +106,8 @@ def _command_first(argv: Sequence[str]) -> list[str]:
 
 
 def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages: Messages) -> int:
-    """Run `replctl NAME` with some arguments, and return the exit code.  It is FAILURE for wrong
-    arguments or errors, unless the command has an exit code of its own.
+    """Run `replctl NAME` with some arguments, and return the exit code.  For wrong arguments or errors
+    this is FAILURE, unless the command has its own exit code.
     """
     try:
         app(_command_first(argv), prog_name=f"replctl {name}")

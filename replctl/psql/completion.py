@@ -1,8 +1,8 @@
 """Complete input with Tab: backslash commands, keywords, and names from the catalog
 (tab-complete.c).
 
-The words before the cursor decide: after `ALTER PUBLICATION p` publications, after `FROM t`
-relations, after `\\c ` databases, after `\\pset ` options.
+The words before the cursor decide what is offered: publications after `ALTER PUBLICATION p`,
+relations after `FROM t`, databases after `\\c `, options after `\\pset `.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from replctl.types.quote import quote_identifier
 _WORD = re.compile(r'"[^"]*"?|[^\s(),;]+')
 _LAST_WORD = re.compile(r'("[^"]*|[^\s(),;"]*)\Z')
 
-#: The keyword before the cursor -> the kinds of names that may follow.
+#: The kinds of names that may follow a keyword.
 _AFTER_KEYWORD = {
     "publication": "publications",
     "subscription": "subscriptions",
@@ -56,7 +56,7 @@ class SqlCompleter(Completer):
     """Completes the word before the cursor.
 
     Args:
-        context: provides the variables, and the session in which names are looked up.
+        context: provides the variables, and the session for the look-up of names.
     """
 
     def __init__(self, context: CommandContext) -> None:

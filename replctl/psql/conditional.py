@@ -13,11 +13,11 @@ BRANCHING_COMMANDS = frozenset({"if", "elif", "else", "endif"})
 
 
 class _Branch(Enum):
-    TRUE = auto()  # this branch is taken
-    FALSE = auto()  # no branch was taken yet
+    TRUE = auto()  # this branch runs
+    FALSE = auto()  # no branch has run yet
     IGNORED = (
         auto()
-    )  # a branch was taken before, or the whole block is in a branch that is not taken
+    )  # an earlier branch has run, or the whole block is in a branch that does not run
     ELSE_TRUE = auto()
     ELSE_FALSE = auto()
 
@@ -37,7 +37,7 @@ class ConditionStack:
 
     @property
     def is_open(self) -> bool:
-        """Return whether an `\\if` waits for its `\\endif`."""
+        """Return whether an `\\if` lacks its `\\endif`."""
         return bool(self._blocks)
 
     @property
@@ -54,7 +54,8 @@ class ConditionStack:
         """Run one of `BRANCHING_COMMANDS`.
 
         Raises:
-            PsqlError: it is misplaced, or lacks a Boolean (then the branch is not taken).
+            PsqlError: the command is misplaced, or lacks a Boolean.  Without a Boolean, the branch does
+                not run.
         """
         match slash.command:
             case "if":
@@ -110,8 +111,7 @@ class ConditionStack:
         return block
 
     def _enter(self, block: _Block, branch: _Branch, *, keep: bool) -> None:
-        """Enter the next branch.  Keep the query text of the previous branch only if that was
-        taken.
+        """Enter the next branch.  Keep the query text of the previous branch only if that branch ran.
         """
         if keep:
             block.saved = self._scanner.save()
@@ -121,7 +121,7 @@ class ConditionStack:
         self._scanner.is_active = self.is_active
 
     def _evaluate(self, slash: SlashScanner, name: str) -> None:
-        """Read an expression and return whether the branch is taken, if the expression matters."""
+        """Read an expression and set whether the branch runs, if the expression matters."""
         block = self._blocks[-1]
         self._scanner.is_active = self.is_active
         words = []

@@ -1,5 +1,4 @@
-"""Connections: `\\c`, `\\conninfo`, and database names or connection strings on the command
-line."""
+"""Connect: `\\c`, `\\conninfo`, and database names or connection strings on the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from replctl.session import Session
 
 
 class Target(NamedTuple):
-    """The target of a connection.  Names that are None keep the current value, or the default.
+    """The target of a connection.  None as a name means the current value, or the default.
 
     Attributes:
         parameters: the parameters of the connection string, if one was given.
@@ -29,10 +28,10 @@ class Target(NamedTuple):
 
 
 def target_of(name: str) -> Target:
-    """Return the target for a database's name or, as in libpq, a connection string in its place.
+    """Return the target for a database's name or, as in libpq, for a connection string.
 
     Raises:
-        PsqlError: the connection string is invalid, or leads to a server.
+        PsqlError: the connection string is invalid, or leads to a PostgreSQL server.
     """
     if "=" not in name and not name.startswith(("postgresql://", "postgres://")):
         return Target(name)
@@ -64,7 +63,7 @@ def connection_failure(directory: str, error: PostgresError) -> str:
 
 
 def connect(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\c [DATABASE|- [ROLE|- [DIRECTORY|-]]]` or `\\c CONNECTION-STRING`"""
+    """Run `\\c [DATABASE|- [ROLE|- [DIRECTORY|-]]]` or `\\c CONNECTION-STRING`."""
     words: list[str | None] = []
     while (
         len(words) < 4
@@ -90,7 +89,7 @@ def connect(context: CommandContext, slash: SlashScanner) -> CommandResult:
             if old is not None:
                 settings.messages.error("Previous connection kept")
             return CommandStatus.ERROR
-        # A script must not continue in the database that it wanted to leave.
+        # After a failed \c, a script must not continue in the old database.
         settings.release_session()
         raise PsqlError(f"\\connect: {failure}") from error
     settings.bind_session(session)
@@ -109,7 +108,7 @@ def _open(context: CommandContext, target: Target, old: Session | None) -> Sessi
 
 
 def connection_information(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\conninfo`"""
+    """Run `\\conninfo`."""
     session = context.settings.session
     if session is None:
         print("You are currently not connected to a database.", flush=True)

@@ -1,4 +1,4 @@
-r"""`\copy`: COPY whose file is the client's (psql's copy.c)."""
+r"""`\copy`: COPY with a file of the client (psql's copy.c)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class _Copy:
 
     Attributes:
         before, after: the text of COPY before FROM or TO, and after the file.
-        file: its name, or a shell command; None for stdin and stdout.
-        is_own: pstdin or pstdout was given: use psql's own stdin or stdout, not the script's input
-            or the target of `\\o`.
+        file: the name of the file, or a shell command; None for stdin and stdout.
+        is_own: pstdin or pstdout was given.  They mean psql's own stdin or stdout, not the script's
+            input or the target of `\\o`.
     """
 
     before: str
@@ -44,8 +44,8 @@ class _Copy:
 
 
 def copy(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    r"""`\copy { TABLE [(COLUMNS)] | (QUERY) } { FROM | TO } { 'FILE' | PROGRAM 'COMMAND' | stdin |
-    stdout | pstdin | pstdout } [OPTIONS]`"""
+    r"""Run `\copy { TABLE [(COLUMNS)] | (QUERY) } { FROM | TO } { 'FILE' | PROGRAM 'COMMAND' | stdin |
+    stdout | pstdin | pstdout } [OPTIONS]`."""
     arguments = slash.argument(Argument.WHOLE_LINE)
     if not arguments:
         raise PsqlError("\\copy: arguments required")
@@ -59,7 +59,7 @@ def copy(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 class _Tokens:
-    """The words of the arguments (strtokx in stringutils.c)."""
+    """Splits the arguments into words (strtokx in stringutils.c)."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -69,7 +69,7 @@ class _Tokens:
         """Return the next word; a delimiter or a quoted string is a word by itself.
 
         Args:
-            escapes: E'...' has escapes with backslashes.
+            escapes: recognise E'...', a string with backslash escapes.
 
         Raises:
             PsqlError: no word is left.
@@ -82,7 +82,7 @@ class _Tokens:
         return found[1]
 
     def rest(self) -> str:
-        """Return the rest, without the blank that ends the last word."""
+        """Return the rest of the arguments, without the blank after the last word."""
         text = self._text[self._place :]
         return text[1:] if text[:1].isspace() else text
 
@@ -99,7 +99,7 @@ def _parsed(text: str) -> _Copy:
     """Split the arguments (parse_slash_copy).
 
     Raises:
-        PsqlError: the arguments do not fit COPY.
+        PsqlError: the arguments do not have the syntax of COPY.
     """
     tokens = _Tokens(text)
     before = ""

@@ -1,4 +1,4 @@
-"""Data of COPY at the client's side (handleCopyIn and handleCopyOut in psql's copy.c)."""
+"""Read and write the data of COPY for the client (handleCopyIn and handleCopyOut in psql's copy.c)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _END_MARKERS = ("\\.\n", "\\.\r\n")
 
 
 class CopyData:
-    """The input and output of the COPYs of one query string.
+    """The input and output of the COPY statements of one query string.
 
     Args:
-        read_line: returns the next line of the data with its newline, None at the end; default: the
-            input of the commands.
-        output: receives the rows; None: `target` or, without one, the output of results.
-        target: a file, or `|` and a program; opened for the first row.
+        read_line: returns the next line of the data with its newline, None at the end.  By default
+            the data comes from the input of the commands.
+        output: receives the rows; None for `target` or, without a target, the output of results.
+        target: a file, or `|` and a program.  It is opened for the first row.
         before_output: called before the first write.
 
     Attributes:
@@ -51,8 +51,8 @@ class CopyData:
 
     @contextmanager
     def offered(self) -> Iterator[None]:
-        """Provide the session's COPYs with their data while the `with` block runs, and skip the
-        data that they leave.
+        """Provide the session's COPY statements with data while the `with` block runs.  Then skip the
+        data that they have not read.
         """
         session = self._settings.session
         assert session is not None
@@ -103,8 +103,8 @@ class CopyData:
         self._has_written_results = output is self._settings.output
 
     def takes_tag(self) -> bool:
-        """Return whether to omit the tag of the statement that has just ended, because rows were
-        written to the same place.
+        """Return whether to omit the tag of the last statement, because its rows went to the same
+        output.
         """
         was_written, self._has_written_results = self._has_written_results, False
         return was_written

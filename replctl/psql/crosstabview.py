@@ -22,8 +22,8 @@ _MAX_COLUMNS = 1600
 
 @dataclass(frozen=True, slots=True)
 class Crosstab:
-    """The arguments of the command: the columns of row headers, column headers and values, and the
-    column by which the headers of columns are sorted."""
+    """The arguments of the command: the columns that give row headers, column headers and values, and
+    the column that sorts the column headers."""
 
     rows: str | None = None
     columns: str | None = None
@@ -95,7 +95,7 @@ def _value_field(said: Crosstab, names: Sequence[str], *headers: int) -> int:
 
 
 def _column(said: str, names: Sequence[str]) -> int:
-    """Return the column for a number or a name (indexOfColumn)."""
+    """Return the index of the column with a number or a name (indexOfColumn)."""
     if re.fullmatch(r"[0-9]+", said):
         number = int(said)
         if not 1 <= number <= len(names):
@@ -113,5 +113,5 @@ def _column(said: str, names: Sequence[str]) -> int:
 
 
 def _rank(value: str | None) -> int:
-    """Return a header's rank; text that is not a number counts as 0."""
+    """Return the sort position of a column header; text that is not a number counts as 0."""
     return int(value) if value is not None and re.fullmatch(r"-?[0-9]+", value) else 0

@@ -23,7 +23,7 @@ from replctl.psql.psql_settings import PsqlSettings
 
 
 def list_databases(settings: PsqlSettings, pattern: str | None, *, verbose: bool = False) -> bool:
-    """`\\l`; every database has the same encoding and collation."""
+    """Run `\\l`: list databases.  All of them have the same encoding and collation."""
     with described(settings) as target:
         parsed = parse_pattern(pattern, "", max_parts=1)
         owners = pg_authid.role_names(target.catalog)
@@ -61,7 +61,7 @@ def _size(target: Described, oid: int) -> str:
 
 
 def list_roles(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
-    """`\\du` (describeRoles)"""
+    """Run `\\du`: list roles (describeRoles)."""
     parsed = parse_pattern(pattern, "", max_parts=1)
     rows: list[list[str | None]] = []
     for role in target.catalog.select(schema.pg_authid, order_by=[schema.pg_authid.c.rolname]):
@@ -100,7 +100,7 @@ def list_roles(target: Described, pattern: str | None, verbose: bool, show_syste
 def list_role_grants(
     target: Described, pattern: str | None, verbose: bool, show_system: bool
 ) -> bool:
-    """`\\drg` (describeRoleGrants)"""
+    """Run `\\drg`: list memberships of roles (describeRoleGrants)."""
     parsed = parse_pattern(pattern, "", max_parts=1)
     names = pg_authid.role_names(target.catalog)
     rows: list[list[str | None]] = []
@@ -124,7 +124,7 @@ def list_role_grants(
 
 
 def list_comments(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
-    """`\\dd` (objectDescription): comments on constraints, which no other command shows."""
+    """Run `\\dd`: list comments on constraints, which no other command shows (objectDescription)."""
     parsed = parse_pattern(pattern, target.session.database_name)
     rows: list[list[str | None]] = []
     for relation in find_relations(target, "rpf", NamePattern(parsed.schema, None, True)):
@@ -143,7 +143,7 @@ def list_comments(target: Described, pattern: str | None, verbose: bool, show_sy
 
 
 def list_privileges(settings: PsqlSettings, pattern: str | None, *, show_system: bool) -> bool:
-    """`\\z`"""
+    """Run `\\z`: list privileges."""
     with described(settings) as target:
         return list_privileges_of(target, pattern, False, show_system)
 
@@ -151,7 +151,7 @@ def list_privileges(settings: PsqlSettings, pattern: str | None, *, show_system:
 def list_privileges_of(
     target: Described, pattern: str | None, verbose: bool, show_system: bool
 ) -> bool:
-    """`\\dp` (permissionsList)"""
+    """Run `\\dp`: list privileges (permissionsList)."""
     parsed = parse_pattern(pattern, target.session.database_name)
     rows: list[list[str | None]] = [
         [
@@ -171,7 +171,7 @@ def list_privileges_of(
 
 
 def _policies(target: Described, relation: Relation) -> str:
-    """Return the name and command of each policy, and below it its conditions and roles."""
+    """Return lines for each policy: its name and command, and then its conditions and roles."""
     from replctl.query.pg_get_expr import condition_text
     # not for \\l and \\du
 
@@ -191,7 +191,7 @@ def _policies(target: Described, relation: Relation) -> str:
 
 
 def _column_privileges(target: Described, relation: Relation) -> str:
-    """Return the name of each column with its own privileges, and below it the items."""
+    """Return lines for each column that has its own privileges: its name, and then the privileges."""
     lists = column_acls(target.catalog, relation.oid)
     lines = []
     for column in relation.columns:

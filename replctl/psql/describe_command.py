@@ -1,6 +1,6 @@
-"""`\\d` commands: find the objects of a pattern, and list relations and schemas (describe.c).
+"""`\\d` commands: find the function of a command, and list relations and schemas (describe.c).
 
-Every list is a query of the catalogs and a title.  The others are in describe_relation
+Each list has a title and a query of the catalogs.  Other commands are in describe_relation
 (`\\d NAME`), describe_replication (`\\dRp`, `\\dRs`) and describe_cluster (`\\l`, `\\du`, `\\dp`).
 """
 
@@ -31,13 +31,13 @@ from replctl.types.builtin import SystemRelation
 if TYPE_CHECKING:
     pass
 
-#: Letter of `\dtvmisE` -> the kinds of relation that it lists.
+#: The kinds of relation that each letter of `\dtvmisE` lists.
 _KINDS = {"t": "rp", "v": "v", "m": "m", "i": "iI", "s": "S", "E": "f"}
 _PERSISTENCE = {"p": "permanent", "t": "temporary", "u": "unlogged"}
 
 
 def is_describe_command(name: str) -> bool:
-    """Return whether `name`, which begins with d, is one of the commands here."""
+    """Return whether `name`, which begins with d, is a command that `describe` runs."""
     return _describer(name) is not None
 
 
@@ -45,7 +45,7 @@ def describe(settings: PsqlSettings, name: str, pattern: str | None) -> bool:
     """Run `\\NAME PATTERN`, and return whether it found anything.
 
     Raises:
-        PsqlError: there is no connection, or the pattern is wrong.
+        PsqlError: there is no connection, or the pattern is invalid.
         PostgresError: the catalog cannot be read.
     """
     describer = _describer(name)
@@ -54,8 +54,8 @@ def describe(settings: PsqlSettings, name: str, pattern: str | None) -> bool:
         return describer(target, pattern, "+" in name, "S" in name)
 
 
-#: A `\\d` command: takes the objects, the pattern, `+` and `S`; returns whether something was
-#: found.
+#: A function for a `\\d` command.  Its arguments are the objects, the pattern, and flags for `+` and
+#: `S`.  It returns whether it found anything.
 _Describer = Callable[[Described, str | None, bool, bool], bool]
 
 
@@ -114,7 +114,7 @@ def _describe_relations(
 
 
 def _relation_lister(letters: str) -> _Describer:
-    """`\\dt`, `\\di`, `\\dtv` ...: List of relations (listTables)."""
+    """Return the function that runs `\\dt`, `\\di`, `\\dtv` and so on: list relations (listTables)."""
     kinds = "".join(_KINDS[letter] for letter in letters)
 
     def list_relations(
@@ -170,9 +170,9 @@ def _persistence(relation: pg_class.Relation | SystemRelation) -> str:
 
 
 def _size(relation: pg_class.Relation | SystemRelation) -> str | None:
-    """Return the size of a relation's current rows; empty if its log cannot be read."""
+    """Return the size of a relation's current rows as text; None if its log cannot be read."""
     if isinstance(relation, SystemRelation):
-        return "0 bytes"  # the catalogs are one file
+        return "0 bytes"  # a catalog has no file of its own
     from replctl.adt.dbsize import pretty_size
     from replctl.query.size import relation_size
 
@@ -191,7 +191,7 @@ def _tables_of_indexes(target: Described) -> dict[int, str]:
 
 
 def _list_schemas(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
-    """`\\dn` (listSchemas)."""
+    """Run `\\dn`: list schemas (listSchemas)."""
     parsed = parse_pattern(pattern, target.session.database_name, max_parts=2)
     owners = pg_authid.role_names(target.catalog)
     columns = ["Name", "Owner", *(["Access privileges", "Description"] if verbose else [])]

@@ -1,4 +1,4 @@
-"""The lines of `\\d` and `\\d+` about a relation's Delta table, which PostgreSQL does not have."""
+"""The lines of `\\d` and `\\d+` about a relation's Delta table, which psql does not print."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class DescribedRules:
 
     Attributes:
         relation: the relation.
-        rules: none if the log cannot be read, so that the relation is described anyway.
-        error: the error of reading the log.
+        rules: the rules.  If Delta's log cannot be read, there are none, so that `\\d` still works.
+        error: the error of reading Delta's log, if any.
     """
 
     relation: Relation
@@ -30,15 +30,15 @@ class DescribedRules:
 
     @property
     def checks(self) -> list[str]:
-        """Return the lines of the CHECK constraints."""
+        """Return the lines for the Delta table's CHECK constraints."""
         return [f'"{name}" CHECK ({text})' for name, text in self.rules.checks]
 
     def is_not_null(self, column: Column) -> bool:
-        """Return whether a column takes no NULL, here or in the Delta table."""
+        """Return whether the relation or the Delta table has NOT NULL for a column."""
         return column.not_null or self._name(column) in self.rules.not_null
 
     def value(self, column: Column) -> str | None:
-        """Return the clause of a generated or identity column; None if it is neither."""
+        """Return the clause of a generated or identity column; None for other columns."""
         name = self._name(column)
         text, kind = dict(self.rules.generated).get(name), dict(self.rules.identity).get(name)
         if text is not None:
@@ -48,7 +48,7 @@ class DescribedRules:
         return None
 
     def default(self, column: Column) -> str:
-        """Return the default of a column; '' if it has none."""
+        """Return the default of a column in the Delta table; '' if it has none."""
         return dict(self.rules.defaults).get(self._name(column), "")
 
     def _name(self, column: Column) -> str:
@@ -58,7 +58,7 @@ class DescribedRules:
 
 
 def described_rules(relation: Relation) -> DescribedRules:
-    """Return the rules of a relation's Delta table for `\\d`."""
+    """Read the rules of a relation's Delta table for `\\d`."""
     try:
         return DescribedRules(relation, delta_rules(relation))
     except UNREADABLE as error:
@@ -66,15 +66,15 @@ def described_rules(relation: Relation) -> DescribedRules:
 
 
 def native_lines(relation: Relation) -> list[str]:
-    """Return the footer of `\\d+` with the Delta types of native columns."""
+    """Return the lines below `\\d+` with the Delta types of native columns."""
     columns = [column for column in relation.columns if is_native(column.type)]
     shown = (f"{quote_identifier(c.name)} {native_text(c.type)}" for c in columns)
     return [f"Delta types: {', '.join(shown)}"] if columns else []
 
 
 def delta_lines(described: DescribedRules, verbose: bool) -> list[str]:
-    """Return the footers about the Delta table: of each table if its log cannot be read, else for
-    `\\d+` of a table with LOCATION.
+    """Return the lines below the output about the Delta table.  There are some if its log cannot be
+    read, and for `\\d+` of a table with LOCATION.
     """
     storage = described.relation.storage
     if storage is None:

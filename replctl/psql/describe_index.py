@@ -1,4 +1,4 @@
-"""`\\d` of an index: its columns, and its table."""
+"""Run `\\d` for an index: print its columns, and its table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replctl.types.quote import quote_identifier
 
 
 def described_index(target: Described, relation: Relation, title: str, verbose: bool) -> Table:
-    """Return the table that `\\d` prints of an index."""
+    """Return the table that `\\d` prints for an index."""
     table = get_relation(target.catalog, index_table_oid(target.catalog, relation.oid))
     assert table is not None
     index = next(item for item in table.indexes if item.oid == relation.oid)
@@ -39,7 +39,7 @@ def described_index(target: Described, relation: Relation, title: str, verbose: 
             definition = index_key_column(target.environment, table, index, number, is_pretty=True)
         if index.details and is_key:
             name = index.details[number].name or name
-        if index.access_method == "hash":  # it has hashes
+        if index.access_method == "hash":  # it stores hashes of type int4
             type_name, typmod = "int4", -1
         shown = target.environment.format_type(type_name, typmod)
         row: list[str | None] = [name, shown, "yes" if is_key else "no", definition]
@@ -64,7 +64,7 @@ def _footers(target: Described, table: Relation, index: Index, verbose: bool) ->
 
 
 def _partitions(target: Described, index: Index, verbose: bool) -> list[str]:
-    """Return the lines about the indexes that belong to a partitioned one."""
+    """Return the lines about the indexes that belong to a partitioned index."""
     oids = children_of(target.catalog, index.oid)
     if not verbose or not oids:
         hint = " (Use \\d+ to list them.)" if oids else ""

@@ -1,8 +1,8 @@
-"""The rows that a partition takes, as `\\d+` shows them: its `Partition constraint:`.
+"""The line `Partition constraint:` of `\\d+`: the condition for the rows of a partition.
 
 FOR VALUES FROM (1) TO (10)  becomes  ((a IS NOT NULL) AND (a >= 1) AND (a < 10))
 
-As get_qual_from_partbound in partbounds.c, but in text.
+The rules are those of get_qual_from_partbound in partbounds.c, applied to texts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from replctl.types.quote import quote_identifier
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A column of a partition key: its text in a comparison, bare, and the type of constants."""
+    """A column of a partition key: its text for comparisons, its text alone, and the type of constants
+    for comparisons.
+    """
 
     text: str
     bare: str
@@ -29,8 +31,8 @@ class _Key:
 
 
 def partition_constraint(target: Described, relation: Relation) -> str | None:
-    """Return the condition of a partition's rows, including those of its ancestors; None if it
-    takes all rows.
+    """Return the condition for the rows of a partition, including the conditions of its ancestors;
+    None if all rows belong to it.
     """
     conditions: list[str] = []
     child = relation
@@ -63,7 +65,7 @@ def _conditions(target: Described, parent: Relation, child: Relation) -> list[st
 
 
 def _default_conditions(target: Described, parent: Relation) -> list[str]:
-    """Return the conditions of the default partition: rows that no other partition takes."""
+    """Return the conditions of the default partition, which gets the rows of no other partition."""
     children = pg_inherits.children_of(target.catalog, parent.oid)
     bounds = [
         child.partition_bound
@@ -127,13 +129,13 @@ def _arms(
     infinity: str,
     operators: tuple[str, str],
 ) -> list[str]:
-    """`(a > 1)`, `((a = 1) AND (b >= 2))`: return conditions that a row is on the right side of a
-    bound, column by column.
+    """Return conditions such as `(a > 1)` and `((a = 1) AND (b >= 2))`.  A row is on the right side of
+    a bound if one of them is true.
 
     Args:
-        infinity: the bound that matches everything in the next column.
-        operators: the operator for a column that is followed by others, and the operator for the
-            last column, which includes the bound itself.
+        infinity: the bound that all values of the next column satisfy.
+        operators: the operator for the last column, which decides about the bound itself, comes
+            second; the operator for the columns before it comes first.
     """
     strict, inclusive = operators
     arms: list[str] = []
@@ -155,7 +157,7 @@ def _arms(
 
 
 def _rank(datum: RangeDatum) -> tuple[int, float, str]:
-    """Return a sort key of lower bounds: numbers by value, other values by their text."""
+    """Return a sort key for lower bounds: numbers sort by value, other values by their text."""
     kind, value = datum
     if kind != "value" or value is None:
         return ({"minvalue": 0, "value": 1, "maxvalue": 2}[kind], 0.0, "")
@@ -184,7 +186,7 @@ def _keys(target: Described, parent: Relation) -> list[_Key]:
                 expr.type,
                 -1,
             )
-        if type_ == "varchar":  # it has text's operators
+        if type_ == "varchar":  # varchar uses the operators of text
             keys.append(_Key(f"({bare})::text", bare, "text", -1))
         else:
             keys.append(_Key(bare, bare, type_, typmod))

@@ -1,6 +1,6 @@
-"""`\\d NAME` and `\\d+ NAME`: a relation's columns, and its footers below them.
+"""Run `\\d NAME` and `\\d+ NAME`: print a relation's columns, and lines about it below them.
 
-As describeOneTableDetails in describe.c; the footers come in its order.
+The lines are in the order of describeOneTableDetails in describe.c.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def _checks(target: Described, relation: Relation) -> list[str]:
 
 
 def _foreign_keys(target: Described, relation: Relation) -> list[str]:
-    """Return the foreign keys of a relation: its own, and those of its partitioned ancestors."""
+    """Return the foreign keys of a relation, including those of its partitioned ancestors."""
     lines = []
     own = [key for key in relation.foreign_keys() if not key.parent_oid]
     for key in sorted(own, key=lambda key: key.name):
@@ -249,7 +249,7 @@ def _foreign_keys(target: Described, relation: Relation) -> list[str]:
 
 
 def _references(target: Described, relation: Relation) -> list[str]:
-    """Return foreign keys of other tables to the relation, or to one of its ancestors."""
+    """Return the foreign keys of other tables that reference the relation or one of its ancestors."""
     referenced = [relation.oid, *pg_inherits.ancestors_of(target.catalog, relation.oid)]
     pg_constraint = schema.pg_constraint
     rows = target.catalog.select(
@@ -276,8 +276,8 @@ def _foreign_constraint(target: Described, owner: Relation, key: Constraint) -> 
 
 
 def _policies(target: Described, relation: Relation) -> list[str]:
-    """Return `Policies:` with the note whether they apply, and below it the command, roles and
-    conditions of each.
+    """Return the line `Policies:` with a note whether they apply, and then the command, roles and
+    conditions of each policy.
     """
     policies = policies_of(target.catalog, relation.oid)
     if not policies and not relation.has_row_security:
@@ -304,7 +304,7 @@ def _policies(target: Described, relation: Relation) -> list[str]:
 
 
 def _publications(target: Described, relation: Relation) -> list[str]:
-    """Return the publications of a table: by name, by its schema, or FOR ALL TABLES."""
+    """Return the publications of a table: those that name it or its schema, or are FOR ALL TABLES."""
     catalog = target.catalog
     if not pg_publication.is_publishable(relation):
         return []

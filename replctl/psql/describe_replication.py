@@ -27,7 +27,7 @@ _STREAMING = {"f": "off", "t": "on", "p": "parallel"}
 def list_publications(
     target: Described, pattern: str | None, verbose: bool, show_system: bool
 ) -> bool:
-    """`\\dRp`"""
+    """Run `\\dRp`: list publications."""
     owners = pg_authid.role_names(target.catalog)
     rows = [
         [publication.name, *_properties(publication, owners)]
@@ -40,7 +40,7 @@ def list_publications(
 def describe_publications(
     target: Described, pattern: str | None, verbose: bool, show_system: bool
 ) -> bool:
-    """`\\dRp+`: a table for each publication, with its contents below."""
+    """Run `\\dRp+`: print a table for each publication, with its contents below."""
     publications = _publications(target, pattern)
     if not publications and not target.settings.is_quiet:
         what = "any publications." if pattern is None else f'any publication named "{pattern}".'
@@ -81,7 +81,7 @@ def _properties(publication: Publication, owners: dict[int, str]) -> list[str | 
 
 
 def _contents(target: Described, publication: Publication) -> list[str]:
-    """Return `Tables:` and `Tables from schemas:` with a line for each of them."""
+    """Return the headings `Tables:` and `Tables from schemas:`, and a line for each item."""
     published = pg_publication.published_tables(target.catalog, publication_oid=publication.oid)
     relations = pg_class.load_relations(target.catalog, [item.relid for item in published])
     names = {oid: relation.relation_name for oid, relation in relations.items()}
@@ -101,7 +101,7 @@ def _contents(target: Described, publication: Publication) -> list[str]:
 
 
 def membership_details(target: Described, relation: pg_class.Relation, item: PublishedTable) -> str:
-    """` (a, c) WHERE (c <> 1)`: the columns and rows of a table that a publication has."""
+    """Return the column list and the row filter of a published table: ` (a, c) WHERE (c <> 1)`."""
     text = ""
     if item.columns is not None:
         text += f" ({', '.join(relation.column_at(attnum).name for attnum in item.columns)})"
@@ -115,7 +115,7 @@ def membership_details(target: Described, relation: pg_class.Relation, item: Pub
 def list_subscriptions(
     target: Described, pattern: str | None, verbose: bool, show_system: bool
 ) -> bool:
-    """`\\dRs` and `\\dRs+`: subscriptions of this database."""
+    """Run `\\dRs` and `\\dRs+`: list the subscriptions of this database."""
     parsed = parse_pattern(pattern, "", max_parts=1)
     found = [
         subscription
@@ -123,7 +123,7 @@ def list_subscriptions(
         if parsed.matches("", subscription.name)
     ]
     if verbose and not target.environment.privileges.is_superuser:
-        raise denied("table", "pg_subscription")  # connection strings may have passwords
+        raise denied("table", "pg_subscription")  # connection strings may contain passwords
     owners = pg_authid.role_names(target.catalog)
     columns = ["Name", "Owner", "Enabled", "Publication"]
     if verbose:
@@ -144,9 +144,7 @@ def list_subscriptions(
 
 
 def own_options(subscription: Subscription) -> list[str]:
-    """Return the lines below `\\dRs+` for options that PostgreSQL does not have, if they differ
-    from the default.
-    """
+    """Return the lines below `\\dRs+` for replctl's own options that differ from their defaults."""
     resync, limit = subscription.resync, subscription.resync_max_delete
     lines = []
     if (resync, limit) != (pg_subscription.Resync.MANUAL, pg_subscription.RESYNC_MAX_DELETE):
@@ -162,8 +160,8 @@ def own_options(subscription: Subscription) -> list[str]:
 
 
 def _changed_tables(target: Described, subscription: Subscription) -> list[str]:
-    """Return the lines below `\\dRs+` for changed tables of a subscription.  The publisher is only
-    contacted if a table may have changed since its copy.
+    """Return the lines below `\\dRs+` for tables whose row filter or column list has changed.  This
+    contacts the publisher only if a table may have changed since its copy.
     """
     members = pg_subscription.subscription_relations(target.catalog, subscription.oid)
     if not any(member.definition is not None for member in members):
@@ -174,11 +172,11 @@ def _changed_tables(target: Described, subscription: Subscription) -> list[str]:
 
 
 def changed_lines(name: str, tables: Sequence[RelationName]) -> list[str]:
-    """Return the lines that list tables of a subscription whose row filter or column list has
-    changed since they were copied.
+    """Return lines that list tables of a subscription.  Their row filter or column list has changed
+    since they were copied.
 
     Args:
-        tables: schema and name of each.
+        tables: schema and name of each table.
     """
     if not tables:
         return []
@@ -187,8 +185,8 @@ def changed_lines(name: str, tables: Sequence[RelationName]) -> list[str]:
 
 
 def _retention(target: Described, subscription: Subscription) -> list[str]:
-    """Return the lines, which PostgreSQL's psql lacks, about required changes that retention of
-    published tables removes.  Empty if the publisher is unreachable.
+    """Return lines about required changes that the retention of published tables may remove; none if
+    the publisher is unreachable.  PostgreSQL's psql has no such lines.
     """
     if subscription.slot_name is None:
         return []

@@ -1,4 +1,4 @@
-"""`\\d` of a sequence: how it counts, and whose it is."""
+"""Run `\\d` for a sequence: print its parameters, and the column that owns it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALIGNMENTS: tuple[Literal["l", "r"], ...] = ("l", "r", "r", "r", "r", "l", "r")
 
 
 def described_sequence(target: Described, relation: Relation, title: str) -> Table:
-    """Return the table that `\\d` prints of a sequence."""
+    """Return the table that `\\d` prints for a sequence."""
     sequence = get_sequence(target.catalog, relation.oid)
     assert sequence is not None
     numbers = (sequence.start, sequence.minimum, sequence.maximum, sequence.increment)

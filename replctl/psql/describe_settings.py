@@ -1,4 +1,4 @@
-"""`\\ddp` and `\\drds`: defaults of new objects and new sessions (describe.c)."""
+"""Run `\\ddp` and `\\drds`: list default privileges and settings of roles (describe.c)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replctl.psql.psql_settings import PsqlSettings
 def list_default_privileges(
     target: Described, pattern: str | None, verbose: bool, show_system: bool
 ) -> bool:
-    """`\\ddp`: default privileges of schemas or owners that match the pattern (listDefaultACLs)."""
+    """Run `\\ddp`: list the default privileges of matching schemas or owners (listDefaultACLs)."""
     parsed = parse_pattern(pattern, "", max_parts=1)
     owners, schemas = role_names(target.catalog), schema_names(target.catalog)
     kinds = {letter: kind for kind, letter in OBJECT_TYPES.items()}
@@ -36,7 +36,7 @@ def list_default_privileges(
 
 
 def list_role_settings(settings: PsqlSettings, role: str | None, database: str | None) -> bool:
-    """`\\drds` (listDbRoleSettings)"""
+    """Run `\\drds`: list the settings of roles and databases (listDbRoleSettings)."""
     with described(settings) as target:
         by_role = parse_pattern(role, "", max_parts=1)
         by_database = parse_pattern(database, "", max_parts=1)
@@ -59,7 +59,7 @@ def list_role_settings(settings: PsqlSettings, role: str | None, database: str |
 
 
 def _is_meant(text: str | None, pattern: NamePattern, name: str | None) -> bool:
-    """Return whether a pattern matches a name.  A missing name only matches a pattern for
-    everything.
+    """Return whether a pattern matches a name.  A missing name matches only if the pattern is missing
+    or matches everything.
     """
     return text in (None, "*") or (name is not None and pattern.matches("", name))

@@ -15,7 +15,7 @@ from replctl.psql.print_content import Table
 
 
 def list_domains(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
-    """`\\dD`: user-defined domains (listDomains)."""
+    """Run `\\dD`: list user-defined domains (listDomains)."""
     parsed = parse_pattern(pattern, target.session.database_name)
     environment, places = target.environment, schema_names(target.catalog)
     table = schema.pg_type

@@ -1,4 +1,4 @@
-"""The objects that `\\\\d` commands describe, and their shared words (describe.c)."""
+"""Find the objects that `\\\\d` commands describe, and name their properties (describe.c)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RELATION_TYPES = {
     "S": "sequence",
     "f": "foreign table",
 }
-#: Kinds of relations whose columns have a collation, NOT NULL, a default.
+#: Kinds of relations for which `\\d` shows collation, NOT NULL and default of the columns.
 WITH_COLUMN_DETAILS = "rpvmfc"
 SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
 
@@ -45,8 +45,8 @@ class Described:
     """The objects that a `\\d` command describes.
 
     Attributes:
-        settings: the settings with the output.
-        session, catalog, environment: the database.
+        settings: the state of the command, with the output.
+        session, catalog, environment: the connected database.
     """
 
     settings: PsqlSettings
@@ -56,14 +56,14 @@ class Described:
 
     @property
     def options(self) -> PrintOptions:
-        """The session's options."""
+        """Return the session's options for printing."""
         return self.settings.print_options
 
     def print(self, table: Table) -> None:
         self.settings.print(table, self.options)
 
     def is_visible(self, oid: int, name: str) -> bool:
-        """Return whether the search path finds a relation by its bare name."""
+        """Return whether the search path finds a relation by its name without a schema."""
         return self.environment.relation_oid(None, name) == oid
 
 
@@ -149,7 +149,7 @@ def access_method(settings: PsqlSettings, kind: str) -> str | None:
 
 
 def shown_acl(target: Described, acl: Acl | None) -> str | None:
-    """Return an access list, an item on each line (printACLColumn)."""
+    """Return an access list as text, with one item per line (printACLColumn)."""
     items = acl_items(target.catalog, acl)
     return items if items is None else "\n".join(items) or "(none)"
 
@@ -161,7 +161,7 @@ def policy_roles(target: Described, policy: Policy) -> list[str]:
 
 
 def listed(title: str, items: list[str]) -> list[str]:
-    """Return the lines `Inherits: a,` and, below it, the other names."""
+    """Return lines with a title and names: `Inherits: a,`, and the other names below."""
     lines = []
     for number, item in enumerate(items):
         head = f"{title}: " if number == 0 else " " * (len(title) + 2)
@@ -170,7 +170,8 @@ def listed(title: str, items: list[str]) -> list[str]:
 
 
 def is_valid(target: Described, relation: Relation, index: Index) -> bool:
-    """Return whether all partitions of a table have an index that belongs to this one."""
+    """Return whether an index is valid: all partitions of its table have an index that belongs to it.
+    """
     if not relation.is_partitioned:
         return True
     below = pg_inherits.descendants_of(target.catalog, relation.oid)

@@ -1,9 +1,8 @@
-"""Format a value for a table: its lines, with control characters made visible, and their widths.
+"""Format a value for a table: return its lines, with visible control characters, and their widths.
 
-`a<TAB>b<CR>` becomes `a       b\\r` (10 columns); `日本` is 4 columns wide, a combining
-accent none.
-The C library's wcwidth() is not used.  Like psql, this module has its own rules, made from
-Unicode's categories and East Asian widths.
+`a<TAB>b<CR>` becomes `a       b\\r` (10 columns); `日本` has 4 columns, a combining accent none.
+Like psql, this module does not use the C library's wcwidth().  Its own rules come from Unicode's
+categories and East Asian widths.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Line(NamedTuple):
 
 
 def display_lines(value: str, width: int | None = None) -> list[Line]:
-    """Return the lines of `value`, none wider than `width` (but one character always fits)."""
+    """Return the lines of `value`.  None is wider than `width`, except a single wide character."""
     if _PLAIN.fullmatch(value):
         lines = [Line(value, len(value))]
     else:
@@ -50,14 +49,14 @@ def display_width(value: str) -> int:
 
 @cache
 def character_width(character: str) -> int:
-    """Return the columns of a character on a terminal; -1 for a control character."""
+    """Return how many columns of a terminal a character needs; -1 for a control character."""
     code = ord(character)
     if code < 0x20 or 0x7F <= code < 0xA0:
         return -1
     kind = category(character)
     if kind in ("Mn", "Me", "Cf"):
         return 0
-    if kind == "Cn":  # Unassigned, perhaps only in Python's older Unicode: wide where CJK lies.
+    if kind == "Cn":  # unassigned, perhaps only in Python's older Unicode: wide in ranges of CJK
         return 2 if 0x20000 <= code <= 0x3FFFD else 1
     return 2 if east_asian_width(character) in "WF" else 1
 

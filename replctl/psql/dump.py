@@ -15,7 +15,8 @@ def write_dump(settings: PsqlSettings, options: DumpOptions, file: str | None) -
     """Write the session's database as SQL, and return whether that succeeded.
 
     Args:
-        file: the target's path, which then has a complete dump or is unchanged; None is the output.
+        file: the path of a file, which gets a complete dump or stays unchanged; None for stdout or the
+            target of `\\o`.
     """
     session = settings.session
     assert session is not None

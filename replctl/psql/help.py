@@ -1,4 +1,4 @@
-"""The texts of `--help`, `\\?` and `\\h` (psql's help.c), limited to replctl's features."""
+"""The texts of `--help`, `\\?` and `\\h` (psql's help.c), with only replctl's features."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ Variables
   \\unset NAME            unset (delete) internal variable"""
 
 
-#: Command -> its description and its syntax, for `\\h`.
+#: The description and the syntax of each command, for `\\h`.
 _SQL: dict[str, tuple[str, str]] = {
     "CREATE PUBLICATION": (
         "define a new publication",

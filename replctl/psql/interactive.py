@@ -1,4 +1,4 @@
-"""A user at a terminal: prompt, line editing, history, highlighting (prompt_toolkit)."""
+"""Read commands from a terminal: prompt, line editing, history, highlighting (prompt_toolkit)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> ExitCode:
-    """Run typed input until `\\q` or Ctrl-D.
+    """Run the typed commands until `\\q` or Ctrl-D.
 
     Args:
-        has_editing: use line editing, history and completion.  Without it (`-n`), or if the
-            terminal has no escape sequences, lines are only read.
+        has_editing: use line editing, history and completion, unless the terminal has no escape
+            sequences.  The option `-n` turns this off.
     """
     from replctl import __version__
 
@@ -57,7 +57,7 @@ def _read_plain_line(loop: MainLoop) -> str | None:
 
 
 def _data_line(loop: MainLoop) -> str | None:
-    """Return a line of data for COPY, typed at a separate prompt."""
+    """Return a line of data for COPY, which the user types at a separate prompt."""
     print(prompt_text(loop.context, "PROMPT3"), end="", flush=True)
     return sys.stdin.readline() or None
 

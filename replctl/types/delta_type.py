@@ -1,6 +1,6 @@
 """Types of Delta without a counterpart in PostgreSQL: STRUCT, MAP, and arrays of these or of
-arrays. A column of such a type is *native*: replctl copies its values unchanged from Delta table to
-Delta table, and shows them as jsonb.
+arrays.  A column of such a type is *native*: replctl copies its values unchanged from Delta table
+to Delta table, and shows them as jsonb.
 
 The type name of a native column is `delta:` followed by the type in Spark's syntax.  In statements
 the column has the type jsonb.

@@ -1,6 +1,7 @@
 """Fold and truncate names: PostgreSQL's scansup.c and pg_mbcliplen().
 
-Only ASCII letters are folded: in other scripts, one letter may fold to several.
+Only ASCII letters are folded to lower case, because a letter of another script may fold to several
+letters.
 """
 
 from __future__ import annotations
@@ -36,5 +37,5 @@ def clipped_with_notice(name: str, on_notice: Callable[[Notice], None] | None) -
 
 
 def stored_name(word: str) -> str:
-    """Return the stored form of an unquoted name: folded and truncated."""
+    """Return the stored form of an unquoted name: folded to lower case and truncated."""
     return clipped(ascii_lower(word))

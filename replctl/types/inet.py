@@ -20,7 +20,7 @@ _EMBEDDED_OCTET = re.compile(r"0?|[1-9][0-9]{0,2}")
 
 
 class _NoAddress(Exception):
-    """The text is not an address; the caller raises the server's error."""
+    """Raised if the text is not an address; the caller raises the server's error."""
 
 
 def network_in(text: str, is_cidr: bool) -> str:
@@ -30,8 +30,8 @@ def network_in(text: str, is_cidr: bool) -> str:
     -> `192.168.100.128/25`, `10.1.0.0/16`, `::ffff:1.2.3.4`.
 
     Raises:
-        InvalidTextRepresentation: `text` is not an address, or is a cidr with bits right of its
-            mask.
+        InvalidTextRepresentation: `text` is not an address, or it is a cidr with bits to the right
+            of its mask.
     """
     try:
         if ":" in text:
@@ -66,7 +66,7 @@ def _ipv4_cidr(text: str) -> tuple[bytes, int]:
     if bits is None:
         bits = max(_class_bits(octets[0]), 8 * len(octets))
         if bits == 8 and octets[0] == 224:
-            bits = 4  # the rest of class D
+            bits = 4  # 224 alone means all of class D, 224.0.0.0/4
     return bytes(octets).ljust(4, b"\0"), bits
 
 
@@ -113,7 +113,9 @@ def _ipv6(text: str) -> tuple[bytes, int]:
 
 
 def _words(text: str, is_last: bool) -> list[int]:
-    """Parse words: `1:ff:1.2.3.4` -> [1, 255, 258, 772]; only the last may be an IPv4 address."""
+    """Parse the words of an IPv6 address: `1:ff:1.2.3.4` -> [1, 255, 258, 772].  Only the last one
+    may be an IPv4 address.
+    """
     words: list[int] = []
     items = text.split(":") if text else []
     for number, item in enumerate(items):
@@ -127,7 +129,9 @@ def _words(text: str, is_last: bool) -> list[int]:
 
 
 def _embedded_ipv4(text: str) -> tuple[int, int]:
-    """Parse an IPv4 address: `1.2.3.4` -> (0x102, 0x304); omitted parts are 0, also at the end."""
+    """Parse an IPv4 address into two words: `1.2.3.4` -> (0x102, 0x304).  Omitted parts are 0, even
+    at the end.
+    """
     octets = text.split(".")
     if len(octets) > 4 or not all(_EMBEDDED_OCTET.fullmatch(octet) for octet in octets):
         raise _NoAddress
@@ -140,7 +144,7 @@ def _embedded_ipv4(text: str) -> tuple[int, int]:
 def _ipv6_text(address: bytes) -> str:
     words = [int.from_bytes(address[i : i + 2]) for i in range(0, 16, 2)]
     start, length = _longest_zeros(words)
-    # An embedded IPv4 address is shown as such.
+    # An embedded IPv4 address is printed in IPv4 notation.
     if start == 0 and (length == 6 or (length == 5 and words[5] == 0xFFFF)):
         dotted = ".".join(map(str, address[12:]))
         return f"::{'ffff:' if length == 5 else ''}{dotted}"
@@ -151,7 +155,7 @@ def _ipv6_text(address: bytes) -> str:
 
 
 def _longest_zeros(words: list[int]) -> tuple[int, int]:
-    """Return start and length of the first longest run of zeros."""
+    """Return start and length of the longest run of zeros, the first one of equal runs."""
     runs = []
     for is_zero, group in groupby(range(8), lambda i: words[i] == 0):
         run = list(group)

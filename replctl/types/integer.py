@@ -18,7 +18,7 @@ def parse_integer(text: str, bits: int, sql_name: str) -> int:
     """Parse an integer of any signed type: ` -0x1_F ` -> -31.
 
     Args:
-        bits: the width of the type, which bounds the value.
+        bits: the width of the type, which limits the value.
         sql_name: the type's name in messages.
 
     Raises:
@@ -34,7 +34,7 @@ def parse_integer(text: str, bits: int, sql_name: str) -> int:
     base = _BASES.get(digits[1:2].lower(), 10)
     digits = digits.replace("_", "")
     magnitude = decimal_int(digits) if base == 10 else int(digits, base)
-    # The server multiplies digit by digit, and so reports an overflow before junk after the digits.
+    # The server multiplies digit by digit, so it reports an overflow before junk after the digits.
     if match.end() < len(stripped) and magnitude // base <= limit // base:
         raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
     value = -magnitude if sign == "-" else magnitude
@@ -44,9 +44,9 @@ def parse_integer(text: str, bits: int, sql_name: str) -> int:
 
 
 def decimal_int(text: str) -> int:
-    """Parse digits like int(), without its limit of digits: `-007`, `` -> -7, 0.
+    """Parse digits like int(), without a limit for their number: `-007`, `` -> -7, 0.
 
-    Only the first hundred digits are used; no type that uses this function holds more.
+    Only the first hundred digits are used.  Types that use this function cannot hold more.
     """
     magnitude = int(text.lstrip("+-0")[:100] or "0")
     return -magnitude if text[:1] == "-" else magnitude

@@ -1,7 +1,7 @@
 """interval: PostgreSQL's timestamp.c and datetime.c, with IntervalStyle postgres.
 
-A value is (months, days, microseconds).  Infinity has the largest number in each field, -infinity
-the smallest.
+A value is a tuple (months, days, microseconds).  In infinity each field is the largest number of
+its type, in -infinity the smallest.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def interval_out(value: Interval) -> str:
 
 
 def interval(value: Interval, typmod: int, explicit: bool = False) -> Interval:
-    """Apply a modifier: ((0, 1, 14706789000), 0x7FFF0000) -> (0, 1, 14707000000): interval(0).
+    """Apply a modifier, such as interval(0): ((0, 1, 14706789000), 0x7FFF0000) -> (0, 1,
+    14707000000).
 
     Raises:
         DatetimeFieldOverflow: the rounded value is too large.
@@ -106,7 +107,7 @@ def _decode(text: str, fields_of_type: int) -> IntervalSum | str:
 
 
 def _truncate(number: int, unit: int) -> int:
-    """Truncate toward zero to a multiple: (-125, 60) -> -120."""
+    """Truncate a number toward zero to a multiple of a unit: (-125, 60) -> -120."""
     return number - number % unit if number >= 0 else number + -number % unit
 
 

@@ -1,6 +1,7 @@
 """Decode the fields of `1 year 2 mons 4:05:06` or `1-2 3 4:05:06` to months, days and microseconds.
 
-The rules are those of PostgreSQL's DecodeInterval() in datetime.c; IntervalStyle is the session's.
+The rules are those of PostgreSQL's DecodeInterval() in datetime.c, with the session's
+IntervalStyle.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ _MONTHS_BEHIND_YEARS = re.compile(r"([+-]?\d+)?", re.ASCII)
 class IntervalSum:
     """Adds up the fields of an interval.
 
-    Each method adds a number of a unit, and raises FieldOverflow like the server.
+    Most methods add a number of one unit, and raise FieldOverflow as the server does.
     """
 
     def __init__(self) -> None:
@@ -90,7 +91,7 @@ class IntervalSum:
         return self._years * 12 + self._months, self._days, self._microseconds
 
     def set_microseconds(self, microseconds: int, sign: int) -> None:
-        """Replace the sum of times by a time: `2:00 1.5 days` is 1 day 02:00."""
+        """Set the sum of times to a time: `2:00 1.5 days` is 1 day 02:00."""
         self._microseconds = microseconds
         self._check()
         self._microseconds *= sign
@@ -99,7 +100,7 @@ class IntervalSum:
         """Negate every field.
 
         Raises:
-            FieldOverflow: a field is the smallest number.
+            FieldOverflow: a field is the smallest number of its type, which has no negative.
         """
         self._years, self._months, self._days = -self._years, -self._months, -self._days
         self._microseconds = -self._microseconds
@@ -160,7 +161,8 @@ def decode_interval(fields: list[Field], fields_of_type: int) -> IntervalSum | s
     """Decode an interval such as `1 year 2 mons -3 days 04:05:06 ago`.
 
     Args:
-        fields_of_type: the mask of interval_field, which decides the unit of a number without one.
+        fields_of_type: the fields of the type (a mask of interval_field), which decide the unit of
+            a number without a unit.
 
     Returns:
         The sum, or `infinity` or `-infinity`.
@@ -184,7 +186,8 @@ class _Decoder:
     """Reads the fields from right to left, because a unit follows its number.
 
     Args:
-        is_negative: all numbers are negative, as after the only sign of an SQL standard literal.
+        is_negative: all numbers are negative, because the only sign of an SQL standard literal
+            applies to all.
     """
 
     def __init__(self, fields_of_type: int, is_negative: bool) -> None:
@@ -216,10 +219,10 @@ class _Decoder:
         return self._infinity or self._sum
 
     def _add_found(self, units: frozenset[str] | set[str]) -> None:
-        """Record the units that a field has set; each unit may be set once.
+        """Record the units that a field has set.
 
         Raises:
-            BadFormat: a unit is set already.
+            BadFormat: one of the units was already set.
         """
         if units & self._found:
             raise BadFormat
@@ -238,7 +241,7 @@ class _Decoder:
         try:
             self._take_clock(text[1:], -1 if text[0] == "-" else 1)
         except (BadFormat, FieldOverflow):
-            self._take_number(text)  # which raises the right error
+            self._take_number(text)  # this raises the right error
 
     def _take_number(self, text: str) -> None:
         unit = self._unit or _IMPLIED_UNITS.get(self._fields_of_type, "second")

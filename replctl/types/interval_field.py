@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND = (1 << bit for bit in (2, 1, 3, 10, 11, 12))
-FULL_RANGE = 0x7FFF  # interval without fields
-FULL_PRECISION = 0xFFFF  # interval without a precision
+FULL_RANGE = 0x7FFF  # of an interval type without fields
+FULL_PRECISION = 0xFFFF  # of an interval type without a precision
 
-#: Every mask of fields in the grammar, with the words after `interval`.
+#: All masks of fields that the grammar allows, with the words after `interval`.
 RANGE_NAMES = {
     YEAR: " year",
     MONTH: " month",

@@ -41,7 +41,7 @@ class _Decoder:
         self._text = text
         self._position = 1
         self._is_date = True  # before the T
-        self._has_field = False  # in this part
+        self._has_field = False  # in this part: date or time
 
     def decode(self) -> None:
         while self._position < len(self._text):
@@ -85,7 +85,7 @@ class _Decoder:
         self._has_field = True
 
     def _take_alternative_date(self, years: int, fraction: float, delimiter: str) -> None:
-        """Add `0001-02-03`, whose end may be omitted."""
+        """Add years, months and days, as in `0001-02-03`.  The last ones may be missing."""
         if self._has_field:
             raise BadFormat
         self.sum.add_years(years, fraction)
@@ -116,7 +116,8 @@ class _Decoder:
             self.sum.add_microseconds(hours, 0.0, USECS_PER_HOUR)
             self.sum.add_microseconds(minutes, 0.0, USECS_PER_MINUTE)
             self.sum.add_microseconds(seconds, 0.0, USECS_PER_SECOND)
-            # The server reads a fraction of a microsecond: PT040506.789 is 04:05:06.000001.
+            # The server treats the fraction as one of a microsecond: PT040506.789 is
+            # 04:05:06.000001.
             self.sum.add_fraction_of_microseconds(fraction, 1)
         elif unit in ("", ":"):
             self._take_alternative_time(whole, fraction, unit)
@@ -125,7 +126,7 @@ class _Decoder:
         self._has_field = True
 
     def _take_alternative_time(self, hours: int, fraction: float, delimiter: str) -> None:
-        """Add `04:05:06`, whose end may be omitted."""
+        """Add hours, minutes and seconds, as in `04:05:06`.  The last ones may be missing."""
         if self._has_field:
             raise BadFormat
         self.sum.add_microseconds(hours, fraction, USECS_PER_HOUR)

@@ -1,5 +1,5 @@
-"""json and jsonb: a value is its text, in canonical form for jsonb (PostgreSQL's json.c and
-jsonb.c).
+"""json and jsonb (PostgreSQL's json.c and jsonb.c).  A value of json is its original text, a value
+of jsonb its canonical text.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def jsonb_in(text: str) -> str:
         InvalidTextRepresentation: `text` is not JSON.
         UntranslatableCharacter: an escape represents the character 0.
         NumericValueOutOfRange: a number is too large for numeric.
-        FeatureNotSupported: it is nested too deeply for Python's parser.
+        FeatureNotSupported: the value is nested too deeply for Python's parser.
     """
     if "\\u" in text:  # Python accepts half a pair, and the character 0
         check_json(text, True, numeric_in)
@@ -67,8 +67,8 @@ def jsonb_in(text: str) -> str:
 
 
 def jsonb_out(value: Any) -> str:
-    """Return the canonical text of a parsed value: keys sorted by length and bytes, the last of
-    duplicates.
+    """Return the canonical text of a parsed value.  Keys are sorted by length and bytes.  Of
+    duplicate keys, the last one counts.
     """
     if isinstance(value, str):
         return encode_basestring(value)

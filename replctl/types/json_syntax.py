@@ -1,6 +1,6 @@
-"""Check the syntax of JSON with PostgreSQL's errors (PostgreSQL's jsonapi.c and jsonfuncs.c).
+"""Check the syntax of JSON, and raise PostgreSQL's errors (jsonapi.c and jsonfuncs.c).
 
-Python's json reads the values of valid texts.
+Python's module json then reads the values of valid texts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check_json(
 
     Args:
         decodes: escapes must represent valid characters, as in jsonb.
-        check_number: raises if a number cannot be stored.
+        check_number: raises an error if a number cannot be stored.
 
     Raises:
         InvalidTextRepresentation: `text` is not JSON.
@@ -44,7 +44,7 @@ class _Checker:
         self._decodes = decodes
         self._check_number = check_number
         self._start = self._end = 0  # positions of the token
-        self._token = ""  # its first character; empty at the end
+        self._token = ""  # the first character of the token; empty at the end
         self._line = 1
         self._line_start = 0
 
@@ -84,7 +84,7 @@ class _Checker:
             open_brackets.append(opening)
 
     def _ends_bracket(self, open_brackets: list[str]) -> bool:
-        """Return whether the object or array ends after a value."""
+        """Read the token after a value, and return whether it ends the object or array."""
         bracket = open_brackets[-1]
         closing = "}" if bracket == "{" else "]"
         if self._token == closing:

@@ -31,16 +31,17 @@ def jsonpath_in(text: str) -> str:
 
     Raises:
         SqlSyntaxError: `text` is not a path, or has `@` or `last` in a wrong place.
-        InvalidTextRepresentation, UntranslatableCharacter: it is empty, or an escape is wrong.
+        InvalidTextRepresentation, UntranslatableCharacter: the path is empty, or an escape is
+            wrong.
         NumericValueOutOfRange: a number is too large.
-        FeatureNotSupported: it uses the flag x of like_regex, as in PostgreSQL.
+        FeatureNotSupported: the path uses the flag x of like_regex, which PostgreSQL also refuses.
     """
     is_strict, path = parsed(text)
     return ("strict " if is_strict else "") + node.render(path)
 
 
 def parsed(text: str) -> tuple[bool, Node]:
-    """Parse a path: return whether it is strict, and its node.
+    """Parse a path, and return whether it is strict, and its root node.
 
     Raises:
         PostgresError: see jsonpath_in.
@@ -54,8 +55,8 @@ def parsed(text: str) -> tuple[bool, Node]:
 
 
 class _Parser:
-    """A recursive descent parser.  A predicate is not an expression: the token after it is judged
-    by the server's grammar, so that an error names the same token.
+    """A recursive descent parser.  As in the server's grammar, a predicate is not an expression, so
+    that errors name the same token as the server's.
     """
 
     def __init__(self, text: str) -> None:
@@ -63,7 +64,7 @@ class _Parser:
         self.token = self._scanner.next()
 
     def parse(self) -> tuple[bool, Node]:
-        """Parse the whole path: return whether it is strict, and its node."""
+        """Parse the whole path, and return whether it is strict, and its root node."""
         is_strict = False
         if self.token.kind in ("strict", "lax"):
             is_strict = self._take().kind == "strict"
@@ -241,7 +242,7 @@ class _Parser:
         return node.Key(token.value)
 
     def _method(self, name: str, argument_kind: str) -> node.Method:
-        """Return a method such as `.datetime("HH24")`, with one argument of a kind, or none."""
+        """Return a method such as `.datetime("HH24")`, which may have one argument of a kind."""
         self._expect("(")
         arguments: tuple[str | Decimal, ...] = ()
         if argument_kind and self.token.kind == argument_kind:
@@ -330,21 +331,21 @@ class _Parser:
 
 
 def _expression(parser: _Parser, item: Node) -> Node:
-    """Return `item`, which must not be a predicate; else the next token is an error."""
+    """Return `item` if it is not a predicate; else raise a syntax error at the next token."""
     if node.is_predicate(item):
         raise error_at("syntax error", parser.token.near)
     return item
 
 
 def _predicate(parser: _Parser, item: Node) -> Node:
-    """Return `item`, which must be a predicate; else the next token is an error."""
+    """Return `item` if it is a predicate; else raise a syntax error at the next token."""
     if not node.is_predicate(item):
         raise error_at("syntax error", parser.token.near)
     return item
 
 
 def _regex_flags(flags: str) -> str:
-    """Return sorted flags: `mi` -> `im`."""
+    """Sort the flags of a regular expression: `mi` -> `im`."""
     for flag in flags:
         if flag not in _REGEX_FLAGS:
             raise SqlSyntaxError(

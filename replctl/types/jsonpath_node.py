@@ -1,7 +1,7 @@
 """The nodes of a jsonpath, and their text (PostgreSQL's jsonpath.c).
 
-Parentheses follow from the priority of operators; the whole path also gets them: `1 + 2` is printed
-as `(1 + 2)`.
+The text has parentheses where the priority of operators needs them, and around the whole path if it
+is an operation: `1 + 2` is printed as `(1 + 2)`.
 """
 
 from __future__ import annotations
@@ -201,11 +201,11 @@ def quote(text: str) -> str:
 
 
 def check(node: Node, in_filter: bool = False, in_subscript: bool = False) -> None:
-    """Check the use of `@` and `last`; `$[last]?(@ > 1)` is valid.
+    """Check that `@` is inside a filter and `last` inside a subscript, as in `$[last]?(@ > 1)`.
 
     Args:
-        in_filter: there is an item for `@`.
-        in_subscript: there is an array for `last`.
+        in_filter: the node is inside a filter, so that `@` has an item.
+        in_subscript: the node is inside a subscript, so that `last` has an array.
 
     Raises:
         SqlSyntaxError: `@` or `last` is in another place.

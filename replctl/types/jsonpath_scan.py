@@ -1,7 +1,7 @@
-"""The tokens of a jsonpath (PostgreSQL's jsonpath_scan.l).
+"""Split a jsonpath into tokens (PostgreSQL's jsonpath_scan.l).
 
-An error message shows the last match of the server's scanner: after a name that is the blank that
-ended it, or nothing.  `Token.near` is this text.
+An error message shows the last match of the server's scanner.  After a name, this is the blank that
+ended the name, or nothing.  `Token.near` is this text.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _INTEGER = r"(?:0|[1-9](?:_?[0-9])*+)"
 _DECIMAL = rf"(?:{_INTEGER}\.(?:{_DIGITS})?|\.{_DIGITS})"
 _REAL = rf"(?:{_DECIMAL}|{_INTEGER})[Ee][-+]?{_DIGITS}"
 
-#: The longest match wins, and among equals the first one; a longer name wins even if it begins with
-#: a digit.
+#: The longest match counts, and the first one of equal length.  A longer name counts even if it
+#: begins with a digit.
 _NUMBERS = [
     (kind, re.compile(pattern))
     for kind, pattern in [
@@ -58,12 +58,13 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token; `kind` is the text of an operator or keyword, else name, quoted, variable, int,
-    numeric or end.
+    """A token of a jsonpath.
 
     Args:
-        value: its text; a name without escapes.
-        near: the text for an error at this token; empty at the end.
+        kind: the text of an operator or keyword; otherwise name, quoted, variable, int, numeric or
+            end.
+        value: the text of the token, with decoded escapes.
+        near: the text that an error at this token shows; empty at the end of the path.
     """
 
     kind: str
@@ -72,7 +73,7 @@ class Token:
 
 
 class Scanner:
-    """Returns one token at a time, so that errors occur in the server's order."""
+    """Scans a jsonpath, one token at a time, so that errors occur in the server's order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -83,7 +84,7 @@ class Scanner:
 
         Raises:
             SqlSyntaxError, InvalidTextRepresentation, UntranslatableCharacter: there is no valid
-                token.
+                token here.
         """
         self._skip_blanks_and_comments()
         text, start = self._text, self._position
@@ -183,7 +184,7 @@ class Scanner:
         return _ESCAPES.get(following, following)
 
     def _unicode(self) -> str:
-        r"""Decode all escapes in a row such as `\ud83d\ude00`, because two may form one
+        r"""Decode a sequence of escapes such as `\ud83d\ude00`, because two escapes may form one
         character.
         """
         start = self._position

@@ -1,4 +1,4 @@
-"""Days of the proleptic Gregorian calendar.  Year 0 is 1 BC, as in astronomy."""
+"""Count days of the proleptic Gregorian calendar.  Year 0 is 1 BC, as in astronomy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _DAYS_OF_ERA = 146097  # 400 years
 
 
 def days_from_date(year: int, month: int, day: int) -> int:
-    """Return days since 1970-01-01: (2000, 3, 1) -> 11017; a month or day too large runs on."""
+    """Return days since 1970-01-01: (2000, 3, 1) -> 11017.  A month or day that is too large counts
+    into the next year or month.
+    """
     year += (month - 1) // 12
     month = (month - 1) % 12 + 1
     if month <= 2:  # years that begin in March have their leap day at the end

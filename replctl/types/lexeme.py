@@ -1,6 +1,4 @@
-"""Words in a tsvector and a tsquery: quotes, backslashes and the end of a word (PostgreSQL's
-tsvector_parser.c).
-"""
+"""Read and quote the words of a tsvector or tsquery (PostgreSQL's tsvector_parser.c)."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from replctl.record import dataclass
 
 MAX_WORD_LENGTH = 2047  # bytes, one more than allowed: MAXSTRLEN in ts_type.h
 
-# iswspace() of the locale C.UTF-8, which excludes no-break spaces.
+# Blanks of iswspace() in the locale C.UTF-8, which excludes no-break spaces.
 BLANKS = (
     " \t\n\v\f\r\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2008\u2009\u200a\u2028\u2029\u205f\u3000"
@@ -19,7 +17,7 @@ _OPERATORS = "!&|()<"
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """A word in a text, whether it was quoted, and its end in the text."""
+    """A word in a text, with a flag for quotes, and its end position in the text."""
 
     word: str
     is_quoted: bool
@@ -33,7 +31,8 @@ def read_lexeme(text: str, start: int, is_query: bool) -> Lexeme | None:
         is_query: operators also end a word, as in a tsquery.
 
     Raises:
-        SqlSyntaxError: a quote is open, a quoted word is empty, or a backslash is at the end.
+        SqlSyntaxError: a quote is not closed, a quoted word is empty, or the text ends with a
+            backslash.
     """
     type_name = "tsquery" if is_query else "tsvector"
     position = start

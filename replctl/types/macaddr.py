@@ -24,7 +24,7 @@ _NOTATIONS = [
         _TWO * 6,
     )
 ]
-# The server ignores a single byte after the last pair.
+# The server ignores a single character after the last pair.
 _MACADDR8 = re.compile(r"\s*((?:[0-9a-fA-F]{2}[:.-]?)+)(?:\s*|[\x00-\x7f])", re.ASCII)
 
 
@@ -32,7 +32,7 @@ def macaddr_in(text: str) -> str:
     """Parse an address: `08-00-2B-1-2-3`, `08002b010203` -> `08:00:2b:01:02:03`.
 
     Raises:
-        InvalidTextRepresentation: `text` has none of the notations.
+        InvalidTextRepresentation: `text` has none of the supported notations.
         NumericValueOutOfRange: an octet is larger than ff.
     """
     match = next(filter(None, (notation.fullmatch(text) for notation in _NOTATIONS)), None)
@@ -45,13 +45,13 @@ def macaddr_in(text: str) -> str:
 
 
 def macaddr8_in(text: str) -> str:
-    """Parse an address, and extend a macaddr.
+    """Parse an address, and extend an address of six bytes to eight.
 
     `08002b:0102030405`, `08002b010203` -> `08:00:2b:01:02:03:04:05`, `08:00:2b:ff:fe:01:02:03`.
 
     Raises:
-        InvalidTextRepresentation: `text` does not have six or eight pairs of digits, with nothing
-            or the same one of `:`, `-` and `.` between them.
+        InvalidTextRepresentation: `text` does not have six or eight pairs of digits, or uses
+            different delimiters (`:`, `-`, `.` or none).
     """
     match = _MACADDR8.fullmatch(text)
     digits = re.sub("[:.-]", "", match[1]) if match else ""

@@ -1,6 +1,6 @@
-"""money with the output format of lc_monetary C (PostgreSQL's cash.c).
+"""money in the output format of lc_monetary = C (PostgreSQL's cash.c).
 
-A value is its text form, `$1,234.50`.
+A value is its canonical text, such as `$1,234.50`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def cash_in(text: str) -> str:
 
     Raises:
         InvalidTextRepresentation: `text` is not an amount.
-        NumericValueOutOfRange: it has more cents than fit into an int8.
+        NumericValueOutOfRange: the number of cents does not fit into an int8.
     """
     match = _MONEY.match(text)
     assert match is not None  # the pattern matches an empty amount

@@ -1,7 +1,7 @@
 """numeric (PostgreSQL's numeric.c).
 
-A value is a Decimal whose exponent is minus its display scale, so that 1.10 stays 1.10.  It is not
-a negative zero, and its exponent is not positive.
+A value is a Decimal.  Its exponent is the negative display scale, so that 1.10 stays 1.10.  It is
+never a negative zero, and its exponent is never positive.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def numeric_in(text: str, typmod: int = -1, now: datetime | None = None) -> Deci
 
     Raises:
         InvalidTextRepresentation: `text` is not a number.
-        NumericValueOutOfRange: it has more digits than the modifier, or a numeric, allows.
+        NumericValueOutOfRange: the number has more digits than the modifier or a numeric allows.
     """
     value = _number(text)
     return _checked(value) if typmod < 0 else numeric(value, typmod, False)
@@ -54,8 +54,9 @@ def numeric_out(value: Decimal) -> str:
 
 
 def base_10000(value: Decimal) -> tuple[list[int], int]:
-    """Decimal("12345.6") -> ([1, 2345, 6000], 1): significant digits in base 10000, and the
-    weight of the first.
+    """Return the significant digits in base 10000, and the weight of the first digit.
+
+    Decimal("12345.6") -> ([1, 2345, 6000], 1)
 
     Args:
         value: finite, not zero.
@@ -72,7 +73,7 @@ def base_10000(value: Decimal) -> tuple[list[int], int]:
 
 
 def numeric_uminus(value: Decimal) -> Decimal:
-    """Negate a number exactly: Decimal("1.10") -> Decimal("-1.10"); 0 stays."""
+    """Negate a number exactly: Decimal("1.10") -> Decimal("-1.10"); 0 stays 0."""
     return value.copy_negate() if value else value
 
 
@@ -144,7 +145,7 @@ def _number(text: str) -> Decimal:
 
 
 def _checked(value: Decimal) -> Decimal:
-    """Return the form that the module's docstring describes, if `value` fits."""
+    """Return `value` in the form that the module's docstring describes, if it fits."""
     exponent = value.as_tuple().exponent
     if isinstance(exponent, str):  # NaN and the infinities
         return value

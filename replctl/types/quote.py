@@ -1,4 +1,4 @@
-"""Quote names and strings for SQL: quote_identifier() of PostgreSQL's ruleutils.c, quote.c."""
+"""Quote names and strings for SQL (PostgreSQL's quote.c, and quote_identifier() in ruleutils.c)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEEDS_QUOTES = re.compile(r'["\\\\(),\s]')
 
 @lru_cache(maxsize=4096)
 def quote_identifier(name: str) -> str:
-    """Quote a name if it is ambiguous: `a`, `A b`, `left` -> `a`, `"A b"`, `"left"`."""
+    """Quote a name if necessary: `a`, `A b`, `left` -> `a`, `"A b"`, `"left"`."""
     category, _ = keywords().get(name, _UNRESERVED)
     if category == "U" and _PLAIN_NAME.fullmatch(name):
         return name
@@ -34,13 +34,14 @@ def quote_qualified_identifier(schema: str | None, name: str) -> str:
 
 
 def quote_string(value: str) -> str:
-    r"""Quote a string: `it's \` -> `'it''s \'`; as in ruleutils.c, backslashes are not special."""
+    r"""Quote a string, with backslashes unchanged as in ruleutils.c: `it's \` -> `'it''s \'`."""
     escaped = value.replace("'", "''")
     return f"'{escaped}'"
 
 
 def quote_literal(value: str) -> str:
-    r"""Quote a string for any server setting: `it's`, `a\b` -> `'it''s'`, `E'a\\b'`."""
+    r"""Quote a string for any value of standard_conforming_strings: `it's`, `a\b` -> `'it''s'`,
+    `E'a\\b'`."""
     escaped = value.replace("'", "''")
     if "\\" not in value:
         return f"'{escaped}'"
@@ -63,8 +64,8 @@ def _field(value: str | None) -> str:
 
 
 def split_identifiers(value: str) -> list[str] | None:
-    """Split identifiers: `insert, "Update"` -> ["insert", "Update"]; None if the list is not valid
-    (SplitIdentifierString).
+    """Split a list of identifiers: `insert, "Update"` -> ["insert", "Update"]; None if the list is
+    not valid (SplitIdentifierString).
     """
     names: list[str] = []
     position, rest = 0, value.strip(BLANKS)
@@ -100,7 +101,7 @@ def split_qualified_name(value: str) -> list[str]:
     (stringToQualifiedNameList).
 
     Raises:
-        InvalidName: it is not a name.
+        InvalidName: the text is not a qualified name.
     """
     parts: list[str] = []
     position = 0

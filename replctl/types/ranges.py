@@ -31,7 +31,7 @@ _EMPTY = "empty"
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound of a range; `value` is None if it is infinite."""
+    """A bound of a range; `value` is None if the bound is infinite."""
 
     value: Any
     is_inclusive: bool
@@ -39,7 +39,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range that is not empty; empty ones are None."""
+    """A range that is not empty.  None represents an empty range."""
 
     lower: Bound
     upper: Bound
@@ -47,13 +47,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Subtype:
-    """The type of the bounds.
+    """The type of the bounds of a range.
 
     Args:
-        read, write: its input and output functions.
-        step: returns the next value of a discrete type; an infinite value is unchanged, the last
-            one raises.
-        key: converts a value to one that sorts like the type.
+        read, write: the input and output functions of the type.
+        step: returns the next value of a discrete type.  It returns an infinite value unchanged,
+            and raises an error for the last value.
+        key: converts a value to a Python value that sorts like the type.
     """
 
     read: Callable[[str, datetime | None], Any]
@@ -69,7 +69,8 @@ def range_in(text: str, subtype: Subtype, now: datetime | None) -> Range | None:
         InvalidTextRepresentation: `text` is not a range; the subtype's input may raise other
             errors.
         DataError: the lower bound is greater than the upper one.
-        NumericValueOutOfRange, DatetimeFieldOverflow: the canonical bound is beyond its type.
+        NumericValueOutOfRange, DatetimeFieldOverflow: the canonical bound is out of range for its
+            type.
     """
     parsed = _Literal(text).parse()
     if parsed is None:
@@ -101,7 +102,7 @@ def multirange_in(text: str, subtype: Subtype, now: datetime | None) -> str:
     """Return the canonical text: (`{[5,6), [1,2), [2,3)}`, int4) becomes `{[1,3),[5,6)}`.
 
     Raises:
-        DataError: `text` is not a multirange; or see range_in, for one of its ranges.
+        DataError: `text` is not a multirange, or one of its ranges is not valid (see range_in).
     """
     ranges = [
         item
@@ -227,8 +228,8 @@ def _upper_key(bound: Bound, subtype: Subtype) -> tuple[Any, ...]:
 
 
 def _union(first: Range, second: Range, subtype: Subtype) -> Range:
-    """Return the union of two ranges.  Of equal bounds, such as 2.0 and 2, the second range's one
-    is used.
+    """Return the union of two ranges.  If two bounds are equal, such as 2.0 and 2, use the bound of
+    the second range.
     """
     is_lower = _lower_key(first.lower, subtype) < _lower_key(second.lower, subtype)
     is_higher = _upper_key(first.upper, subtype) > _upper_key(second.upper, subtype)
@@ -238,7 +239,7 @@ def _union(first: Range, second: Range, subtype: Subtype) -> Range:
 
 
 def _is_before(first: Range, second: Range, subtype: Subtype) -> bool:
-    """Return whether there is a gap between two ranges."""
+    """Return whether the first range ends before the second begins, with a gap between them."""
     upper, lower = first.upper, second.lower
     if upper.value is None or lower.value is None:
         return False

@@ -1,5 +1,5 @@
-"""The settings of a session for reading and showing values: TimeZone, DateStyle, IntervalStyle,
-bytea_output and extra_float_digits.
+"""The settings of a session that affect the input and output of values: TimeZone, DateStyle,
+IntervalStyle, bytea_output and extra_float_digits.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from replctl.types.timezone import NamedZone, zone_named
 
 @dataclass(frozen=True, slots=True)
 class SessionForm:
-    """A session's format for reading and showing values; the default is the canonical form.
+    """A session's format for the input and output of values; the default is the canonical form.
 
     Attributes:
         date_style: ISO, SQL, Postgres or German.
         date_order: MDY, DMY or YMD.
         interval_style: postgres, postgres_verbose, sql_standard or iso_8601.
         bytea_output: hex or escape.
-        float_digits: extra_float_digits; all values above 0 mean the shortest exact digits.
+        float_digits: extra_float_digits; every value above 0 means the shortest exact digits.
         zone: the name of the time zone.
     """
 
@@ -35,7 +35,7 @@ class SessionForm:
 
     @property
     def is_utc(self) -> bool:
-        """Return whether the zone always equals UTC."""
+        """Return whether the zone has the offset 0 at all times."""
         return self.time_zone.fixed_offset == 0
 
     @property
@@ -43,7 +43,7 @@ class SessionForm:
         return _zone(self.zone)
 
     def changed(self) -> list[tuple[str, str, str]]:
-        """Return the settings that are not canonical: name, value, and canonical value."""
+        """Return name, value and canonical value of each setting that is not canonical."""
         found = zip(self._values(), CANONICAL._values(), strict=True)
         return [(name, value, usual) for (name, value), (_, usual) in found if value != usual]
 
@@ -59,7 +59,7 @@ class SessionForm:
 
 CANONICAL = SessionForm()
 
-#: The format in which input functions read text now.
+#: The format that input functions currently read.
 _reading: ContextVar[SessionForm] = ContextVar("reading", default=CANONICAL)
 
 
@@ -71,7 +71,7 @@ def _zone(name: str) -> NamedZone:
 
 
 def form_of(setting: Callable[[str], str]) -> SessionForm:
-    """Return a session's format for reading and showing values.
+    """Return a session's format for the input and output of values.
 
     Args:
         setting: returns the value of a setting.
@@ -88,7 +88,7 @@ def form_of(setting: Callable[[str], str]) -> SessionForm:
 
 
 def reading() -> SessionForm:
-    """Return the format in which input functions read text now."""
+    """Return the format that input functions currently read."""
     return _reading.get()
 
 

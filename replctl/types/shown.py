@@ -1,5 +1,5 @@
-"""Show values with a session's settings: the output functions for settings that are not canonical
-(EncodeDateOnly, EncodeDateTime and EncodeInterval in datetime.c; byteaout, float8out).
+"""Print values according to a session's settings, if these are not canonical (EncodeDateOnly,
+EncodeDateTime and EncodeInterval in datetime.c; byteaout, float8out).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SECOND = 1_000_000
 _DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _FLOAT_DIGITS = {"float4": 6, "float8": 15}
-#: Composed types that are only shown in canonical form, and the types of their parts.
+#: Composed types that can only be shown in canonical form, and the types of their parts.
 _COMPOSED = {
     **dict.fromkeys("point lseg box path polygon line circle".split(), ("float8",)),
     "record": ("timestamptz", "date", "interval", "bytea", "float8"),
@@ -53,7 +53,7 @@ def shown(type_name: str, text: str, form: SessionForm) -> str:
 
 
 def depends(type_name: str, form: SessionForm) -> bool:
-    """Return whether a session shows values of a type in another form than the canonical one."""
+    """Return whether a session may show values of a type in a form that is not canonical."""
     if form == CANONICAL:
         return False
     try:

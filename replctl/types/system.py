@@ -12,7 +12,7 @@ from replctl.lsn import format_lsn, parse_lsn
 from replctl.types.integer import decimal_int
 from replctl.types.text_form import BLANKS, text_form
 
-# The input of strtoul() in base 0, and in base 10.
+# The syntax of strtoul() in base 0, and in base 10.
 _UNSIGNED = re.compile(r"\s*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _UNSIGNED_DECIMAL = r"\s*[+-]?[0-9]+"
 _TID = re.compile(rf"[^(,)]*[(,]({_UNSIGNED_DECIMAL})?,({_UNSIGNED_DECIMAL})?\)", re.ASCII)
@@ -53,7 +53,7 @@ def tidin(text: str) -> str:
     """Parse block number and offset: `(1, 2)` -> `(1,2)`.
 
     Raises:
-        InvalidTextRepresentation: `text` is not such a pair, or a number is too large.
+        InvalidTextRepresentation: `text` is not a pair of numbers, or a number is too large.
     """
     match = _TID.match(text)
     block, offset = (
@@ -68,7 +68,7 @@ def pg_lsn_in(text: str) -> int:
     """Parse an LSN: `16/B374D848` -> 0x16B374D848.
 
     Raises:
-        InvalidTextRepresentation: `text` is not an LSN; surrounding blanks are not ignored.
+        InvalidTextRepresentation: `text` is not an LSN, or has blanks around it.
     """
     if text != text.strip():
         raise InvalidTextRepresentation(f'invalid input syntax for type pg_lsn: "{text}"')
@@ -79,7 +79,7 @@ def pg_snapshot_in(text: str) -> str:
     """Parse xmin, xmax and the sorted transactions between: `10:20:10,14,14` -> `10:20:10,14`.
 
     Raises:
-        InvalidTextRepresentation: `text` is not such a snapshot.
+        InvalidTextRepresentation: `text` is not a snapshot.
     """
     match = _SNAPSHOT.fullmatch(text)
     if match:
@@ -131,7 +131,9 @@ def vector_out(value: tuple[int, ...]) -> str:
 
 
 def _strtoul(text: str, sql_name: str) -> tuple[int, int]:
-    """Return the 64 bit number at the beginning of `text`, wrapped if negative, and its end."""
+    """Return the number at the beginning of `text`, and its end.  A negative number wraps to 64
+    bits.
+    """
     match = _UNSIGNED.match(text)
     if match is None:
         raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
@@ -144,15 +146,15 @@ def _strtoul(text: str, sql_name: str) -> tuple[int, int]:
 
 
 def _uint32(value: int, text: str, sql_name: str) -> int:
-    """Return the 32 bits of a number, with or without a sign: (-1, `-1`) -> 4294967295."""
+    """Convert a signed or unsigned number to 32 bits: (-1, `-1`) -> 4294967295."""
     if (1 << 32) <= value < _ULONG - (1 << 31):
         raise NumericValueOutOfRange(f'value "{text}" is out of range for type {sql_name}')
     return value % (1 << 32)
 
 
 def _saturate(text: str) -> int:
-    """Parse a decimal number like strtoul(): too large ones become the maximum, negative ones
-    wrap.
+    """Parse a decimal number like strtoul(): a number that is too large becomes the maximum, and a
+    negative number wraps.
     """
     number = decimal_int(text.strip())
     return number % _ULONG if abs(number) < _ULONG else _ULONG - 1

@@ -1,8 +1,8 @@
 """Convert values from and to PostgreSQL's text form.  These are the input and output functions of
-its types for TimeZone UTC, DateStyle ISO, MDY, IntervalStyle postgres, extra_float_digits 1 and
-bytea_output hex.
+PostgreSQL's types for TimeZone UTC, DateStyle ISO, MDY, IntervalStyle postgres, extra_float_digits
+1 and bytea_output hex.
 
-Types have their catalog names.  The Python values are:
+Types are given by their catalog names.  The Python values are:
 
     bool                               bool
     int2 int4 int8 oid xid xid8 cid    int
@@ -40,7 +40,7 @@ from replctl.types.type_modifier import typmod_in as typmod_in
 
 Value: TypeAlias = object
 
-#: The module of each type's functions.  It is imported with the first value of its types.
+#: The types of each module.  A module is imported when a value of its types is first needed.
 _FAMILIES = {
     "array_": "",
     "bit_string": "bit varbit",
@@ -80,7 +80,7 @@ def parse(type_name: str, text: str, typmod: int = -1, *, now: datetime | None =
         now: the time of the transaction, for `now`, `today` and similar; default: the current time.
 
     Raises:
-        DataError: `text` is not valid for the type; class and words are PostgreSQL's.
+        DataError: `text` is not valid for the type.  SQLSTATE and message are PostgreSQL's.
         FeatureNotSupported: the type, or this text of it, is not implemented.
     """
     if "\0" in text:
@@ -110,7 +110,7 @@ def coerce_typmod(type_name: str, value: Value, typmod: int, *, explicit: bool) 
     """Apply a type's length coercion: (varchar, `abcd`, 7) -> `abc`.
 
     Args:
-        typmod: the modifier; a negative one changes nothing.
+        typmod: the modifier; a negative modifier changes nothing.
         explicit: an explicit cast cuts strings and bit strings; an implicit one raises an error.
 
     Raises:

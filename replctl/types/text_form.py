@@ -1,4 +1,4 @@
-"""The input and output functions of one type, as text.py uses them."""
+"""The common interface of a type's input and output functions, which text.py calls."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class TextForm:
     """The functions of one type.
 
     Args:
-        parse: returns the value of text, typmod, and time of the transaction (None: the current
-            time).
+        parse: returns a value, given its text, the typmod, and the time of the transaction (None
+            for the current time).
         render: returns the canonical text of a value.
-        coerce: returns a value that the modifier allows, given value, typmod, and whether the cast
-            is explicit.
+        coerce: returns a value that the modifier allows, given a value, the typmod, and a flag for
+            an explicit cast.
     """
 
     parse: Callable[[str, int, datetime | None], Any]
@@ -40,8 +40,8 @@ def text_form(
     render: Callable[[V], str],
     coerce: Callable[[V, int, bool], V] | None = None,
 ) -> TextForm:
-    """Return the form of a type whose input only depends on the text; a modifier is applied to the
-    value.
+    """Return the functions of a type whose input function needs only the text.  `coerce` then
+    applies the modifier to the value.
     """
     if coerce is None:
         return TextForm(lambda text, typmod, now: read(text), render)

@@ -1,8 +1,8 @@
 """timestamp and timestamptz (PostgreSQL's timestamp.c).
 
 A value is the number of microseconds since 1970-01-01 00:00, in UTC for timestamptz.  PostgreSQL
-counts from 2000, so that its last thirty years, from 294247-01-10 on, are beyond 64 bits from 1970;
-they are refused.
+counts from 2000, so its range ends thirty years later.  replctl refuses timestamps of these years,
+from 294247-01-10 on, because they do not fit into 64 bits.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ def micros(moment: datetime) -> int:
 
 
 def timestamp_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
-    """Parse, ignoring a zone: `1999-01-08 04:05:06.789` -> 915768306789000.
+    """Parse a timestamp, and ignore a zone: `1999-01-08 04:05:06.789` -> 915768306789000.
 
     Raises:
         InvalidDatetimeFormat, InvalidParameterValue: `text` is not a timestamp, or its zone is
             unknown.
         DatetimeFieldOverflow, InvalidTimeZoneDisplacementValue: a field or the value is out of
             range.
-        FeatureNotSupported: it is after 294247-01-10 04:00:54.775806.
+        FeatureNotSupported: the value is after 294247-01-10 04:00:54.775806.
     """
     return _parse(text, typmod, now, is_utc=False)
 
 
 def timestamptz_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
-    """Parse with a zone: `1999-01-08 04:05:06 -8` -> 915797106000000.
+    """Parse a timestamp with a zone: `1999-01-08 04:05:06 -8` -> 915797106000000.
 
     Raises:
         DataError, FeatureNotSupported: see timestamp_in.
@@ -72,24 +72,24 @@ def timestamptz_in(text: str, typmod: int = -1, now: datetime | None = None) -> 
 
 
 def timestamp_out(value: int) -> str:
-    """Print without a zone: 915768306789000 -> `1999-01-08 04:05:06.789`."""
+    """Print a timestamp without a zone: 915768306789000 -> `1999-01-08 04:05:06.789`."""
     return _render(value, "")
 
 
 def timestamptz_out(value: int) -> str:
-    """Print with a zone: 915768306789000 -> `1999-01-08 04:05:06.789+00`."""
+    """Print a timestamp with a zone: 915768306789000 -> `1999-01-08 04:05:06.789+00`."""
     return _render(value, "+00")
 
 
 def timestamp(value: int, typmod: int, explicit: bool = False) -> int:
-    """Round to a precision: (915768306789000, 0) -> 915768307000000: timestamp(0).
+    """Round to a precision, such as timestamp(0): (915768306789000, 0) -> 915768307000000.
 
     Raises:
         FeatureNotSupported: the rounded time is not supported.
     """
     if value in (INFINITY, MINUS_INFINITY):
         return value
-    # Half away from zero, which is PostgreSQL's epoch.
+    # A half is rounded away from zero, and PostgreSQL's zero is its epoch.
     return _supported(round_microseconds(value - _EPOCH, typmod) + _EPOCH)
 
 

@@ -73,7 +73,7 @@ class TimestampDecoder(Decoder):
 
     def _take_date(self, text: str) -> int:
         if self._label == "julian":
-            # With a zone; in other forms the number is a separate field.
+            # With a zone.  In other literals the number is a separate field.
             self._label = ""
             match = re.match(r"\d*", text, re.ASCII)
             assert match is not None  # the pattern also matches an empty text
@@ -82,7 +82,7 @@ class TimestampDecoder(Decoder):
             return DATE | TIME | ZONE
         if not self._label and self._found & (MONTH | DAY) != MONTH | DAY:
             return self._set_date(text)
-        # There is a date already: this is a zone's name, or hhmmss-zz.
+        # After a date, this is the name of a zone, or hhmmss-zz.
         if not text[0].isdigit() and not self._label:
             return self.zone.read_name(text, UnknownZone(text))
         self._take_time_label()
@@ -143,7 +143,7 @@ class TimestampDecoder(Decoder):
             and not self._has_month_name
             and 1 <= self.month <= 31
         ):
-            self.day = self.month  # `8 January`: the supposed month is the day
+            self.day = self.month  # `8 January`: the number taken for the month is the day
             parts = DAY
         self._has_month_name = True
         self.month = month

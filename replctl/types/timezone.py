@@ -1,8 +1,8 @@
 """Time zones in literals: abbreviations, names of the tz database, and POSIX specifications.
 
-Abbreviations are those of PostgreSQL's timezone_abbreviations Default
-(data/timezone_abbreviation.tsv, from a server by .ci/generate_timezone_abbreviations.py); names
-come from zoneinfo.
+Abbreviations are those of PostgreSQL's timezone_abbreviations = Default.
+`.ci/generate_timezone_abbreviations.py` reads them from a server into
+data/timezone_abbreviation.tsv.  Names come from zoneinfo.
 """
 
 from __future__ import annotations
@@ -35,33 +35,36 @@ _DAY = 86400
 
 
 class Zone(Protocol):
-    """A zone with an offset that may depend on the time."""
+    """A zone whose offset may depend on the time."""
 
     def offset(self, local_seconds: int) -> int:
-        """Return seconds east of UTC at a local time, given in seconds since 1970-01-01 00:00
-        there.
+        """Return the offset in seconds east of UTC at a local time.
 
-        A skipped time has the offset before the gap; a repeated time has the later offset.
+        A local time that the clock skips has the offset before the gap.  A time that occurs twice
+        has the later offset.
+
+        Args:
+            local_seconds: seconds since 1970-01-01 00:00 of the local clock.
         """
         ...
 
     @property
     def fixed_offset(self) -> int | None:
-        """The offset in seconds east if it is constant; else None."""
+        """Return the offset in seconds east of UTC if it is constant; else None."""
         ...
 
 
 class NamedZone(Zone, Protocol):
-    """A zone whose local time can be computed, as for a session."""
+    """A zone that a session can have, because its local time can be computed from UTC."""
 
     def at(self, utc_seconds: int) -> tuple[int, str]:
-        """Return the offset and the abbreviation at a time, in seconds since 1970 in UTC."""
+        """Return the offset and the abbreviation at a time, given in seconds since 1970 in UTC."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FixedZone:
-    """A zone such as `UTC+3`, which is three hours west."""
+    """A zone with a constant offset, such as `UTC+3`, which is three hours west."""
 
     seconds_east: int
     name: str = ""
@@ -79,14 +82,15 @@ class FixedZone:
 
 @dataclass(frozen=True, slots=True)
 class YearlyRule:
-    """A time in each year: `M3.2.0/2`, `J60`, `59` (tzparse() in localtime.c).
+    """A time that recurs each year: `M3.2.0/2`, `J60`, `59` (tzparse() in localtime.c).
 
     Attributes:
         month: the month; 0 if `day` is a day of the year.
         week: the week of the month; 5 is the last one.
-        day: the day of the week from Sunday, or of the year: from 1 if `is_julian`, else from 0.
-        is_julian: February 29 is not counted.
-        seconds: the seconds of that day.
+        day: the day of the week, 0 for Sunday; or the day of the year, from 1 if `is_julian`, else
+            from 0.
+        is_julian: the day of the year does not count February 29.
+        seconds: the time of day in seconds.
     """
 
     month: int
@@ -96,8 +100,8 @@ class YearlyRule:
     seconds: int
 
     def at(self, year: int) -> int:
-        """Return that time in local seconds since 1970-01-01 00:00, on the clock before the
-        change.
+        """Return the time in a year, in seconds since 1970-01-01 00:00 of the local clock before
+        the change.
         """
         if not self.month:
             days = days_from_date(year, 1, 1) + self.day - self.is_julian
@@ -114,9 +118,9 @@ class YearlyRule:
 
 @dataclass(frozen=True, slots=True)
 class PosixZone:
-    """A zone such as `foo5bar` or `AEST-10AEDT,M10.1.0,M4.1.0/3`: daylight saving time from `start`
-    to `end` of each year; without rules, from the second Sunday of March to the first of November
-    (TZDEFRULESTRING).
+    """A zone such as `foo5bar` or `AEST-10AEDT,M10.1.0,M4.1.0/3`.  Daylight saving time lasts from
+    `start` to `end` of each year; without rules, from the second Sunday of March to the first
+    Sunday of November (TZDEFRULESTRING).
     """
 
     standard: int  # seconds east
@@ -192,10 +196,10 @@ class RegionZone:
 
 @dataclass(frozen=True, slots=True)
 class SteppedZone:
-    """An abbreviation such as `MSK`, whose offset has changed at certain local times."""
+    """The zone of an abbreviation such as `MSK`, whose offset changed at certain local times."""
 
     starts: tuple[int, ...]
-    offsets: tuple[int, ...]  # one more than there are starts
+    offsets: tuple[int, ...]  # one more item than starts
 
     def offset(self, local_seconds: int) -> int:
         return self.offsets[bisect_right(self.starts, local_seconds)]
@@ -207,8 +211,8 @@ class SteppedZone:
 
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """An abbreviation: `is_dst` for daylight saving time; `zone` is a FixedZone if the offset is
-    constant.
+    """The meaning of an abbreviation.  `is_dst` means daylight saving time; `zone` is a FixedZone
+    if the offset is constant.
     """
 
     is_dst: bool
@@ -216,8 +220,8 @@ class Abbreviation:
 
 
 def abbreviation(word: str) -> Abbreviation | None:
-    """Return the meaning of an abbreviation such as `est`, in lower case; only ten characters
-    count, as TOKMAXLEN in datetime.h.
+    """Return the meaning of an abbreviation such as `est`, given in lower case; None if it has
+    none. Only its first ten characters count (TOKMAXLEN in datetime.h).
     """
     row = _abbreviations().get(word[:10])
     if row is None:
@@ -233,7 +237,8 @@ def abbreviation(word: str) -> Abbreviation | None:
     return Abbreviation(is_dst, RegionZone(_zone_info(meaning)))
 
 
-#: Zones that became links in release 2024b of the tz database, independent of the local version.
+#: Zones that became links in release 2024b of the tz database.  They are links here even if the
+#: local database is older.
 _LINKS = {
     "cet": "Europe/Brussels",
     "cst6cdt": "America/Chicago",
@@ -262,8 +267,9 @@ def zone_named(name: str) -> NamedZone | None:
 
 
 def proper_name(text: str) -> str | None:
-    """Return PostgreSQL's spelling of a zone's name: `australia/sydney` becomes `Australia/Sydney`,
-    `foo5bar` `FOO5BAR`; None if there is no such zone (pg_tzset).
+    """Return PostgreSQL's spelling of a zone's name; None if there is no such zone (pg_tzset).
+
+    `australia/sydney` becomes `Australia/Sydney`, and `foo5bar` becomes `FOO5BAR`.
     """
     known = _proper_names().get(text.lower())
     if known is not None:
@@ -305,13 +311,15 @@ def _yearly_rule(text: str) -> YearlyRule | None:
 
 
 def local_seconds(year: int, month: int, day: int, seconds_of_day: int) -> int:
-    """Return a local time as seconds since 1970-01-01 00:00 of the same zone."""
+    """Return a local time as seconds since 1970-01-01 00:00 of the same local clock."""
     return days_from_date(year, month, day) * _DAY + seconds_of_day
 
 
 def _posix_seconds_east(groups: tuple[str | None, ...]) -> int | None:
-    """Return seconds east: (`-`, `3`, `30`, None) -> 12600; POSIX counts westwards.  None if a
-    number is out of range.
+    """Return the seconds east of UTC of a POSIX offset, which counts westwards; None if a number is
+    out of range.
+
+    (`-`, `3`, `30`, None) -> 12600
     """
     sign = 1 if groups[0] == "-" else -1
     hours, minutes, seconds = (decimal_int(number or "") for number in groups[1:])

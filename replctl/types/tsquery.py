@@ -25,7 +25,7 @@ _MODIFIERS = re.compile(r":([a-dA-D*]*)")
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand as printed: `'word':*AB`."""
+    """A word in the form in which it is printed: `'word':*AB`."""
 
     text: str
 
@@ -57,12 +57,14 @@ def tsqueryin(text: str) -> str:
 
 
 class _Parser:
-    """Parses by operator precedence, from left to right, with errors in the server's order."""
+    """Parses a query by operator precedence, from left to right, so that errors occur in the
+    server's order.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._position = 0
-        self._depth = 0  # of parentheses
+        self._depth = 0  # the number of open parentheses
 
     def parse(self) -> Query:
         """Return the whole query."""
@@ -92,7 +94,7 @@ class _Parser:
             self._position += 1
             self._depth += 1
             query = self._expression(0)
-            self._position += 1  # the right parenthesis; else there would be another operator
+            self._position += 1  # this is the right parenthesis: an operator would have been read
             self._depth -= 1
             return query
         if char == ":":
@@ -107,7 +109,7 @@ class _Parser:
         return Operand(quote(lexeme.word) + modifiers)
 
     def _modifiers(self) -> str:
-        """Return sorted modifiers: `:b*A` becomes `:*AB`."""
+        """Read modifiers, and return them sorted: `:b*A` becomes `:*AB`."""
         match = _MODIFIERS.match(self._text, self._position)
         if match is None:
             return ""

@@ -10,8 +10,8 @@ from replctl.types.lexeme import BLANKS, MAX_WORD_LENGTH, quote, read_lexeme, sy
 from replctl.types.text_form import text_form
 
 MAX_POSITION = 16383  # MAXENTRYPOS - 1 in ts_type.h
-MAX_POSITIONS = 255  # MAXNUMPOS - 1: positions of one word
-MAX_LENGTH = (1 << 20) - 1  # MAXSTRPOS: bytes of all words
+MAX_POSITIONS = 255  # MAXNUMPOS - 1: the number of positions of one word
+MAX_LENGTH = (1 << 20) - 1  # MAXSTRPOS: the number of bytes of all words
 
 _POSITION = re.compile(r"(\d+)[dD\d]*([a-cA-C*]?)\d*", re.ASCII)
 _WEIGHTS = {"": 0, "C": 1, "B": 2, "A": 3, "*": 3}
@@ -48,7 +48,7 @@ def tsvectorin(text: str) -> str:
 
 
 def _positions(text: str, start: int) -> tuple[Positions, int]:
-    """Return positions, and their end: (`:1,2A`, 0) -> ([(1, 0), (2, 3)], 5)."""
+    """Return the positions at `start`, and their end: (`:1,2A`, 0) -> ([(1, 0), (2, 3)], 5)."""
     positions: Positions = []
     position = start
     while text[position : position + 1] == (":" if position == start else ","):
@@ -66,13 +66,13 @@ def _positions(text: str, start: int) -> tuple[Positions, int]:
 
 
 def _position(number: int) -> int:
-    """Return a position as the server stores it: it reads 32 bits, and keeps 14."""
+    """Return the position that the server stores: it reads 32 bits, and keeps at most 14."""
     number = (min(number, 2**63 - 1) + 2**31) % 2**32 - 2**31
     return MAX_POSITION if number > MAX_POSITION else number & 0x3FFF
 
 
 def _positions_text(positions: Positions) -> str:
-    """Return each position once, with its greatest weight, in order, as text."""
+    """Print the positions in order, each once and with its greatest weight."""
     weights: dict[int, int] = {}
     for position, weight in sorted(positions, key=lambda item: item[0]):
         if MAX_POSITION in weights and len(weights) > 1:

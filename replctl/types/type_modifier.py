@@ -1,7 +1,7 @@
 """Type modifiers: convert `numeric(10,2)` to a typmod and back (the typmodin and typmodout
 functions of PostgreSQL, and its format_type.c).
 
-A precision above 6 of a time or an interval is cut to 6; PostgreSQL also warns.
+A precision above 6 of a time or an interval is reduced to 6, without PostgreSQL's WARNING.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from replctl.types.builtin import Type
 
 MAX_LENGTH = 10485760  # MaxAttrSize in htup_details.h
-MAX_PRECISION = 6  # MAX_TIMESTAMP_PRECISION; also for times and intervals
+MAX_PRECISION = 6  # MAX_TIMESTAMP_PRECISION; the same for times and intervals
 _MAX_ALLOCATION = 0x3FFFFFFF  # MaxAllocSize in memutils.h
-_MAX_BITS = 2**31 - 8  # of a bit string
+_MAX_BITS = 2**31 - 8  # the maximum length of a bit string
 
 #: Types with a length: their name in messages, the largest length, and an addend.
 _LENGTHS = {
@@ -50,7 +50,8 @@ def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
 
     Args:
         type_name: the catalog name; an array has the modifiers of its elements.
-        modifiers: the written modifiers; an interval's first one is a field mask; none give -1.
+        modifiers: the written modifiers; the first modifier of an interval is a mask of fields.
+            Without modifiers, the typmod is -1.
 
     Raises:
         SqlSyntaxError: the type takes no modifiers.
@@ -76,8 +77,9 @@ def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
 
 
 def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
-    """Return whether every value with one modifier fits another one unchanged (varchar_support()
-    and similar functions): varchar(5) to varchar(9), numeric(5,2) to numeric(9,2).
+    """Return whether all values with one modifier fit another modifier unchanged, for example
+    varchar(5) to varchar(9), numeric(5,2) to numeric(9,2) (varchar_support() and similar
+    functions).
 
     Args:
         type_name: the common type; an array has the modifiers of its elements.
@@ -97,8 +99,8 @@ def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
 
 
 def coercion_typmod(type_name: str, typmod: int) -> int:
-    """Return the effective modifier of a length coercion that is called as a function; -1 if it
-    changes nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and similar
+    """Return the effective modifier if a length coercion is called as a function; -1 if the
+    coercion changes nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and similar
     functions).
 
     Raises:
@@ -121,7 +123,7 @@ def coercion_typmod(type_name: str, typmod: int) -> int:
             fields, precision = typmod >> 16 & FULL_RANGE, typmod & FULL_PRECISION
             if fields not in RANGE_NAMES:
                 raise InternalError(f"unrecognized interval typmod: {typmod}")
-            if precision > MAX_PRECISION:  # interval_support(): it rounds no further
+            if precision > MAX_PRECISION:  # the coercion rounds nothing (interval_support())
                 return interval_typmod(fields, FULL_PRECISION)
     return typmod
 
@@ -131,7 +133,8 @@ def format_type(type_: Type, typmod: int | None = -1) -> str:
     _varchar with 9, `bpchar` of bpchar with -1.
 
     Args:
-        typmod: None prints only the type's name, like format_type(oid, NULL): `character`.
+        typmod: the modifier; None prints only the name of the type, like format_type(oid, NULL):
+            `character`.
     """
     if typmod is None:
         return type_.sql_name

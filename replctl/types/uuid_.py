@@ -29,7 +29,7 @@ def uuid_in(text: str) -> str:
 
 
 def uuid_bytes(value: str) -> bytes:
-    """Return the 16 bytes."""
+    """Return the 16 bytes of a uuid."""
     return bytes.fromhex(value.replace("-", ""))
 
 

@@ -1,7 +1,7 @@
-"""xml, for the setting xmloption content (PostgreSQL's xml.c).
+"""xml with xmloption = content (PostgreSQL's xml.c).
 
-A value is the original text.  Python's expat checks whether it is well formed; the DETAIL of an
-error is expat's, where PostgreSQL shows libxml's.
+A value is the original text.  Python's expat checks whether it is well formed.  So the DETAIL of an
+error is expat's message, while PostgreSQL shows libxml's.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ROOT = "root"
 
 
 def xml_in(text: str) -> str:
-    """Return the unchanged text, a document or a fragment.
+    """Return the unchanged text, which may be a document or a fragment.
 
     Raises:
-        InvalidXmlContent: it is not well formed.
+        InvalidXmlContent: the text is not well formed.
     """
     if _DECLARATION_START.match(text) and not _DECLARATION.match(text):
         raise InvalidXmlContent("invalid XML content: invalid XML declaration")
@@ -44,8 +44,8 @@ def xml_in(text: str) -> str:
 
 
 def xml_out(value: str) -> str:
-    """Print XML: `<?xml version="1.0" encoding="utf-8"?><a/>` -> `<a/>`; encodings are omitted, and
-    also declarations without any other content.
+    """Print XML without its encoding: `<?xml version="1.0" encoding="utf-8"?><a/>` -> `<a/>`.  A
+    declaration that then says nothing more is omitted.
     """
     match = _DECLARATION.match(value)
     version = (match[1] or match[2] or "") if match else "1.0"
