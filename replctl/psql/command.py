@@ -42,7 +42,8 @@ _UNSUPPORTED = (
 
 
 def run_command(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """Run a backslash command and report its failures.  The caller reads the rest of the line as SQL.
+    """Run a backslash command and report its failures.  The caller reads the rest of the line as
+    SQL.
     """
     result: CommandResult = CommandStatus.ERROR
     with reporting_errors(context.settings, None):
@@ -90,8 +91,8 @@ def _invalid(context: CommandContext, name: str) -> CommandResult:
 
 
 def _describe_command(name: str) -> Command | None:
-    """Return the function that runs `\\d`, `\\dt+`, `\\dRp` or another command of this kind; None for
-    other names.
+    """Return the function that runs `\\d`, `\\dt+`, `\\dRp` or another command of this kind; None
+    for other names.
     """
     if not name.startswith("d"):
         return None

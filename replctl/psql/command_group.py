@@ -66,8 +66,8 @@ def opened_cluster(
         is_checked: require that the cluster is in its own home: it is not a copy.
 
     Raises:
-        NotConnected: there is no cluster, or it cannot be opened, for example because it is a copy or
-            has another revision.
+        NotConnected: there is no cluster, or it cannot be opened, for example because it is a copy
+            or has another revision.
     """
     from replctl.catalog.open_cluster import open_cluster
 
@@ -106,8 +106,8 @@ def _command_first(argv: Sequence[str]) -> list[str]:
 
 
 def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages: Messages) -> int:
-    """Run `replctl NAME` with some arguments, and return the exit code.  For wrong arguments or errors
-    this is FAILURE, unless the command has its own exit code.
+    """Run `replctl NAME` with some arguments, and return the exit code.  For wrong arguments or
+    errors this is FAILURE, unless the command has its own exit code.
     """
     try:
         app(_command_first(argv), prog_name=f"replctl {name}")

@@ -54,8 +54,8 @@ class ConditionStack:
         """Run one of `BRANCHING_COMMANDS`.
 
         Raises:
-            PsqlError: the command is misplaced, or lacks a Boolean.  Without a Boolean, the branch does
-                not run.
+            PsqlError: the command is misplaced, or lacks a Boolean.  Without a Boolean, the branch
+                does not run.
         """
         match slash.command:
             case "if":
@@ -111,7 +111,8 @@ class ConditionStack:
         return block
 
     def _enter(self, block: _Block, branch: _Branch, *, keep: bool) -> None:
-        """Enter the next branch.  Keep the query text of the previous branch only if that branch ran.
+        """Enter the next branch.  Keep the query text of the previous branch only if that branch
+        ran.
         """
         if keep:
             block.saved = self._scanner.save()

@@ -44,8 +44,8 @@ class _Copy:
 
 
 def copy(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    r"""Run `\copy { TABLE [(COLUMNS)] | (QUERY) } { FROM | TO } { 'FILE' | PROGRAM 'COMMAND' | stdin |
-    stdout | pstdin | pstdout } [OPTIONS]`."""
+    r"""Run `\copy { TABLE [(COLUMNS)] | (QUERY) } { FROM | TO } { 'FILE' | PROGRAM 'COMMAND' |
+    stdin | stdout | pstdin | pstdout } [OPTIONS]`."""
     arguments = slash.argument(Argument.WHOLE_LINE)
     if not arguments:
         raise PsqlError("\\copy: arguments required")

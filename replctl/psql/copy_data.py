@@ -1,4 +1,4 @@
-"""Read and write the data of COPY for the client (handleCopyIn and handleCopyOut in psql's copy.c)."""
+"""Read and write data of COPY for the client (handleCopyIn, handleCopyOut in psql's copy.c)."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class CopyData:
 
     @contextmanager
     def offered(self) -> Iterator[None]:
-        """Provide the session's COPY statements with data while the `with` block runs.  Then skip the
-        data that they have not read.
+        """Provide the session's COPY statements with data while the `with` block runs.  Then skip
+        the data that they have not read.
         """
         session = self._settings.session
         assert session is not None

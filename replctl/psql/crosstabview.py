@@ -22,8 +22,8 @@ _MAX_COLUMNS = 1600
 
 @dataclass(frozen=True, slots=True)
 class Crosstab:
-    """The arguments of the command: the columns that give row headers, column headers and values, and
-    the column that sorts the column headers."""
+    """The arguments of the command: the columns that give row headers, column headers and values,
+    and the column that sorts the column headers."""
 
     rows: str | None = None
     columns: str | None = None

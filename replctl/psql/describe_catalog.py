@@ -15,8 +15,8 @@ from replctl.types.builtin import SystemRelation, system_attributes, system_inde
 
 
 def described_catalog(target: Described, relation: SystemRelation, verbose: bool) -> Table:
-    """Return the table that `\\d` prints for a catalog or a system view, without the definition of the
-    view."""
+    """Return the table that `\\d` prints for a catalog or a system view, without the definition of
+    the view."""
     titles = column_titles(target, relation.kind, verbose)
     columns = system_attributes(relation.schema)[relation.name]
     return Table(

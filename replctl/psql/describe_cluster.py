@@ -124,7 +124,7 @@ def list_role_grants(
 
 
 def list_comments(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
-    """Run `\\dd`: list comments on constraints, which no other command shows (objectDescription)."""
+    """Run `\\dd`: list comments that no other command shows, on constraints (objectDescription)."""
     parsed = parse_pattern(pattern, target.session.database_name)
     rows: list[list[str | None]] = []
     for relation in find_relations(target, "rpf", NamePattern(parsed.schema, None, True)):
@@ -191,7 +191,7 @@ def _policies(target: Described, relation: Relation) -> str:
 
 
 def _column_privileges(target: Described, relation: Relation) -> str:
-    """Return lines for each column that has its own privileges: its name, and then the privileges."""
+    """Return lines for each column with its own privileges: its name, and then the privileges."""
     lists = column_acls(target.catalog, relation.oid)
     lines = []
     for column in relation.columns:

@@ -54,8 +54,8 @@ def describe(settings: PsqlSettings, name: str, pattern: str | None) -> bool:
         return describer(target, pattern, "+" in name, "S" in name)
 
 
-#: A function for a `\\d` command.  Its arguments are the objects, the pattern, and flags for `+` and
-#: `S`.  It returns whether it found anything.
+#: A function for a `\\d` command.  Its arguments are the objects, the pattern, and flags for `+`
+#: and `S`.  It returns whether it found anything.
 _Describer = Callable[[Described, str | None, bool, bool], bool]
 
 
@@ -114,7 +114,7 @@ def _describe_relations(
 
 
 def _relation_lister(letters: str) -> _Describer:
-    """Return the function that runs `\\dt`, `\\di`, `\\dtv` and so on: list relations (listTables)."""
+    """Return the function for `\\dt`, `\\di`, `\\dtv` and so on: list relations (listTables)."""
     kinds = "".join(_KINDS[letter] for letter in letters)
 
     def list_relations(

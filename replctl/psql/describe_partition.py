@@ -20,8 +20,8 @@ from replctl.types.quote import quote_identifier
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A column of a partition key: its text for comparisons, its text alone, and the type of constants
-    for comparisons.
+    """A column of a partition key: its text for comparisons, its text alone, and the type of
+    constants for comparisons.
     """
 
     text: str
@@ -129,13 +129,14 @@ def _arms(
     infinity: str,
     operators: tuple[str, str],
 ) -> list[str]:
-    """Return conditions such as `(a > 1)` and `((a = 1) AND (b >= 2))`.  A row is on the right side of
-    a bound if one of them is true.
+    """Return conditions such as `(a > 1)` and `((a = 1) AND (b >= 2))`.  A row is on the right side
+    of a bound if one of them is true.
 
     Args:
-        infinity: the bound that all values of the next column satisfy.
-        operators: the operator for the last column, which decides about the bound itself, comes
-            second; the operator for the columns before it comes first.
+        infinity: the infinite bound that all values satisfy: minvalue for a lower bound, else
+            maxvalue.
+        operators: the strict and the inclusive operator.  The last comparison of each condition
+            uses one of them.
     """
     strict, inclusive = operators
     arms: list[str] = []

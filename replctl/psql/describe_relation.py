@@ -249,7 +249,7 @@ def _foreign_keys(target: Described, relation: Relation) -> list[str]:
 
 
 def _references(target: Described, relation: Relation) -> list[str]:
-    """Return the foreign keys of other tables that reference the relation or one of its ancestors."""
+    """Return the foreign keys that reference the relation or one of its ancestors."""
     referenced = [relation.oid, *pg_inherits.ancestors_of(target.catalog, relation.oid)]
     pg_constraint = schema.pg_constraint
     rows = target.catalog.select(
@@ -304,7 +304,7 @@ def _policies(target: Described, relation: Relation) -> list[str]:
 
 
 def _publications(target: Described, relation: Relation) -> list[str]:
-    """Return the publications of a table: those that name it or its schema, or are FOR ALL TABLES."""
+    """Return the publications that name a table or its schema, or are FOR ALL TABLES."""
     catalog = target.catalog
     if not pg_publication.is_publishable(relation):
         return []

@@ -185,8 +185,8 @@ def changed_lines(name: str, tables: Sequence[RelationName]) -> list[str]:
 
 
 def _retention(target: Described, subscription: Subscription) -> list[str]:
-    """Return lines about required changes that the retention of published tables may remove; none if
-    the publisher is unreachable.  PostgreSQL's psql has no such lines.
+    """Return lines about required changes that the retention of published tables may remove; none
+    if the publisher is unreachable.  PostgreSQL's psql has no such lines.
     """
     if subscription.slot_name is None:
         return []

@@ -59,7 +59,7 @@ def list_role_settings(settings: PsqlSettings, role: str | None, database: str |
 
 
 def _is_meant(text: str | None, pattern: NamePattern, name: str | None) -> bool:
-    """Return whether a pattern matches a name.  A missing name matches only if the pattern is missing
-    or matches everything.
+    """Return whether a pattern matches a name.  A missing name matches only if the pattern is
+    missing or matches everything.
     """
     return text in (None, "*") or (name is not None and pattern.matches("", name))

@@ -170,7 +170,8 @@ def listed(title: str, items: list[str]) -> list[str]:
 
 
 def is_valid(target: Described, relation: Relation, index: Index) -> bool:
-    """Return whether an index is valid: all partitions of its table have an index that belongs to it.
+    """Return whether an index is valid: all partitions of its table have an index that belongs to
+    it.
     """
     if not relation.is_partitioned:
         return True

@@ -15,8 +15,7 @@ def write_dump(settings: PsqlSettings, options: DumpOptions, file: str | None) -
     """Write the session's database as SQL, and return whether that succeeded.
 
     Args:
-        file: the path of a file, which gets a complete dump or stays unchanged; None for stdout or the
-            target of `\\o`.
+        file: the path of a file, which gets a complete dump or stays unchanged; None for stdout.
     """
     session = settings.session
     assert session is not None

@@ -52,8 +52,8 @@ def show_plan(settings: PsqlSettings, names: Sequence[str], *, as_json: bool) ->
 
 
 def _rows(plan: SubscriptionPlan) -> list[list[str | None]]:
-    """Return the rows of the printed table: one for each run of each table or, if there is nothing to
-    do, one that says so.
+    """Return the rows of the printed table: one for each run of each table or, if there is nothing
+    to do, one that says so.
     """
     if not plan.tables:
         nothing = "nothing to do" if plan.error is None else None

@@ -1,8 +1,7 @@
-"""Replace `:name`, `:'name'`, `:"name"` and `:{?name}` by values, which are then read in their
-place.
+"""Replace `:name`, `:'name'`, `:"name"` and `:{?name}` by the value of a variable.
 
-With x = `it's`:  `:x` becomes `it's`, which is then scanned;  `:'x'` `'it''s'`;  `:"x"` `"it's"`;
-`:{?x}` `TRUE`.
+With x = `it's`, `:x` becomes `it's`, which is then scanned; `:'x'` becomes `'it''s'`, `:"x"`
+becomes `"it's"`, and `:{?x}` becomes `TRUE`.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from collections.abc import Callable, Iterator
 from replctl.psql.variables import Variables
 
 #: Letters, digits and _. Characters beyond ASCII always count as letters, as their bytes do in
-#: PostgreSQL; the classes are negated, because `re` compiles large ones slowly.
+#: PostgreSQL.  The classes are negated, because `re` compiles large classes slowly.
 NAME = r"[^\x00-/:-@\[-^`{-\x7f]+"
 
-#: Part of the scanners' patterns: a reference to a variable, each form with a name.
+#: A part of the scanners' patterns: a reference to a variable.  Each form is a named group.
 REFERENCE = rf"""
       (?P<variable> : {NAME})
     | (?P<literal> : ' {NAME} ')
@@ -26,15 +25,15 @@ REFERENCE = rf"""
 
 
 class Interpolation:
-    """The replacement of references to variables, and the way to report problems.
+    """Replaces references to variables, and reports problems.
 
     Args:
         complain: called with "error" or "warning" and a message if psql reports a problem and
             continues.
 
     Attributes:
-        is_active: False in a branch of `\\if` that is not taken: no variable is known there, and
-            backticks are not executed.
+        is_active: False in a branch of `\\if` that does not run.  There, no variable is replaced,
+            and backticks are not executed.
     """
 
     def __init__(self, variables: Variables, complain: Callable[[str, str], None]) -> None:
@@ -43,12 +42,12 @@ class Interpolation:
         self.is_active = True
 
     def lookup(self, name: str) -> str | None:
-        """Return the value of a variable, unless substitution is inactive."""
+        """Return the value of a variable; None if it is not set, or if substitution is inactive."""
         return self.variables.get(name) if self.is_active else None
 
     def substitute(self, kind: str, reference: str) -> str:
-        """Return the replacement of `reference`, a form of `REFERENCE`; the reference itself if
-        there is no such variable.
+        """Return the replacement of a reference, which is one of the forms in `REFERENCE`.  If
+        there is no such variable, return the reference itself.
         """
         if kind == "is_set":
             return "FALSE" if self.lookup(reference[3:-1]) is None else "TRUE"
@@ -68,16 +67,16 @@ class _Source:
 
 
 class Input:
-    """A line, and a stack of the values of variables that are read in place of their names.
+    """A line, and a stack of values of variables, which are read in place of their names.
 
-    No token reaches from one of these texts into another.
+    No token extends from one of these texts into another.
     """
 
     def __init__(self, line: str) -> None:
         self._sources = [_Source(line)]
 
     def current(self) -> _Source | None:
-        """Return the text and position to read next; None at the end of the line."""
+        """Return the text to read next with its position; None at the end of the line."""
         while self._sources[-1].pos == len(self._sources[-1].text):
             if len(self._sources) == 1:
                 return None
@@ -85,7 +84,9 @@ class Input:
         return self._sources[-1]
 
     def tokens(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Yield the matches of `pattern`, which must match anything, up to the end of the line."""
+        """Yield matches of `pattern` up to the end of the line.  The pattern must match at any
+        position.
+        """
         while (source := self.current()) is not None:
             token = pattern.match(source.text, source.pos)
             assert token is not None, source.text[source.pos :]
@@ -106,18 +107,21 @@ class Input:
 
 
 def quote_literal(text: str) -> str:
-    """`it's` -> `'it''s'`; with a backslash ` E'a\\\\b'`, apart from what precedes it (libpq)."""
+    """Quote a string: `it's` -> `'it''s'`; a string with a backslash becomes ` E'a\\\\b'`, with a
+    blank that separates it from the text before it (libpq)."""
     quoted = "'" + text.replace("'", "''").replace("\\", "\\\\") + "'"
     return f" E{quoted}" if "\\" in text else quoted
 
 
 def quote_identifier(name: str) -> str:
-    """`a"b` -> `"a""b"`: always in quotes."""
+    """Quote an identifier, even if it needs no quotes: `a"b` -> `"a""b"`."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_shell(text: str) -> str:
-    """`it's` -> `'it'"'"'s'`; as it is where no character means anything to a shell."""
+    """Quote a text for a shell: `it's` -> `'it'"'"'s'`; a text without special characters is
+    unchanged.
+    """
     if re.fullmatch(r"[-A-Za-z0-9_./:]+", text):
         return text
     return "'" + text.replace("'", "'\"'\"'") + "'"

@@ -1,4 +1,4 @@
-"""The command: options, start-up file, scripts or a prompt, exit code (psql's startup.c)."""
+"""Run the command: options, start-up file, scripts or a prompt, exit code (psql's startup.c)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from replctl.session import Session
     from replctl.spark import Engine, SparkConf
 
-#: Statements may be nested deeply; the parser and its trees are recursive.
+#: Python's recursion limit: statements may be nested deeply, and the parser is recursive.
 RECURSION_LIMIT = 20000
 
 
@@ -52,7 +52,7 @@ def run(argv: list[str]) -> int:
             raise
         print(f"replctl: error: could not write: {error.strerror}", file=sys.stderr)
         code = ExitCode.FAILURE
-    # The rest of the output must not be written at exit
+    # Discard the rest of the output at exit
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
@@ -182,7 +182,7 @@ class _Connector:
     def __call__(
         self, database: str, role: str, directory: str | None, parameters: Mapping[str, str]
     ) -> Session:
-        """Open a session; a name alone keeps the parameters of the last connection string."""
+        """Open a session.  Without a connection string, the parameters of the last one apply."""
         from replctl.catalog.open_cluster import open_cluster
         from replctl.object_store import choose_properties
         from replctl.session import Session
@@ -194,7 +194,7 @@ class _Connector:
         except FileNotFoundError as error:
             raise UndefinedFile("the working directory has been removed") from error
         known = self._clusters.get(key)
-        if known is None or known.refusal is not None:  # it may have become writable
+        if known is None or known.refusal is not None:  # a read-only cluster may be writable now
             cluster = open_cluster(path, is_made=self._makes_clusters)
             self._clusters[key] = self._clusters[str(cluster.path)] = cluster
             report_new(cluster, path, self._messages)
@@ -217,12 +217,14 @@ class _Connector:
             return open_engine(self._spark)
         from replctl.psql.progress import starting_spark, telling_downloads
 
-        self._downloads.enter_context(telling_downloads())  # a table on S3 needs more, later
+        self._downloads.enter_context(
+            telling_downloads()
+        )  # a table on S3 may need more downloads later
         with starting_spark():
             return open_engine(self._spark)
 
     def _properties(self, cluster: Cluster) -> dict[str, str]:
-        """Return Spark's properties: the command line's, else those of the cluster's server."""
+        """Return Spark's properties from the command line, else those of the cluster's server."""
         from replctl.spark import find_server
 
         options = self._options
@@ -232,8 +234,8 @@ class _Connector:
         return {} if server is None else dict(server.conf.properties)
 
     def _choose_spark(self, cluster: Cluster) -> SparkConf:
-        """Return the Spark of the command line, else the cluster's own server if it runs, else
-        Spark in this process.
+        """Choose the Spark to use: the one that the command line names, else the cluster's own
+        server if it is running, else a new one in this process.
         """
         from replctl.spark import SparkConf, attach_server
 
@@ -264,7 +266,7 @@ class _Connector:
 
 
 def _connect(settings: PsqlSettings, options: Options) -> bool:
-    """Open the first session.  Print a message and return False if that fails."""
+    """Open the first session.  If that fails, print a message and return False."""
     target = Target()
     try:
         if options.database is not None:
@@ -310,7 +312,7 @@ def _run_actions(settings: PsqlSettings, options: Options) -> int:
 
 
 def _run_scripts(settings: PsqlSettings, options: Options) -> int:
-    """Run the scripts of `-c` and `-f` in their order, or stdin if neither is given.  Stop at the
+    """Run the scripts of `-c` and `-f` in their order, or stdin if there are none.  Stop at the
     first failure if ON_ERROR_STOP is set."""
     from replctl.psql.mainloop import run_command_string, run_file, run_stdin
 
@@ -336,7 +338,7 @@ def _run_startup_file(settings: PsqlSettings) -> None:
     """Run `.replctlrc`, from $REPLCTLRC or the home directory."""
     named = os.environ.get("REPLCTLRC")
     path = Path(os.path.expanduser(named or "~/.replctlrc"))
-    if os.access(path, os.R_OK) and path.is_file():  # as psql: an unreadable file counts as missing
+    if os.access(path, os.R_OK) and path.is_file():  # like psql, ignore an unreadable file
         from replctl.psql.mainloop import run_file
 
         run_file(settings, str(path))

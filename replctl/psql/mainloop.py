@@ -1,4 +1,4 @@
-"""Read lines, split them into statements and commands, run these (mainloop.c)."""
+"""Read lines, split them into statements and backslash commands, and run these (mainloop.c)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from replctl.psql.scan_slash import SlashScanner
 from replctl.psql.send_query import Delivery, send_query
 from replctl.psql.statement_scan import Statement, StatementScanner
 
-#: Returns the next line without its newline, None at the end.  The loop says which statement it
-#: continues.
+#: Returns the next line without its newline; None at the end.  Its argument, the loop, has the
+#: state for the prompt.
 ReadLine = Callable[["MainLoop"], str | None]
 
 
 class _Stop(Exception):
-    """Leave the loop: `\\q`."""
+    """Raised to leave the loop, for example by `\\q`."""
 
 
 class MainLoop:
-    """One input, a script or a user at a prompt, from its first line to its last.
+    """Runs one input from its first line to its last: a script, or commands that a user types.
 
     Attributes:
         context: the context for backslash commands.
@@ -55,7 +55,7 @@ class MainLoop:
         self._eof_count = 0
 
     def run(self, read_line: ReadLine) -> ExitCode:
-        """Run all lines from `read_line`, and return the result."""
+        """Run all lines from `read_line`, and return the exit code."""
         settings = self._settings
         is_interactive = settings.is_interactive
         code = ExitCode.SUCCESS
@@ -82,7 +82,7 @@ class MainLoop:
         return code
 
     def _finish(self) -> ExitCode:
-        r"""Finish a script, in which the last statement may lack its semicolon and an `\if` its
+        r"""Finish a script: run a last statement without a semicolon, and report an `\if` without
         `\endif`."""
         code = ExitCode.SUCCESS
         if self.context.scanner.buffer and self.context.conditions.is_active:
@@ -101,8 +101,7 @@ class MainLoop:
         return ExitCode.BAD_CONNECTION if self._settings.session is None else ExitCode.SUCCESS
 
     def _run_line(self, line: str) -> bool:
-        """Run the statements and commands that a line completes, and return whether all
-        succeeded."""
+        """Run the statements and commands that end in a line, and return whether all succeeded."""
         scanner, settings = self.context.scanner, self._settings
         if not line and scanner.prompt.value in "=-(":  # psql neither echoes nor counts this line
             return True
@@ -137,7 +136,7 @@ class MainLoop:
         assert_never(item)
 
     def _apply(self, result: CommandResult) -> bool:
-        """Perform the action that a backslash command requests from its caller."""
+        """Perform the action that a backslash command requests, and return whether it succeeded."""
         match result:
             case CommandStatus.DONE:
                 return True
@@ -163,7 +162,7 @@ class MainLoop:
         return send_query(self._settings, text, delivery)
 
     def _watch(self, text: str, watch: Watch) -> bool:
-        """Run a query repeatedly, each time with a title that has the time (do_watch)."""
+        """Run a query repeatedly, and print each result under a title with the time (do_watch)."""
         done = 0
         options = self._settings.print_options
         try:
@@ -185,7 +184,7 @@ class MainLoop:
             print(flush=True)
 
     def _is_help_word(self, line: str) -> bool:
-        """Return whether a line is `help`, `quit` or `exit` alone, which psql handles itself."""
+        """Handle a line with only `help`, `quit` or `exit`; return whether it was one."""
         match line.strip().rstrip(";").lower():
             case "help":
                 from replctl.psql.help import SHORT_HELP
@@ -206,7 +205,7 @@ class MainLoop:
         return False
 
     def _clear(self) -> None:
-        """Handle Ctrl-C at the prompt: clear the query, or leave an `\\if`."""
+        """Handle Ctrl-C at the prompt: clear the query buffer, or leave an `\\if`."""
         print()
         self.context.scanner.take()
         if self.context.conditions.is_open:
@@ -235,7 +234,7 @@ def run_file(settings: PsqlSettings, name: str, is_relative: bool = False) -> Ex
 
 
 def run_stdin(settings: PsqlSettings) -> ExitCode:
-    """Run stdin; errors are printed without a position in a file."""
+    """Run stdin.  Errors have no file name and line number."""
     settings.messages.is_terse = True
     return MainLoop(settings).run(_LineReader(settings, sys.stdin, None))
 
@@ -277,7 +276,7 @@ def _not_interactive(settings: PsqlSettings) -> Iterator[None]:
 
 
 class _LineReader:
-    """Lines of a stream, a byte order mark removed.
+    """Reads the lines of a stream, without a byte order mark.
 
     Args:
         name: the stream's name in errors, or None.

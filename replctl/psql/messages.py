@@ -1,13 +1,13 @@
-"""Messages on stderr: reports of the server, and psql's own errors.
+"""Print messages on stderr: errors and notices of statements, and psql's own errors.
 
-A server's report and a complaint about line 3 of a script:
+An error of a statement, and an error of a command in line 3 of a script:
 
     replctl:s.sql:2: ERROR:  relation "t" does not exist
     LINE 1: SELECT * FROM t;
                           ^
     replctl:s.sql:3: error: invalid command \\foo
 
-As libpq's fe-protocol3.c and the frontends' logging.c.
+The format is that of libpq's fe-protocol3.c and the frontends' logging.c.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MIN_RIGHT_CUT = 10
 
 
 class InputPlace(NamedTuple):
-    """The script and the line being read."""
+    """The script that is being read, and the current line."""
 
     file: str
     line: int
@@ -41,11 +41,11 @@ class Messages:
     """Writes to stderr, after flushing stdout.
 
     Args:
-        variables: the source of VERBOSITY and SHOW_CONTEXT.
+        variables: the variables, with VERBOSITY and SHOW_CONTEXT.
 
     Attributes:
         place: the position in a script; None if the input is not a file.
-        is_terse: omit the program's name and `error: `, as psql does once its input is not a file.
+        is_terse: omit the program's name and `error: `, as psql does if its input is not a file.
     """
 
     def __init__(self, variables: Variables) -> None:
@@ -60,26 +60,25 @@ class Messages:
             self._write(f"{self._prefix('hint: ')}{hint}")
 
     def warning(self, text: str) -> None:
-        """Print a warning about a command that continues."""
+        """Print a warning about a command, which continues."""
         self._write(f"{self._prefix('warning: ')}{text}")
 
     def complain(self, severity: str, text: str) -> None:
-        """Print an error or a warning; the scanners call this form."""
+        """Print an error or a warning for the scanners, which pass the severity."""
         if severity == "error":
             self.error(text)
         else:
             self.warning(text)
 
     def report(self, report: PostgresError | Notice, statement: str | None = None) -> None:
-        """Print a report of the server about a statement, according to VERBOSITY and
-        SHOW_CONTEXT."""
+        """Print an error or notice of a statement, according to VERBOSITY and SHOW_CONTEXT."""
         verbosity = self._variables.choice("VERBOSITY")
         self.write_report(
             report_text(report, statement, verbosity, self._variables.choice("SHOW_CONTEXT"))
         )
 
     def write_report(self, text: str) -> None:
-        """Print a report that is already formatted."""
+        """Print an error or notice that is already formatted."""
         self._write(f"{self._prefix('') if self.place else ''}{text}")
 
     def _prefix(self, level: str) -> str:
@@ -98,10 +97,10 @@ def report_text(
     verbosity: str = "default",
     show_context: str = "errors",
 ) -> str:
-    """Return an error or notice with its fields, one to a line (pqBuildErrorMessage3).
+    """Format an error or notice, with one line for each field (pqBuildErrorMessage3).
 
     Args:
-        statement: the text of the position; None omits the extract.
+        statement: the text to which the position refers; None omits the extract.
         verbosity: terse, default, verbose or sqlstate.
         show_context: never, errors or always.
     """
@@ -140,7 +139,7 @@ def _fields(report: PostgresError | Notice, show_context: str) -> list[str]:
 def _extract(statement: str, position: int) -> list[str]:
     """Return `LINE 1: SELECT * FROM t;` and a caret under the position (reportErrorPosition).
 
-    Long lines are cut, tabs count as one blank, and wide characters as two columns.
+    Long lines are shortened.  A tab counts as one column, a wide character as two.
     """
     if position > len(statement):
         return []
@@ -167,8 +166,8 @@ def _extract(statement: str, position: int) -> list[str]:
 
 
 def _line_at(text: str, position: int) -> tuple[int, int, int]:
-    """Return number, start and end of the line that contains `position`; \\n, \\r and \\r\\n end
-    lines.
+    """Return number, start and end of the line that contains `position`.  Lines end with \\n, \\r
+    or \\r\\n.
     """
     number, begin = 1, 0
     for offset, character in enumerate(text):
@@ -183,8 +182,8 @@ def _line_at(text: str, position: int) -> tuple[int, int, int]:
 
 
 def report_new(cluster: Cluster, named: str | None, messages: Messages) -> None:
-    """Report that a directory was created, if the user named it, because a typing error creates
-    one, too. Report also that a catalog was upgraded.
+    """Report that a cluster's directory was created if the user named it, because the name may be a
+    typing error.  Also report that a catalog was upgraded.
     """
     if cluster.upgraded_from is not None:
         messages.report(

@@ -23,7 +23,9 @@ _LABELS = ("database", "subscription")
 
 
 class Metrics:
-    """Counts the work of rounds.  The lag of subscriptions is computed at each request."""
+    """Counts the changes and failures of rounds.  Computes the lag of subscriptions at each
+    request.
+    """
 
     def __init__(self, session: Session, names: Sequence[str]) -> None:
         self._cluster = session.cluster
@@ -48,7 +50,7 @@ class Metrics:
         self.registry.register(_LagCollector(own, names))
 
     def applied(self, subscription: Subscription, applied: Applied) -> None:
-        """Count a finished run."""
+        """Count the changes of a finished run."""
         labels = (self._cluster.database_name(subscription.database_oid), subscription.name)
         self._transactions.labels(*labels).inc(applied.transactions)
         self._changes.labels(*labels).inc(applied.changes)
@@ -66,7 +68,7 @@ class _LagCollector(Collector):
         self._names = names
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing, so that registering does not look up metrics."""
+        """Return no metrics, so that the registration does not compute them."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
@@ -100,7 +102,10 @@ class _LagCollector(Collector):
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Serve Prometheus while the context is open, and yield the port (0: any free port).
+    """Serve the metrics to Prometheus while the `with` block runs, and yield the port.
+
+    Args:
+        port: the port; 0 for any free port.
 
     Raises:
         PsqlError: the address cannot be used.

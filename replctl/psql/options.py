@@ -1,7 +1,8 @@
-"""Parse the command line as psql does: getopt_long's rules, options and arguments in any order.
+"""Parse the command line as psql does, by the rules of getopt_long.
 
-`-c` and `-f` may occur several times and keep their order.  Long options may be abbreviated. Other
-arguments are a database and a role.  typer, which parses subcommands, does not support these rules.
+Options and arguments may be in any order.  `-c` and `-f` may occur several times and keep their
+order.  Long options may be abbreviated.  Other arguments are a database and a role.  typer, which
+parses subcommands, does not support these rules.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from enum import Enum, auto
 
 
 class UsageError(Exception):
-    """Raised if the command line is invalid, with getopt_long's message."""
+    """Raised if the command line is invalid.  The text is getopt_long's message."""
 
 
 class Action(Enum):
-    """A kind of action of the command line."""
+    """A kind of action that the command line requests."""
 
     COMMAND = auto()
     FILE = auto()
@@ -29,7 +30,7 @@ class Options:
 
     Attributes:
         database: a name or a connection string.
-        variables: `-v NAME=VALUE`, and equivalent options; None unsets.
+        variables: `-v NAME=VALUE`, and equivalent options; None unsets a variable.
         print_options: `-P NAME=VALUE`, and equivalent options.
         home: the cluster's directory.
         spark_properties: `--conf NAME=VALUE`.
@@ -57,12 +58,12 @@ class Options:
     keeps_running: bool = False
 
 
-#: Subcommands; a database of such a name needs -d.
+#: Subcommands.  A database with one of these names needs the option -d.
 SUBCOMMANDS = (
     "sync", "status", "verify", "vacuum", "dump", "schema", "standby", "spark", "cluster",
 )  # fmt: skip
 
-#: Long option -> short one, if any; a colon marks those with a value.
+#: Long options and their short forms, if any; a colon marks options with a value.
 _LONG = {
     "command:": "c", "file:": "f", "dbname:": "d", "username:": "U", "set:": "v", "variable:": "v",
     "version": "V", "no-psqlrc": "X", "single-transaction": "1", "list": "l", "echo-all": "a",
@@ -101,7 +102,7 @@ def parse_options(argv: list[str]) -> Options:
     """Read the command line.
 
     Raises:
-        UsageError: an option is unknown, or lacks its value.
+        UsageError: an option is unknown, or its value is missing.
     """
     options = Options(actions=[], variables=[], print_options=[])
     options.remote = os.environ.get("SPARK_REMOTE") or None

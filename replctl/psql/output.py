@@ -1,4 +1,4 @@
-"""The output of results: stdout, a file, or another program (`\\o FILE`, `\\g |PROGRAM`)."""
+"""Write results to stdout, a file, or another program (`\\o FILE`, `\\g |PROGRAM`)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from replctl.psql.variables import PsqlError
 
 @contextmanager
 def writing(failure: str) -> Iterator[None]:
-    """Write results inside the `with` block, and report errors.  The caller handles a reader that
-    has exited.
+    """Convert errors of writing in the `with` block to PsqlError, except BrokenPipeError.
 
     Args:
-        failure: the message of an error, before the reason.
+        failure: the message of an error, which the reason follows.
 
     Raises:
-        BrokenPipeError: the reader has exited.
+        BrokenPipeError: the program that reads the output has exited.
         PsqlError: writing failed, for example because a disk is full.
     """
     try:
@@ -34,8 +33,8 @@ def writing(failure: str) -> Iterator[None]:
 
 
 def drop_unwritten() -> None:
-    """Discard the buffer of stdout if it cannot be written.  An error has reported it, and Python
-    must not retry.
+    """Discard the buffer of stdout if it cannot be written.  The failure is already reported, and
+    Python must not try to write it at exit.
     """
     try:
         sys.stdout.flush()

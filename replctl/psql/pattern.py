@@ -1,6 +1,7 @@
 """Patterns of `\\d` commands: `*`, `?`, quotes, dots (processSQLNamePattern in string_utils.c).
 
-`pub*."Foo"` becomes schemas `^(pub.*)$`, names `^(Foo)$`; letters outside quotes become lower case.
+`pub*."Foo"` becomes the regular expressions `^(pub.*)$` for schemas and `^(Foo)$` for names.
+Letters outside of quotes become lower case.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ class NamePattern:
 
     Attributes:
         schema, name: regular expressions for the whole name; None for all.
-        has_schema: otherwise only objects visible in the search path match.
+        has_schema: the pattern names a schema.  Otherwise only objects that are visible in the
+            search path match.
     """
 
     schema: re.Pattern[str] | None = None
@@ -43,7 +45,7 @@ def parse_pattern(pattern: str | None, database: str, *, max_parts: int = 3) -> 
         max_parts: 1 for objects outside of schemas, such as publications and roles; 2 for schemas.
 
     Raises:
-        PsqlError: it has too many parts, or names another database.
+        PsqlError: the pattern has too many parts, or names another database.
         InvalidRegularExpression: the resulting regular expression is invalid.
     """
     if pattern is None:
@@ -64,7 +66,7 @@ def _check_database(part: tuple[str, str], database: str, pattern: str) -> None:
 
 
 def _parts(pattern: str, max_parts: int) -> list[tuple[str, str]]:
-    """Return the parts between dots: each as a regular expression, and literally
+    """Return the parts between dots, each as a regular expression and as plain text
     (patternToSQLRegex)."""
     parts: list[tuple[list[str], list[str]]] = [([], [])]
     in_quotes = False

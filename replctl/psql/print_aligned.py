@@ -1,4 +1,4 @@
-"""The formats for reading: columns, optionally wrapped to a width, and expanded records."""
+"""The formats for people: aligned columns, optionally wrapped to a width, and expanded records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replctl.psql.print_content import Content, Header, Null, Rule
 
 
 class _LineStyle(NamedTuple):
-    """The characters of a line style.  A rule has three: left end, crossings, right end."""
+    """The characters of a line style.  A rule has three: left end, crossing, right end."""
 
     horizontal: str
     vertical: str
@@ -42,8 +42,8 @@ _MIN_VALUE_WIDTH = 3
 
 
 def aligned(content: Content) -> Iterator[str]:
-    """Yield a line for each row, in columns, or records if expanded is "auto" and the table is too
-    wide.
+    """Yield a line for each row, in aligned columns; or records if expanded is "auto" and the table
+    is too wide.
 
      n  | t
     ----+---
@@ -74,7 +74,7 @@ def aligned(content: Content) -> Iterator[str]:
 
 
 class _Grid:
-    """The columns of a table: their widths, and the lines between them."""
+    """Draws a table: its columns with their widths, and the lines between them."""
 
     def __init__(self, content: Content) -> None:
         options = content.options
@@ -140,7 +140,7 @@ class _Grid:
     def _cell(
         self, column: int, lines: Sequence[Line], number: int, *, is_null: bool
     ) -> Iterator[str]:
-        """Yield the pieces of a column on line `number` of a row."""
+        """Yield the pieces of text of a column in line `number` of a row."""
         width = self._widths[column]
         is_padded = self.border == 2 or column < len(self._widths) - 1
         if number >= len(lines):
@@ -174,8 +174,8 @@ def _shrink(
 ) -> None:
     """Narrow the columns, as far as their headers allow, until they fit into `available`.
 
-    In each step, the column whose widest value exceeds its average most is narrowed: usually the
-    one where the fewest values must be wrapped.  Of equal columns it is the leftmost.
+    Each step narrows the column whose widest value exceeds the column's average most.  Usually this
+    wraps the fewest values.  Of equal columns, it is the leftmost one.
     """
     native = list(widths)
     while sum(widths) > available:
@@ -222,7 +222,7 @@ def expanded(content: Content) -> Iterator[str]:
 
 
 class _Block:
-    """The two columns of expanded records, names and values."""
+    """Draws expanded records, which have two columns: names and values."""
 
     def __init__(self, content: Content) -> None:
         options = content.options
@@ -231,7 +231,7 @@ class _Block:
         self._names = [display_lines(name) for name in content.columns]
         self._name_width = max(line.width for lines in self._names for line in lines)
         self._value_width = max(display_width(value) for row in content.rows for value in row)
-        # Whether a column of the output is kept for the marks behind names, and behind values.
+        # Whether the output has a column for the marks after names, and one for those after values.
         self._has_name_marks = any(len(lines) > 1 for lines in self._names)
         self._has_value_marks = any("\n" in value for row in content.rows for value in row)
         self._wrap_width: int | None = None
@@ -239,7 +239,7 @@ class _Block:
             self._fit(options.columns, 0 if options.tuples_only else len(str(len(content.rows))))
 
     def _fit(self, available: int, number_width: int) -> None:
-        """Choose the width of the values, so that records and their headers fit if they can.
+        """Choose the width of the values, so that records and their headers fit if possible.
 
         Args:
             number_width: the width of the record numbers; 0 if there are none.
@@ -249,7 +249,7 @@ class _Block:
             frame_width += 1
         if self.border < 2 and self._has_value_marks:
             frame_width += 1
-        # "* RECORD ", "-[ RECORD  ]", "+-[ RECORD  ]-+" and the number
+        # The length of "* RECORD ", "-[ RECORD  ]" or "+-[ RECORD  ]-+", and of the number
         record_width = number_width + (9, 12, 15)[self.border] if number_width else 0
         fixed_width = self._name_width + frame_width
         width = max(fixed_width + self._value_width, record_width)
@@ -263,7 +263,9 @@ class _Block:
             self._value_width = self._wrap_width = value_width
 
     def rule(self, crossings: tuple[str, str, str], number: int | None = None) -> Iterator[str]:
-        """Yield the line above a record, with its number, or below the last one."""
+        """Yield the line above a record, with the record's number, or the line below the last
+        record.
+        """
         left, crossing, right = crossings
         dash = self.style.horizontal
         if self.border == 0:
@@ -296,7 +298,7 @@ class _Block:
             mark = self.style.newline if number + 1 < len(lines) else " "
             yield " " * (self._name_width - line.width) + (mark if has_mark else "")
         else:
-            # Never nothing at all, not even below a nameless column.
+            # A rule has at least one character, even if the column has no name.
             yield " " * max(self._name_width + has_mark, 1 if self.border < 2 else 0)
         if self.border > 0:
             yield self.style.vertical

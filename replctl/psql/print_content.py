@@ -1,4 +1,4 @@
-"""Tables to print, their options, and the pieces of text that make up the output."""
+"""Tables to print, the options of printing, and the pieces of text in the output."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Table:
     """The table to print.
 
     Args:
-        columns: their names, which may contain newlines.
-        rows: None is NULL; other values are in PostgreSQL's text form.
+        columns: the names of the columns, which may contain newlines.
+        rows: the values in PostgreSQL's text form; None for NULL.
         alignments: "r" for columns of numbers (int2, int4, int8, float4, float8, numeric, oid, xid,
-            xid8, cid, money), "l" for others; empty: all "l".
-        title: printed before the title of the options.
-        footers: lines below the table; None means the row count, if the options ask for it.
+            xid8, cid, money), "l" for others; if empty, "l" for all.
+        title: a title, which takes precedence over the title of the options.
+        footers: lines below the table; None for the row count, if the options have it.
         notes: lines after the footers.
     """
 
@@ -49,8 +49,8 @@ class PrintOptions:
     """The options of `\\pset`, with psql's defaults.
 
     Args:
-        columns: the width for wrapped and expanded "auto"; 0 for no limit (psql uses the terminal's
-            width).
+        columns: the width for the format wrapped and for expanded "auto"; 0 for no limit (psql uses
+            the terminal's width).
         record_separator: a zero byte also ends the last record.
     """
 
@@ -79,17 +79,17 @@ class Rule(str):
 
 
 class Null(str):
-    """A value, and later a piece of the output, that represents NULL."""
+    """A value that represents NULL; also the piece of the output for this value."""
 
 
 class Content(NamedTuple):
-    """A table with its options applied, for the formats.
+    """The content of a table after its options were applied, for the formats.
 
     Args:
-        title: None for no title.
-        footers: the table's own.
-        row_count: the line printed instead of footers; None if there are footers, or should be
-            none. Formats that number the records omit it.
+        title: the title; None for no title.
+        footers: the table's own footers.
+        row_count: the line that replaces missing footers; None if there are footers, or if there
+            should be none.  Formats that number the records omit this line.
     """
 
     columns: Sequence[str]
@@ -102,5 +102,5 @@ class Content(NamedTuple):
 
     @property
     def all_footers(self) -> Sequence[str]:
-        """The footers or, if there are none, the row count."""
+        """Return the footers or, if there are none, the row count."""
         return self.footers if self.row_count is None else (self.row_count, *self.footers)

@@ -27,7 +27,7 @@ _ASCIIDOC_FRAMES = {
 
 
 def html(content: Content) -> Iterator[str]:
-    """Yield a <table> with a line for each value."""
+    """Yield a <table> with a <tr> for each row, and a line of text for each value."""
     options = content.options
     yield from _html_start(content)
     if not options.tuples_only:
@@ -44,7 +44,7 @@ def html(content: Content) -> Iterator[str]:
 
 
 def html_expanded(content: Content) -> Iterator[str]:
-    """Yield a <table> with a table row for each value, and one with a number before each record."""
+    """Yield a <table> with a <tr> for each value, and a numbered <tr> before each record."""
     yield from _html_start(content)
     for number, row in enumerate(content.rows if content.columns else (), start=1):
         if content.options.tuples_only:
@@ -80,7 +80,7 @@ def _html_end(footers: Sequence[str]) -> Iterator[str]:
 
 
 def _html(text: str) -> str:
-    # Leading spaces are kept: they indent the lines of EXPLAIN.
+    # Keep leading spaces, which indent the lines of EXPLAIN.
     stripped = text.lstrip(" ")
     return "&nbsp;" * (len(text) - len(stripped)) + stripped.translate(_HTML)
 
@@ -106,8 +106,7 @@ def latex(content: Content) -> Iterator[str]:
 
 
 def latex_expanded(content: Content) -> Iterator[str]:
-    """Yield a tabular environment with a line for each value, and one with a number for each
-    record."""
+    """Yield a tabular environment with a line for each value, and a numbered line per record."""
     options = content.options
     border = min(options.border, 2)
     yield from _latex_title(content)
@@ -155,7 +154,8 @@ def longtable(content: Content) -> Iterator[str]:
 
 
 def _longtable_columns(content: Content) -> Iterator[str]:
-    """Left-aligned columns may have widths: the table's attributes, the last one for all others."""
+    """Yield the alignments of the columns.  Left-aligned columns have the widths in the table's
+    attributes, if any; the last width applies to all further columns."""
     widths = (content.options.table_attributes or "").split()
     for alignment in content.alignments:
         if alignment == "l" and widths:
@@ -177,7 +177,7 @@ def _longtable_feet(title: str | None, border: int) -> Iterator[str]:
 
 
 def troff(content: Content) -> Iterator[str]:
-    """Yield a table for tbl and the macros ms, with a line for each row."""
+    """Yield a table for tbl and the ms macros, with a line for each row."""
     options = content.options
     yield from _troff_start(content)
     yield (" | " if options.border else "").join(content.alignments) + ".\n"
@@ -189,7 +189,9 @@ def troff(content: Content) -> Iterator[str]:
 
 
 def troff_expanded(content: Content) -> Iterator[str]:
-    """Print as `troff`, with a line for each value, and a numbered line for each record."""
+    """Yield a table as `troff` does, with a line for each value, and a numbered line for each
+    record.
+    """
     options = content.options
     border = min(options.border, 2)
     yield from _troff_start(content)
@@ -236,13 +238,13 @@ def asciidoc(content: Content) -> Iterator[str]:
         yield " ".join(f"^l|{_asciidoc(name)}" for name in content.columns) + "\n"
     for row in content.rows if content.columns else ():
         *others, last = (" " if _is_blank(value) else _asciidoc(value) for value in row)
-        # No space at the end of a line.
+        # A line must not end with a space.
         yield " ".join(f"|{value}" for value in [*others, "" if _is_blank(last) else last]) + "\n"
     yield from _asciidoc_end(content.all_footers)
 
 
 def asciidoc_expanded(content: Content) -> Iterator[str]:
-    """Yield a table block with a line for each value, and one with a number for each record."""
+    """Yield a table block with a line for each value, and a numbered line for each record."""
     yield from _asciidoc_start(content, 'cols="h,l"')
     for number, row in enumerate(content.rows if content.columns else (), start=1):
         yield "2+|\n" if content.options.tuples_only else f"2+^|Record {number}\n"

@@ -1,4 +1,4 @@
-"""The formats for other programs: unaligned, csv and our own json."""
+"""The formats for other programs: unaligned, csv, and json, which psql does not have."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _interleaved(values: Sequence[str], separator: str) -> Sequence[str]:
 
 
 def unaligned_expanded(content: Content) -> Iterator[str]:
-    """Yield a line for each value, `n|22`, `t|x`, and an empty one between rows."""
+    """Yield a line for each value, `n|22`, `t|x`, and an empty line between rows."""
     options = content.options
     separator = options.record_separator
     is_first = content.title is None
@@ -66,12 +66,12 @@ def unaligned_expanded(content: Content) -> Iterator[str]:
 
 
 def _end(record_separator: str) -> str:
-    # As `find -print0` does; any other separator only separates.
+    # Like `find -print0`, end the output with a zero byte.  Other separators only separate records.
     return record_separator if record_separator == "\0" else "\n"
 
 
 def csv(content: Content) -> Iterator[str]:
-    """Yield a line for each row: `n,t`, `22,"a ""b"", c"`.  Neither title nor footers."""
+    """Yield a line for each row: `n,t`, `22,"a ""b"", c"`.  There is no title and no footer."""
     separator = content.options.csv_field_separator
     if not content.options.tuples_only:
         yield separator.join(_csv_field(name, separator) for name in content.columns) + "\n"
@@ -97,11 +97,12 @@ def _csv_field(value: str, separator: str) -> str:
 
 
 def json(content: Content) -> Iterator[str]:
-    """Yield an array with a line for each row: `{"n": 22, "t": "x"}`.  Neither title nor footers.
+    """Yield an array with a line for each row: `{"n": 22, "t": "x"}`.  There is no title and no
+    footer.
 
-    Values of right-aligned columns become numbers, digit by digit as PostgreSQL prints them, unless
-    JSON has no such number (NaN, money); everything else is a string, booleans (`"t"`) included.
-    Columns of the same name appear side by side.
+    Values of right-aligned columns become numbers with the digits that PostgreSQL prints, unless
+    JSON has no such number (NaN, money).  All other values are strings, including booleans (`"t"`).
+    If columns have the same name, the name occurs several times.
     """
     names = [dumps(name, ensure_ascii=False) for name in content.columns]
     end = "[\n"

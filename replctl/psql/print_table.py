@@ -1,6 +1,6 @@
-"""Query results and the tables of `\\d` commands as text, byte for byte what psql prints.
+"""Print query results and the tables of `\\d` commands, byte for byte like psql.
 
-Rows ("1", None), ("22", "x") under n, t  become
+The rows ("1", None) and ("22", "x") of the columns n and t become
 
      n  | t
     ----+---
@@ -9,8 +9,8 @@ Rows ("1", None), ("22", "x") under n, t  become
     (2 rows)
 
 The formats are in print_aligned (aligned, wrapped, expanded), print_markup (html, latex, troff,
-asciidoc) and print_records (unaligned, csv, json).  Each composes its output of pieces of text.
-Pieces with a style of their own on a terminal have their own class.  As print.c.
+asciidoc) and print_records (unaligned, csv, json), as in print.c.  Each format yields pieces of
+text.  Pieces that have a style on a terminal have their own class.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from replctl.psql.print_content import Content, Header, Null, PrintOptions, Rule
 
 
 def print_table(out: TextIO, table: Table, options: PrintOptions, *, styled: bool = False) -> None:
-    """Write `table` to `out`; `styled` with bold headers, dim lines and nulls, for a terminal."""
+    """Write `table` to `out`.  If `styled`, use bold headers and dim lines and nulls, for a
+    terminal.
+    """
     pieces = _formatter(options)(_content(table, options))
     out.writelines(_styled(pieces) if styled else pieces)
 
@@ -76,7 +78,7 @@ def _content(table: Table, options: PrintOptions) -> Content:
 
 
 def _grouped(number: str) -> str:
-    """`-1234567.25` -> `-1,234,567.25`: as in a locale without conventions of its own."""
+    """Group the digits of a number as psql does in locale C: `-1234567.25` -> `-1,234,567.25`."""
     match = re.fullmatch(r"([-+]?)([0-9]*)([-+.eE0-9]*)", number)
     if match is None or isinstance(number, Null):
         return number

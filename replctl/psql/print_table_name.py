@@ -1,4 +1,4 @@
-"""The names of a table of a subscription and of the published one, which may be different."""
+"""Print the name of a subscription's table, and the name of its published table if that differs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from replctl.relation_name import RelationName
 
 
 def shown_table(target: RelationName, published: RelationName) -> str:
-    """Return what a cell shows: the table's own name, or both as table_map has them."""
+    """Return the text of a cell: the table's name or, if the names differ, both as in table_map."""
     return str(target) if target == published else shown_pair(published, target)
 
 
 def published_fields(published: RelationName) -> dict[str, str]:
-    """Return the published table, under names for programs."""
+    """Return schema and name of the published table as JSON fields."""
     return dict(zip(("schema", "name"), published, strict=True))

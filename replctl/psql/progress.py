@@ -1,5 +1,4 @@
-"""Show a waiting user at a terminal the progress of copies and merges, and that Spark is
-starting."""
+"""Show progress to a user at a terminal: copies, merges, and the start of Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from replctl.psql.terminal import is_dumb
 if TYPE_CHECKING:
     from replctl.session import Session
 
-#: Seconds that Spark may take to start before anything is shown.
+#: Seconds of Spark's start before the user sees that it is starting.
 _PATIENCE = 1.0
 _STARTING = "Starting Spark ..."
 #: The logger of downloads.
@@ -59,7 +58,9 @@ def starting_spark() -> Iterator[None]:
 
 @contextmanager
 def telling_downloads() -> Iterator[None]:
-    """Report downloads on stderr while the `with` block runs; a block within it reports nothing."""
+    """Report downloads on stderr while the `with` block runs.  An inner block reports nothing
+    itself.
+    """
     import logging
 
     if logging.getLogger(DOWNLOADS).handlers:
@@ -92,7 +93,7 @@ def _telling_start() -> Iterator[None]:
 
 
 class _StartNotice:
-    """A line on stderr, or a line of the open progress bar."""
+    """Shows that Spark is starting: a line on stderr, or a line of the open progress bar."""
 
     def __init__(self) -> None:
         self._bar: _Bar | None = None
@@ -121,7 +122,7 @@ class _StartNotice:
 
 
 class _Bar:
-    """A line on stderr for each running task; rich is loaded with the first."""
+    """Shows a line on stderr for each running task.  The first task loads rich."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -153,5 +154,5 @@ class _Bar:
         self._progress.stop()
 
 
-#: The bar that is on the terminal now.
+#: The progress bar that is currently on the terminal.
 _open_bar: _Bar | None = None

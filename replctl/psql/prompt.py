@@ -1,6 +1,6 @@
-"""The text of a prompt: the `%` escapes of PROMPT1 and PROMPT2 (psql's prompt.c).
+"""Expand the `%` escapes of PROMPT1 and PROMPT2 to the text of a prompt (psql's prompt.c).
 
-`%/%R%x%# ` becomes `postgres=# `, in an open block `postgres=*# `, within parentheses
+`%/%R%x%# ` becomes `postgres=# `; in an open transaction block `postgres=*# `; within parentheses
 `postgres(# `.
 """
 
@@ -23,8 +23,8 @@ def prompt_text(context: CommandContext, variable: str | None = None) -> str:
     """Return the prompt before the next line.
 
     Args:
-        variable: the variable with the prompt; None: PROMPT1 at the beginning of a statement, else
-            PROMPT2.
+        variable: the variable with the prompt; None for PROMPT1 at the beginning of a statement,
+            and for PROMPT2 within a statement.
     """
     status = context.scanner.prompt
     usual = "PROMPT1" if status is Prompt.READY else "PROMPT2"

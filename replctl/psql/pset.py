@@ -1,4 +1,4 @@
-"""The format of results: `\\pset` and `\\a \\C \\f \\H \\t \\T \\x` (do_pset in command.c)."""
+"""Set the format of results: `\\pset` and `\\a \\C \\f \\H \\t \\T \\x` (do_pset in command.c)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """An option of `\\pset`: how its value is parsed, reported and listed."""
+    """An option of `\\pset`, with functions that parse, report and list its value."""
 
     set: Callable[[PrintOptions, str | None], PrintOptions]
     say: Callable[[PrintOptions], str]
@@ -26,22 +26,22 @@ def set_option(options: PrintOptions, name: str, value: str | None) -> tuple[Pri
     """Set an option.
 
     Returns:
-        the new options, and the message of `\\pset`; "" for none.
+        The new options, and the message of `\\pset`; "" for no message.
 
     Raises:
-        PsqlError: there is no such option, or it does not take the value.
+        PsqlError: there is no such option, or the value is invalid for it.
     """
     option = _OPTIONS.get(_SYNONYMS.get(name, name))
     if option is None:
         raise PsqlError(f"\\pset: unknown option: {name}")
     new = option.set(options, value)
-    # psql prints nothing if a switch is set with a value.
+    # psql prints no message if one of these switches is set with a value.
     is_silent = value is not None and name in ("footer", "numericlocale", "t", "tuples_only")
     return new, "" if is_silent else option.say(new)
 
 
 def pset(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\pset [NAME [VALUE]]`"""
+    """Run `\\pset [NAME [VALUE]]`."""
     name, value = slash.argument(), slash.argument()
     if name is None:
         for known in sorted(_OPTIONS):
@@ -53,12 +53,12 @@ def pset(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def toggle(name: str, context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\t [on|off]`, `\\x [on|off|auto]`"""
+    """Run `\\t [on|off]` or `\\x [on|off|auto]`."""
     return _set(context, name, slash.argument(strip_semicolons=True))
 
 
 def toggle_format(name: str, context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\a` and `\\H`: the format of that name, or back to aligned."""
+    """Run `\\a` or `\\H`: switch between the format aligned and unaligned or html."""
     current = context.settings.print_options.format
     if name == "unaligned":
         return _set(context, "format", "unaligned" if current == "aligned" else "aligned")
@@ -66,17 +66,17 @@ def toggle_format(name: str, context: CommandContext, slash: SlashScanner) -> Co
 
 
 def set_title(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\C [TITLE]`"""
+    """Run `\\C [TITLE]`."""
     return _set(context, "title", slash.argument(strip_semicolons=True))
 
 
 def set_table_attributes(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\T [ATTRIBUTES]`"""
+    """Run `\\T [ATTRIBUTES]`."""
     return _set(context, "tableattr", slash.argument(Argument.NORMAL))
 
 
 def set_field_separator(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\f [SEPARATOR]`"""
+    """Run `\\f [SEPARATOR]`."""
     return _set(context, "fieldsep", slash.argument())
 
 
@@ -101,7 +101,9 @@ def _boolean(name: str, attribute: str) -> Callable[[PrintOptions, str | None], 
 
 
 def _text(attribute: str, empty: str | None) -> Callable[[PrintOptions, str | None], PrintOptions]:
-    """Parse a text.  Without a value the option is only shown, unless it can be unset."""
+    """Return a function that sets an option to a text.  Without a text, the function unsets the
+    option if `empty` is None; otherwise the option stays as it is.
+    """
 
     def set_value(options: PrintOptions, value: str | None) -> PrintOptions:
         if value is None and empty is not None:
@@ -117,11 +119,11 @@ def _format(options: PrintOptions, value: str | None) -> PrintOptions:
         return options
     formats: tuple[Format, ...] = get_args(Format)
     word = value.lower()
-    # latex-longtable does not match while the word may mean latex.
+    # A prefix of latex does not mean latex-longtable.
     found = [name for name in sorted(formats) if name.startswith(word) and "longtable" not in name]
     if not found and "latex-longtable".startswith(word):
         found = ["latex-longtable"]
-    # As in psql, an abbreviation for aligned and asciidoc is ambiguous.
+    # As in psql, an abbreviation of both aligned and asciidoc is ambiguous.
     if len(found) > 1:
         raise PsqlError(
             f'\\pset: ambiguous abbreviation "{value}" matches both "{found[0]}" and "{found[1]}"'
@@ -254,7 +256,7 @@ _OPTIONS: dict[str, _Option] = {
         lambda o: f"Locale-adjusted numeric output is {_on(o.numeric_locale)}.",
         lambda o: _on(o.numeric_locale),
     ),
-    # There is no pager; scripts that turn psql's off should run.
+    # replctl has no pager, but accepts the option: scripts turn psql's pager off.
     "pager": _Option(_ignored, lambda o: "Pager usage is off.", lambda o: "0"),
     "pager_min_lines": _Option(
         _ignored, lambda o: "Pager won't be used for less than 0 lines.", lambda o: "0"
@@ -289,7 +291,7 @@ _OPTIONS: dict[str, _Option] = {
         lambda o: _on(o.tuples_only),
     ),
 }
-#: Other names of options, which the list does not show.
+#: Other names of options, which the list of options does not show.
 _SYNONYMS = {"x": "expanded", "vertical": "expanded", "t": "tuples_only"}
 
 #: Names that `\\pset` accepts.

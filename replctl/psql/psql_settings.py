@@ -23,7 +23,7 @@ from replctl.session import Session
 
 
 class TransactionStatus(Enum):
-    """The state of the transaction block; the value is the text of `%x` in a prompt."""
+    """The state of the transaction block.  The values are the texts of `%x` in a prompt."""
 
     IDLE = ""
     IN_BLOCK = "*"
@@ -35,18 +35,18 @@ class PsqlSettings:
     """The state that commands read and change.
 
     Attributes:
-        connect: opens a session for (database, role, directory of the cluster or None, parameters
-            of a connection string).
+        connect: opens a session, given database, role, directory of the cluster (or None), and the
+            parameters of a connection string.
         session: the connection; None if a script has lost it.
         print_options: the options of `\\pset`.
         output: the target of results: stdout, or that of `\\o`.
         has_terminal: stdin and stdout are a terminal, and plain output was not requested.
         is_interactive: the commands being run are typed at a prompt.
-        shows_timing: `\\timing`.
-        read_data_line: returns the next line of the input of commands, with its newline, for COPY;
-            None at the end.
+        shows_timing: print the time of each statement (`\\timing`).
+        read_data_line: returns the next line of the input of commands, with its newline, as data
+            for COPY; None at the end.
         last_error: the last error and its statement, for `\\errverbose`.
-        log_file: `-L`: a file to which queries are also written.
+        log_file: a file for a copy of all queries and results (`-L`).
         restrict_key: the key that ends the restricted mode of `\\restrict`; None outside it.
     """
 
@@ -84,7 +84,7 @@ class PsqlSettings:
 
     @property
     def is_quiet(self) -> bool:
-        """QUIET: no messages, only results."""
+        """Return whether QUIET is set: print results, but no messages."""
         return self.variables.is_on("QUIET")
 
     @property
@@ -105,7 +105,7 @@ class PsqlSettings:
         """Write a table to the output of results.
 
         Raises:
-            PsqlError: it cannot be written.
+            PsqlError: the output cannot be written.
         """
         chosen = options if options is not None else self.print_options
         if self.is_styled and chosen.columns == 0:

@@ -1,4 +1,4 @@
-"""Commands about the query buffer: `\\g \\gx \\gset \\gexec \\watch \\e \\p \\r \\s \\w`."""
+"""Run commands about the query buffer: `\\g \\gx \\gset \\gexec \\watch \\e \\p \\r \\s \\w`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from replctl.psql.variables import PsqlError
 
 
 def go(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\g [(OPTION=VALUE ...)] [FILE]`, and `\\gx`, which is expanded."""
+    """Run `\\g [(OPTION=VALUE ...)] [FILE]` or `\\gx`, which prints expanded records."""
     options = context.settings.print_options
     target = slash.argument(Argument.FILE_PIPE)
     if target is not None and target.startswith("("):
@@ -41,7 +41,7 @@ def go(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def _options(slash: SlashScanner, first: str, options: PrintOptions) -> PrintOptions:
-    """Return the options of `(format=csv null=x)`, over those of the session."""
+    """Return the session's options with the changes in `(format=csv null=x)`."""
     word: str | None = first
     while word is not None:
         is_last = word.endswith(")") and slash.quote is None
@@ -57,28 +57,28 @@ def _options(slash: SlashScanner, first: str, options: PrintOptions) -> PrintOpt
 
 
 def go_set(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\gset [PREFIX]`"""
+    """Run `\\gset [PREFIX]`."""
     return Send(Delivery(gset_prefix=slash.argument() or ""))
 
 
 def go_execute(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\gexec`"""
+    """Run `\\gexec`."""
     return Send(Delivery(executes_values=True))
 
 
 def describe(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\gdesc`"""
+    """Run `\\gdesc`."""
     return Send(Delivery(describes=True))
 
 
 def show_crosstab(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\crosstabview [ROWS [COLUMNS [VALUES [SORT]]]]`"""
+    """Run `\\crosstabview [ROWS [COLUMNS [VALUES [SORT]]]]`."""
     said = [slash.argument() for _argument in range(4)]
     return Send(Delivery(crosstab=Crosstab(*said)))
 
 
 def watch(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\watch [[i=]SECONDS] [c=TIMES] [m=MIN_ROWS]`"""
+    """Run `\\watch [[i=]SECONDS] [c=TIMES] [m=MIN_ROWS]`."""
     try:
         return _watch_of(context, slash)
     except PsqlError:
@@ -126,7 +126,7 @@ def _watch_number(what: str, value: str) -> float:
 
 
 def print_buffer(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\p`: print the query buffer, or the last statement sent."""
+    """Run `\\p`: print the query buffer, or the last statement sent."""
     if context.query:
         print(context.query, flush=True)
     else:
@@ -135,14 +135,14 @@ def print_buffer(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def reset(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\r`"""
+    """Run `\\r`: clear the query buffer."""
     context.scanner.take()
     context.settings.say("Query buffer reset (cleared).")
     return CommandStatus.DONE
 
 
 def edit(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\e [FILE] [LINE]`: edit the query buffer, or a file that replaces it."""
+    """Run `\\e [FILE] [LINE]`: edit the query buffer, or a file that replaces it."""
     file, line = slash.argument(), slash.argument()
     if file is not None and line is None and file.isdigit():
         file, line = None, file
@@ -175,7 +175,7 @@ def _edited(path: str, line: str | None) -> str:
 
 
 def write(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\w FILE`"""
+    """Run `\\w FILE`: write the query buffer to a file."""
     target = slash.argument(Argument.FILE_PIPE)
     if target is None:
         raise missing_argument(slash)
@@ -189,7 +189,7 @@ def write(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def history(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    """`\\s [FILE]`"""
+    """Run `\\s [FILE]`: print the history, or write it to a file."""
     file = slash.argument()
     from replctl.psql.typed_history import history_text
 

@@ -15,10 +15,13 @@ from replctl.psql.variables import PsqlError
 
 @contextmanager
 def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[list[bool]]:
-    """Run a `with` block, and report its errors as failures of `statement` (None: of a command).
+    """Report errors of the `with` block as errors of `statement`, or of a command if that is None.
 
-    Unexpected exceptions, except for a full disk, are reported as internal errors, with a traceback
-    in the cluster's log.  The yielded list is empty after a failure, otherwise it holds True.
+    Unexpected exceptions, except those about a full disk, are reported as internal errors, and the
+    cluster's log gets their tracebacks.
+
+    Yields:
+        A list, which is empty after a failure, and otherwise has the item True.
     """
     outcome = [True]
     try:
@@ -45,7 +48,7 @@ def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[
 
 @contextmanager
 def showing_progress(settings: PsqlSettings) -> Iterator[None]:
-    """Show the progress of Spark on a terminal."""
+    """Show Spark's progress on a terminal while the `with` block runs."""
     if not settings.has_terminal or settings.session is None or is_dumb():
         yield
         return

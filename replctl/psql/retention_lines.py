@@ -1,5 +1,5 @@
-"""Lines below a table about the effect of published tables' retention on changes that a
-subscription must still apply.
+"""Print when the retention of published tables removes changes that a subscription must still
+apply: lines below a table.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from replctl.types.timestamp import timestamptz_out
 def retention_lines(
     subscription: str, tables: Sequence[tuple[RelationName, TableRetention]], *, is_enabled: bool
 ) -> list[str]:
-    """Return a line for each table, under a heading that names the subscription; none without
-    tables.
+    """Return a heading that names the subscription, and a line for each table; nothing if there are
+    no tables.
 
     Args:
-        tables: each with its name at the subscriber.
+        tables: the names of the tables at the subscriber, with the effect of the retention.
     """
     if not tables:
         return []

@@ -1,7 +1,8 @@
-"""A backslash command in the input: its name and its arguments, with psql's quoting.
+"""Read a backslash command from the input: its name and its arguments, with psql's quoting
+(psqlscanslash.l).
 
-`\\echo 'it''s' :b "C" \\\\ SELECT 1;`  is  command `echo`; arguments `it's`, what b holds, `"C"`;
-then the line goes on as SQL.  As psqlscanslash.l.
+In `\\echo 'it''s' :b "C" \\\\ SELECT 1;` the command is `echo`.  Its arguments are `it's`, the
+value of b, and `"C"`.  The rest of the line is SQL.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from replctl.psql.variables import PsqlError
 class Argument(Enum):
     """The way in which an argument is parsed (slash_option_type in psqlscanslash.h)."""
 
-    NORMAL = auto()  # double quotes stay
+    NORMAL = auto()  # double quotes are kept
     SQL_IDENTIFIER = (
         auto()
     )  # letters outside double quotes become lower case, the quotes are removed
     VERBATIM_IDENTIFIER = auto()  # only the quotes are removed: the arguments of \connect
-    FILE_PIPE = auto()  # a leading | takes the rest of the line
+    FILE_PIPE = auto()  # after a leading |, the argument is the rest of the line
     WHOLE_LINE = auto()  # the rest of the line, without any quoting
 
 
@@ -60,12 +61,13 @@ _DOWNCASE = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 class SlashScanner:
-    """A backslash command: its name, then its arguments, which the command reads one by one.
+    """Reads a backslash command: first the name, then the arguments one by one, as the command
+    needs them.
 
     Attributes:
         command: the name, which ends at white space or another backslash.
-        quote: the kind of quote of the last argument: the last of `'`, `"`, a backtick and `:` (a
-            variable) in it; None if it was not quoted.
+        quote: the last quote character in the last argument: `'`, `"`, a backtick or `:` (for a
+            variable); None if the argument had none.
     """
 
     def __init__(self, input_: Input, interpolation: Interpolation) -> None:
@@ -82,11 +84,11 @@ class SlashScanner:
     def argument(
         self, kind: Argument = Argument.NORMAL, *, strip_semicolons: bool = False
     ) -> str | None:
-        """Read the next argument; None if there is none left, or if its quote is never closed.
+        """Read the next argument; None if no argument is left, or if a quote is not closed.
 
         Args:
-            strip_semicolons: drop unquoted semicolons from its end, for commands that users end
-                like statements.
+            strip_semicolons: remove unquoted semicolons from the end of the argument, for commands
+                that users end like statements.
         """
         self.quote = None
         first = self._skip_space()
@@ -104,9 +106,9 @@ class SlashScanner:
         return text if text or self.quote else None
 
     def finish(self) -> None:
-        """Finish the command, with the `\\\\` that may end it.
+        """Finish the command, and skip a `\\\\` that ends it.
 
-        Unread arguments are reported as they stand in the input.
+        Report unread arguments as they are written in the input.
         """
         was_active, self._interpolation.is_active = self._interpolation.is_active, False
         while (extra := self.argument()) is not None:
@@ -216,14 +218,17 @@ class SlashScanner:
         import subprocess
 
         process = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
-        # A shell that a signal ended has the exit status 128 + signal.
+        # If a signal has ended the shell, its exit status is 128 + signal.
         exit_code = process.returncode if process.returncode >= 0 else 128 - process.returncode
         self._interpolation.variables.record_shell_exit(exit_code)
         return process.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
 def dequote(text: str, *, downcase: bool) -> str:
-    """`"Foo""s".Bar` -> `Foo"s.bar`; letters are ASCII's."""
+    """Remove double quotes, and fold unquoted ASCII letters to lower case if `downcase`.
+
+    `"Foo""s".Bar` -> `Foo"s.bar`
+    """
 
     def replace(part: re.Match[str]) -> str:
         if part["quoted"] is not None:
@@ -238,6 +243,6 @@ def _byte(value: int) -> str:
 
 
 def _as_c_string(text: str) -> str:
-    """Combine bytes from escapes to characters, and end at a NUL."""
+    """Combine bytes from escapes to characters, and end the text at a NUL, as C does."""
     text = text.partition("\0")[0]
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")

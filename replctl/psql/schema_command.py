@@ -21,14 +21,14 @@ def show_schema(
     table_map: str,
     table_options: str,
 ) -> bool:
-    """Print the statements that make the published tables that the session's database lacks.
+    """Print the statements that create those published tables that the session's database lacks.
 
     Args:
-        conninfo: the publisher, as in CREATE SUBSCRIPTION.
+        conninfo: the publisher's connection string, as in CREATE SUBSCRIPTION.
         table_map, table_options: the options of CREATE SUBSCRIPTION; "" for none.
 
     Returns:
-        True if all statements are printed.  False after an error, which is reported.
+        True if all statements were printed.  False after an error, which was reported.
     """
     session = settings.session
     assert session is not None

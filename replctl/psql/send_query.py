@@ -1,4 +1,4 @@
-"""Send a statement: echo it, run it, print its result (SendQuery in psql's common.c)."""
+"""Run a statement: echo it, execute it, and print its result (SendQuery in psql's common.c)."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _READ_ONLY_TAGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The request of a backslash command about the result of its query.
+    """How a backslash command wants the result of its query to be used.
 
     Attributes:
         target: a file, or `|` and a program, instead of the usual output.
-        print_options: instead of the session's.
-        copy_input: returns the lines for COPY FROM STDIN, None at the end, instead of the script.
+        print_options: the options to use instead of the session's.
+        copy_input: returns the lines for COPY FROM STDIN (None at the end), instead of the script.
         copy_output: the target of COPY TO STDOUT, instead of the usual output.
-        gset_prefix: store the values of the only row in variables named by this prefix and the
-            column.
+        gset_prefix: store the values of the only row in variables whose names are this prefix and
+            the name of the column (`\\gset`).
         crosstab: show the rows as a grid (`\\crosstabview`).
-        describes: show the columns of the query, which is not run (`\\gdesc`).
+        describes: show only the columns of the query, without running it (`\\gdesc`).
         executes_values: run each value as a statement (`\\gexec`).
     """
 
@@ -60,7 +60,7 @@ class Delivery:
 def send_query(settings: PsqlSettings, text: str, delivery: Delivery | None = None) -> bool:
     """Run the statements in `text`, print the results, and return whether all succeeded.
 
-    Errors are printed, and ERROR, SQLSTATE, ROW_COUNT and LAST_ERROR_* set.
+    Print errors, and set the variables ERROR, SQLSTATE, ROW_COUNT and LAST_ERROR_*.
     """
     if settings.session is None:
         settings.messages.error("You are currently not connected to a database.")
@@ -123,7 +123,7 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
                     row_count = result.row_count
                     is_reading = is_shown or result.tag.split(" ", 1)[0] in _READ_ONLY_TAGS
                     has_changes |= not is_reading
-            except PostgresError:  # earlier results are shown
+            except PostgresError:  # still show the earlier results
                 print_pending()
                 raise
         delivered = not copied.has_failed
@@ -142,7 +142,7 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
 
 
 def _describe(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
-    """Return the columns that a query would return."""
+    """Print the columns that a query would return (`\\gdesc`); return whether that succeeded."""
     from replctl.execute import describe
 
     assert settings.session is not None
@@ -169,7 +169,7 @@ def _results(settings: PsqlSettings, text: str) -> Iterator[Result]:
 
 
 def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
-    """Open a block with AUTOCOMMIT off, before a statement that does not do so itself."""
+    """Begin a block if AUTOCOMMIT is off, unless the statement itself begins one."""
     if (
         settings.variables.is_on("AUTOCOMMIT")
         or settings.transaction_status is not TransactionStatus.IDLE
@@ -190,8 +190,8 @@ def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
 
 @contextmanager
 def _savepoint(settings: PsqlSettings) -> Iterator[None]:
-    """Set a savepoint in a block with ON_ERROR_ROLLBACK, so that a failed statement only undoes
-    itself."""
+    """Set a savepoint in a block if ON_ERROR_ROLLBACK is set, so that a failed statement undoes only
+    its own changes."""
     choice = settings.variables.choice("ON_ERROR_ROLLBACK")
     if (
         settings.transaction_status is not TransactionStatus.IN_BLOCK
@@ -211,7 +211,7 @@ def _savepoint(settings: PsqlSettings) -> Iterator[None]:
         run_silently(settings, f"ROLLBACK TO {_SAVEPOINT}")
     elif (
         block is not None and savepoint in block.savepoints[-1:]
-    ):  # otherwise it was about savepoints
+    ):  # otherwise the statement itself was about savepoints
         run_silently(settings, f"RELEASE {_SAVEPOINT}")
 
 
@@ -313,7 +313,7 @@ def _store_variables(settings: PsqlSettings, result: Result, prefix: str) -> boo
     return True
 
 
-#: The part of stdin that psql reads as an answer; stdin may also be the script.
+#: The number of characters of stdin that psql reads as an answer; stdin may also be the script.
 _ANSWER_LENGTH = 2
 
 
@@ -330,7 +330,7 @@ def _is_confirmed(settings: PsqlSettings, text: str) -> bool:
 
 
 def _timing(milliseconds: float) -> str:
-    """`Time: 61234.568 ms (01:01.235)` (PrintTiming)."""
+    """Return the text of `\\timing`: `Time: 61234.568 ms (01:01.235)` (PrintTiming)."""
     text = f"Time: {milliseconds:.3f} ms"
     seconds = milliseconds / 1000
     if seconds < 1:

@@ -1,4 +1,4 @@
-"""`replctl spark start | stop | status | prepare`: keep a Spark running, or prepare for faster
+"""`replctl spark start | stop | status | prepare`: keep a Spark server running, or prepare faster
 starts.
 """
 
@@ -29,8 +29,7 @@ from replctl.psql.variables import Variables
 
 _NOT_RUNNING = 3  # the exit code of `pg_ctl status`
 
-#: Small versions of commands, copies and syncs, so that their code is compiled before a user needs
-#: it.
+#: Small commands, copies and syncs that make the JVM compile code before a user needs it.
 _WARM_UP = r"""
 SET client_min_messages = warning;
 CREATE DATABASE pub;
@@ -156,7 +155,7 @@ def _prepare(
         bool, typer.Option("--s3", help="Also download the connector for S3, 10 MB.")
     ] = False,
 ) -> None:
-    del home  # all clusters of the user have the archive
+    del home  # all clusters of the user share the archive
     from replctl.psql.progress import starting_spark
     from replctl.spark import archive_classes, bring_jars
 
@@ -178,8 +177,8 @@ def _prepare(
 
 
 def _warm_up_in_background(remote: str) -> None:
-    """Start the warm-up.  The address is passed in the environment, because other users can see
-    arguments.
+    """Start the warm-up.  Pass the address in the environment, because other users can see the
+    arguments of a process.
     """
     from replctl.spark import detach
 

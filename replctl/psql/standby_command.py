@@ -68,7 +68,7 @@ def _sync(
 
 
 def _watch(standby: Cluster, interval: float) -> NoReturn:
-    """Follow the primary, and reconnect when it returns.  Each problem is reported once.
+    """Follow the primary, and reconnect when it is available again.  Report each problem once.
 
     Raises:
         CannotConnectNow, ObjectNotInPrerequisiteState: the primary is gone.
@@ -88,7 +88,9 @@ def _watch(standby: Cluster, interval: float) -> NoReturn:
 
 
 def _say(problems: Sequence[PostgresError], said: Sequence[str]) -> list[str]:
-    """Report problems that are new since the last round, and return their messages."""
+    """Report problems that were not reported in the last round.  Return the messages of all
+    problems.
+    """
     messages = Messages(Variables())
     for problem in problems:
         if problem.message not in said:

@@ -1,12 +1,13 @@
 """Find the end of statements, and the beginning of backslash commands.
 
-`SELECT :x; SELECT 2 \\gset a` with x = `'1'`  becomes  Statement("SELECT '1';"), then SlashScanner
-with command `gset` and argument `a`, while "SELECT 2 " waits in the query buffer.
+With x = `'1'`, the text `SELECT :x; SELECT 2 \\gset a` becomes Statement("SELECT '1';"), and then a
+SlashScanner with the command `gset` and the argument `a`.  At that point, "SELECT 2 " is in the
+query buffer.
 
-Text is read line by line.  Statements have the form in which psql 17 sends them: with the semicolon
-and inner comments, without white space and `--` comments before them.  Therefore positions in the
-text give the right `LINE n`.  The tokens are those of psqlscan.l; only tokens that can hide a
-semicolon, a backslash or a colon are distinguished.
+The scanner reads line by line.  Statements have the form in which psql 17 sends them: with the
+semicolon and inner comments, and without white space and `--` comments before them.  Therefore
+positions in the text give the right `LINE n`.  The tokens are those of psqlscan.l, but only tokens
+that can hide a semicolon, a backslash or a colon are distinguished.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Prompt(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A complete statement to execute; several if they were joined by `\\;`."""
+    """A complete statement to execute, or several statements that were joined by `\\;`."""
 
     text: str
 
@@ -115,10 +116,10 @@ _COMMENT_MARK = re.compile(r"/\*|\*/")
 class StatementScanner:
     """Collects lines in a query buffer, and detects complete statements.
 
-    The reader removes a byte order mark and newlines; a carriage return is kept.
+    The caller has removed newlines and a byte order mark from the lines, but no carriage returns.
 
     Args:
-        variables: the values of `:name`, and SINGLELINE.
+        variables: the variables, with the values of `:name` and SINGLELINE.
         complain: called with "error" or "warning" and a message if psql reports a problem and
             continues.
     """
@@ -139,9 +140,9 @@ class StatementScanner:
 
     @property
     def is_active(self) -> bool:
-        """False in a branch of `\\if` that is not taken, which the caller sets.
+        """Return False in a branch of `\\if` that does not run.  The caller sets this.
 
-        Nothing is substituted there, no backticks are executed, and statements stay in the buffer
+        There, no variable is replaced, no backticks are executed, and statements stay in the buffer
         after they are yielded.
         """
         return self._interpolation.is_active
@@ -152,12 +153,12 @@ class StatementScanner:
 
     @property
     def buffer(self) -> str:
-        """The query buffer: the text of the incomplete statement."""
+        """Return the content of the query buffer: the text of the incomplete statement."""
         return "".join(self._buffer)
 
     @property
     def prompt(self) -> Prompt:
-        """Return the construct that a next line would continue."""
+        """Return the construct that the next line would continue."""
         if self._state in _PROMPTS:
             return _PROMPTS[self._state]
         if self._paren_depth > 0:
@@ -165,9 +166,9 @@ class StatementScanner:
         return Prompt.CONTINUE if self._buffer else Prompt.READY
 
     def take(self) -> str:
-        """Return the content of the query buffer and empty it for a new statement.
+        """Return the content of the query buffer, and empty the buffer for a new statement.
 
-        For what ends a statement without a semicolon (`\\g`, the end of a file), and for `\\r`.
+        Call this if a statement ends without a semicolon (`\\g`, the end of a file), and for `\\r`.
         """
         text = self.buffer
         self._buffer.clear()
@@ -179,7 +180,7 @@ class StatementScanner:
         return SavedBuffer(len(self.buffer), self._paren_depth)
 
     def restore(self, saved: SavedBuffer) -> None:
-        """Remove the text that an untaken branch of `\\if` added to the query buffer."""
+        """Remove the text that a skipped branch of `\\if` has added to the query buffer."""
         text = self.buffer[: saved.length]
         self._buffer = [text] if text else []
         self._paren_depth = saved.paren_depth
@@ -187,9 +188,10 @@ class StatementScanner:
     def scan(self, line: str) -> Iterator[Statement | SlashScanner]:
         """Read a line (without its newline), and yield completed statements and commands in order.
 
-        The caller must process each item before it continues.  The rest of the line sees variables
-        that it sets.  The arguments of a backslash command are read from the item until its
-        `finish` or `abandon`; the rest of the line is SQL again.
+        The caller must process each item before it asks for the next one.  So a command can set
+        variables that the rest of the line uses.  The caller reads the arguments of a backslash
+        command from the item, and then calls `finish` or `abandon`.  The rest of the line is SQL
+        again.
         """
         if not line and self._state not in _PROMPTS:
             return
@@ -234,8 +236,8 @@ class StatementScanner:
             self._buffer.append(text)
 
     def _end_of_literal(self, text: str, pos: int) -> int:
-        """Return the end of the part of `text` that belongs to the quote or comment, including its
-        end mark.
+        """Return the end of the quote or comment in `text`, after its end mark; the end of `text`
+        if there is none.
         """
         match self._state:
             case _State.ESCAPE_QUOTE:
@@ -299,7 +301,7 @@ class StatementScanner:
         return None
 
     def _note(self, kind: str | None, text: str) -> None:
-        """Record tokens that decide whether a later semicolon ends the statement."""
+        """Record a token that may decide whether a later semicolon ends the statement."""
         match kind:
             case "word":
                 self._count_word(text.lower())
@@ -313,8 +315,7 @@ class StatementScanner:
                 self._comment_depth = 1
 
     def _count_word(self, word: str) -> None:
-        """Count BEGIN ATOMIC ... END: a semicolon in a routine's body does not end the
-        statement."""
+        """Count BEGIN and END of a routine's body: semicolons in it do not end the statement."""
         if len(self._opening) < 4:
             self._opening.append(word)
         if self._paren_depth or not any(self._opening[: len(r)] == r for r in _ROUTINES):
@@ -325,8 +326,7 @@ class StatementScanner:
             self._begin_depth -= 1
 
     def _expand(self, reference: str) -> None:
-        """Continue reading in the value of a variable, which may contain anything, even
-        statements."""
+        """Read the value of a variable next.  It may contain anything, even statements."""
         name = reference[1:]
         value = self._interpolation.lookup(name)
         if value is None:

@@ -40,7 +40,7 @@ class Limit:
     """The maximum lag of a subscription.
 
     Attributes:
-        measure: an attribute of Lag.
+        measure: the name of an attribute of Lag.
     """
 
     measure: str
@@ -48,10 +48,10 @@ class Limit:
 
     @staticmethod
     def parse(text: str) -> Limit:
-        """`30s`, `5min`, `16MB`, `1000rows`, `10transactions`.
+        """Parse a limit such as `30s`, `5min`, `16MB`, `1000rows` or `10transactions`.
 
         Raises:
-            ValueError: it has no such form."""
+            ValueError: the text does not have such a form."""
         match = _LIMIT.fullmatch(text.strip())
         number, unit = match.groups() if match else ("0", "")
         if unit in _SECONDS:
@@ -130,7 +130,7 @@ def _retention(status: SubscriptionStatus) -> list[str]:
 
 
 def _changed(status: SubscriptionStatus) -> list[str]:
-    """Return the lines for tables whose row filter or column list has changed since their copy."""
+    """Return lines for the tables whose row filter or column list has changed since their copy."""
     changed = [
         RelationName(table.schema, table.name) for table in status.tables if table.is_changed
     ]
@@ -184,6 +184,6 @@ def _table_fields(table: TableStatus) -> dict[str, object]:
 
 
 def _time(microseconds: int) -> str:
-    """Return a time of the catalog in ISO 8601: 2024-02-29T12:00:00.000+00:00"""
+    """Return a time of the catalog in ISO 8601: 2024-02-29T12:00:00.000+00:00."""
     at = datetime.fromtimestamp(microseconds / 1_000_000, UTC)
     return at.isoformat(timespec="milliseconds")

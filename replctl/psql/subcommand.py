@@ -23,7 +23,7 @@ class Subcommand:
 
     Attributes:
         options: the connection and the Spark to use.
-        run: runs it; returns whether it succeeded, or the exit code.
+        run: runs the subcommand, and returns whether it succeeded, or the exit code.
     """
 
     options: Options
@@ -43,8 +43,7 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only."
 
 
 def parse_subcommand(name: str, argv: list[str]) -> Subcommand | int:
-    """Parse the arguments of a subcommand.  Return an exit code for wrong arguments and for
-    --help."""
+    """Parse the arguments of a subcommand.  For wrong arguments or --help, return an exit code."""
     parsed: list[Subcommand] = []
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     _ADD[name](app, parsed)
@@ -57,7 +56,7 @@ def parse_subcommand(name: str, argv: list[str]) -> Subcommand | int:
 
 
 def run_subcommand(settings: PsqlSettings, subcommand: Subcommand) -> int:
-    """Run a subcommand and return the exit code; FAILURE if something is wrong."""
+    """Run a subcommand, and return the exit code: FAILURE after an error."""
     result = subcommand.run(settings)
     if isinstance(result, IntEnum):
         return int(result)
@@ -318,15 +317,15 @@ _ADD: dict[str, Callable[[typer.Typer, list[Subcommand]], None]] = {
 }
 
 
-#: Exit codes for wrong arguments of commands in which FAILURE has another meaning.
+#: Exit codes for wrong arguments, for subcommands in which FAILURE has another meaning.
 _USAGE_FAILURES = {"verify": ExitCode.BAD_CONNECTION}
 
 
 def spark_properties(conf: list[str] | None) -> tuple[tuple[str, str], ...]:
-    """`--conf NAME=VALUE`, split.
+    """Split the values NAME=VALUE of `--conf`.
 
     Raises:
-        BadParameter: there is no =.
+        BadParameter: a value has no =.
     """
     properties = []
     for item in conf or ():

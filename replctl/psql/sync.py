@@ -30,12 +30,11 @@ _LONGEST_SLEEP = 0.1
 def sync_subscriptions(
     settings: PsqlSettings, names: Sequence[str], report: SyncReport | None = None
 ) -> bool:
-    """Apply everything committed on the publishers, and return whether every subscription
-    succeeded.
+    """Bring subscriptions to the end of their publishers' logs, and return whether all succeeded.
 
     Args:
-        names: subscriptions to run, () for all that are enabled, in all databases of the cluster.
-        report: prints the result; None: only print failures.
+        names: subscriptions to run; () for all that are enabled, in all databases of the cluster.
+        report: prints the result; without it, only failures are printed.
     """
     from replctl.launcher import sync
 
@@ -62,8 +61,8 @@ def watch_subscriptions(
     report: SyncReport,
     metrics_at: tuple[str, int] | None = None,
 ) -> bool:
-    """Apply commits of the publishers repeatedly until SIGTERM or SIGINT.  A running batch is
-    finished first.
+    """Apply commits of the publishers repeatedly until SIGTERM or SIGINT.  Finish the current batch
+    before the end.
 
     Args:
         names: see `sync_subscriptions`.
@@ -72,8 +71,8 @@ def watch_subscriptions(
         metrics_at: address and port for Prometheus.
 
     Returns:
-        True if it started and ran until a signal stopped it; False if, for example, catalog.db was
-        replaced.
+        True if it ran until a signal stopped it; False after an error, for example if somebody
+        replaced catalog.db.
     """
     session = settings.session
     assert session is not None
@@ -141,7 +140,7 @@ def _metrics(
 
 
 class _StopSignals:
-    """Records SIGTERM and SIGINT while the context is open.  A second signal has its usual
+    """Records SIGTERM and SIGINT while the `with` block runs.  A second signal has its usual
     effect."""
 
     _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -181,7 +180,7 @@ def report_failures(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> 
 
 
 def with_subscription(error: PostgresError, subscription: str) -> PostgresError:
-    """Return the error with a line of context that names the subscription."""
+    """Return the error with a line in its CONTEXT that names the subscription."""
     shown = copy.copy(error)
     line = f'subscription "{subscription}"'
     shown.context = line if error.context is None else f"{error.context}\n{line}"

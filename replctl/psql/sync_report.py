@@ -1,4 +1,4 @@
-"""The report of `replctl sync` about the subscriptions that it ran: a line for each, or JSON."""
+"""Report the results of `replctl sync`: a line for each subscription, or JSON."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class _Outcome:
     """The result for a subscription.
 
     Attributes:
-        lsn: its position in the publisher's log; None if unknown.
-        is_something: there was work.
+        lsn: the subscription's position in the publisher's log; None if unknown.
+        is_something: there was work to do.
     """
 
     name: str
@@ -88,10 +88,10 @@ class _Outcome:
 
 
 class SyncReport:
-    """Sums up the writes of subscriptions, and prints them.
+    """Sums up the changes that subscriptions have written, and prints them.
 
     Args:
-        as_json: print one document instead of lines.
+        as_json: print one JSON document instead of lines.
     """
 
     def __init__(self, settings: PsqlSettings, *, as_json: bool) -> None:
@@ -111,7 +111,7 @@ class SyncReport:
         """Print the result of every subscription.
 
         Args:
-            names: the chosen subscriptions, () for all.
+            names: the chosen subscriptions; () for all.
         """
         if self._settings.is_quiet:
             return
@@ -124,8 +124,8 @@ class SyncReport:
             self._show_lines(found, shown)
 
     def show_round(self, failures: Sequence[SyncFailure]) -> None:
-        """Print the results of subscriptions that had work since the last time, or failed.  JSON is
-        one line.
+        """Print the results of subscriptions that failed, or had work since the last call.  JSON is
+        printed on one line.
         """
         if any(run.is_something for runs in self._runs.values() for run in runs) or failures:
             found = self._outcomes(failures)
@@ -143,8 +143,8 @@ class SyncReport:
             self._settings.say(outcome.line(is_qualified=count[outcome.name] > 1))
 
     def _outcomes(self, failures: Sequence[SyncFailure]) -> list[_Outcome]:
-        """Return all subscriptions of the cluster, by database and name; none on a standby, which
-        does not run any.
+        """Return the results for all subscriptions of the cluster, by database and name.  On a
+        standby there are none, because it runs no subscriptions.
         """
         cluster = self._session.cluster
         if cluster.is_in_recovery:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-#: The value of TERM for terminals, or programs that act as one, without escape sequences.
+#: Values of TERM for terminals without escape sequences, and for programs that act as such
+#: terminals.
 _DUMB = ("dumb", "unknown")
 
 

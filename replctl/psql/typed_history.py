@@ -18,14 +18,15 @@ _VARIABLE = re.compile(r":['\"]?(\w+)")
 
 
 class History(FileHistory):
-    """A history that omits lines excluded by HISTCONTROL, and statements and commands that may
-    contain a password.
+    """A history without lines that HISTCONTROL excludes, and without statements and commands that
+    may contain a password.
 
-    Lines are kept until their statement is complete, because only the whole statement shows a
-    password. Lines that set a variable are kept until the end, because a password may use it.
+    Lines are held back until their statement is complete, because only the whole statement shows
+    whether it has a password.  Lines that set a variable are held back until the end, because a
+    statement may use the variable as a password.
 
     Args:
-        is_amid_statement: lines of an incomplete statement were added.
+        is_amid_statement: returns whether the last added lines belong to an incomplete statement.
     """
 
     def __init__(self, settings: PsqlSettings, is_amid_statement: Callable[[], bool]) -> None:
@@ -36,11 +37,11 @@ class History(FileHistory):
         self._is_amid_statement = is_amid_statement
         self._statement: list[str] = []
         self._waiting: list[str] = []
-        self._set: list[tuple[str, str]] = []  # a variable, and the line that sets it
-        self._secret: set[str] = set()  # variables
+        self._set: list[tuple[str, str]] = []  # variables, and the lines that set them
+        self._secret: set[str] = set()  # variables that may hold a password
 
     def append_string(self, string: str) -> None:
-        """Add a typed line.  It is written when its statement or command is complete."""
+        """Add a typed line.  Write it to the file when its statement or command is complete."""
         if not self._is_amid_statement():
             self.flush()
         self._statement.append(string)
@@ -61,11 +62,11 @@ class History(FileHistory):
         return super().load_history_strings() if self._is_kept else []
 
     def store_string(self, string: str) -> None:
-        """Keep a line until its statement is complete."""
+        """Hold a line back until its statement is complete."""
         self._waiting.append(string)
 
     def flush(self) -> None:
-        """Write the kept lines of a statement, unless they may contain a password."""
+        """Write the lines of the last statement, unless they may contain a password."""
         statement, self._statement = "\n".join(self._statement), []
         waiting, self._waiting = self._waiting, []
         if may_hold_password(statement):
@@ -78,7 +79,7 @@ class History(FileHistory):
             self._set += [(found[1], line) for line in waiting]
 
     def close(self) -> None:
-        """Write all kept lines at the end of the input."""
+        """Write the lines that are still held back, except those that set a secret."""
         self.flush()
         lines, self._set = self._set, []
         known = 0
@@ -99,8 +100,8 @@ class History(FileHistory):
 
 
 def _can_be_kept(path: Path) -> bool:
-    """Create the history file if it is missing, and return whether it is usable.  A read-only or
-    missing home is not an error.
+    """Create the history file if it is missing, and return whether it is usable.  A home directory
+    that is missing or read-only is not an error.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def _can_be_kept(path: Path) -> bool:
 
 
 def history_path(settings: PsqlSettings) -> Path:
-    """Return the path of the history: HISTFILE, $REPLCTL_HISTORY, or a file of the user."""
+    """Return the path of the history: HISTFILE, $REPLCTL_HISTORY, or a file of the user's."""
     named = settings.variables.get("HISTFILE") or os.environ.get("REPLCTL_HISTORY")
     return Path(os.path.expanduser(named or "~/.replctl_history"))
 

@@ -1,8 +1,8 @@
 """psql's variables: `\\set`, `\\unset`, the values of special variables, and the list of `\\set`.
 
-A special variable always holds a valid value.  Its users read the typed value when they need it
-(`is_on("ON_ERROR_STOP")`, `choice("ECHO")`); it is not copied elsewhere. Documentation: psql,
-"Variables".
+A special variable always has a valid value.  Code that needs the value reads it here, with its type
+(`is_on("ON_ERROR_STOP")`, `choice("ECHO")`), and does not keep a copy.  See the section "Variables"
+in psql's documentation.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from replctl.errors import PostgresError
 
 
 class PsqlError(Exception):
-    """Raised for errors in psql's own variables or commands, without a SQLSTATE.
+    """Raised for errors in psql's own variables or commands, which have no SQLSTATE.
 
-    The text is what follows `psql: error: `.
+    The text is the message after `psql: error: `.
     """
 
 
@@ -26,8 +26,8 @@ _Kind: TypeAlias = Literal["text", "boolean", "integer", "choice", "ignoreeof"]
 class _Special(NamedTuple):
     """A special variable: its initial value, and its allowed values.
 
-    A boolean, or a choice with the value `on`, becomes `on` when set without a value.  Text can be
-    deleted; deleting a boolean turns it off, deleting another variable restores its initial value.
+    Without a value, `\\set` sets a boolean, or a choice that has the value `on`, to `on`.
+    `\\unset` deletes a text, turns a boolean off, and gives other variables their initial value.
     """
 
     kind: _Kind
@@ -38,7 +38,8 @@ class _Special(NamedTuple):
 _OFF = _Special("boolean", "off")
 _ON = _Special("boolean", "on")
 
-#: Documentation, psql, "Variables"; AUTOSYNC is ours: sync after every committed change.
+#: The special variables in psql's documentation, and replctl's own AUTOSYNC: sync after every
+#: committed change.
 _SPECIAL = {
     "AUTOCOMMIT": _ON,
     "AUTOSYNC": _OFF,
@@ -68,27 +69,29 @@ _SPECIAL = {
     "VERBOSITY": _Special("choice", "default", ("default", "verbose", "terse", "sqlstate")),
 }
 
-_NAME = re.compile(r"[^\x00-/:-@\[-^`{-\x7f]+")  # letters, digits, _; everything beyond ASCII
+_NAME = re.compile(
+    r"[^\x00-/:-@\[-^`{-\x7f]+"
+)  # letters, digits, _, and all characters beyond ASCII
 _C_INTEGER = re.compile(r"\s*([-+]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
 _INT_MAX = 2**31 - 1
 
 
 class Variables:
-    """The variables of a session, the special ones with their initial values."""
+    """The variables of a session.  At first, the special variables have their initial values."""
 
     def __init__(self) -> None:
         self._values = {name: special.initial for name, special in _SPECIAL.items()}
 
     def get(self, name: str) -> str | None:
-        """Return the value of `name`, None if it is not set."""
+        """Return the value of a variable; None if it is not set."""
         return self._values.get(name)
 
     def set(self, name: str, value: str) -> None:
-        """Give `name` a value: `\\set NAME VALUE`, `-v NAME=VALUE`.
+        """Set a variable: `\\set NAME VALUE`, `-v NAME=VALUE`.
 
         Raises:
-            PsqlError: the name is invalid, or this special variable refuses the value and keeps its
-                current one.
+            PsqlError: the name is invalid, or the value is invalid for this special variable, which
+                keeps its current value.
         """
         if not _NAME.fullmatch(name):
             raise PsqlError(f'invalid variable name: "{name}"')
@@ -96,7 +99,7 @@ class Variables:
         self._values[name] = value if special is None else _checked(name, special, value)
 
     def unset(self, name: str) -> None:
-        """Delete `name`; a special variable gets a default instead: `\\unset NAME`, `-v NAME`."""
+        """Delete a variable, or give a special variable its default: `\\unset NAME`, `-v NAME`."""
         special = _SPECIAL.get(name)
         if special is None or special.kind == "text":
             self._values.pop(name, None)
@@ -108,7 +111,7 @@ class Variables:
         return "".join(f"{name} = '{value}'\n" for name, value in sorted(self._values.items()))
 
     def is_special(self, name: str) -> bool:
-        """Return whether setting `name` changes how psql behaves."""
+        """Return whether a variable is special: psql's behaviour depends on it."""
         return name in _SPECIAL
 
     def is_on(self, name: str) -> bool:
@@ -148,11 +151,11 @@ class Variables:
 
 
 def parse_bool(value: str, name: str) -> bool:
-    """Return a boolean as psql reads it: on, off, 1, 0, or a prefix of true, false, yes, no; any
-    case.
+    """Parse a boolean as psql does: on, off, 1, 0, or a prefix of true, false, yes, no, in upper or
+    lower case.
 
     Args:
-        name: the source of the value, for the message: a variable, `\\if expression`, ...
+        name: the source of the value, for the message: a variable, `\\if expression`, and so on.
 
     Raises:
         PsqlError: `value` is none of these.
@@ -169,14 +172,14 @@ def _truth(value: str) -> bool | None:
         return None
     if "true".startswith(word) or "yes".startswith(word) or word in ("on", "1"):
         return True
-    # A single "o" could be either of on and off.
+    # A single "o" could mean on or off.
     if "false".startswith(word) or "no".startswith(word) or word in ("of", "off", "0"):
         return False
     return None
 
 
 def _parse_integer(value: str) -> int | None:
-    """Return a C int in any of C's notations (12, -1, 0x1f, 017); None for anything else."""
+    """Parse a C int in one of C's notations (12, -1, 0x1f, 017); None for other texts."""
     match = _C_INTEGER.fullmatch(value)
     if match is None:
         return None
@@ -204,7 +207,7 @@ def _checked(name: str, special: _Special, value: str) -> str:
         case "integer":
             if _parse_integer(value) is None:
                 raise PsqlError(f'invalid value "{value}" for "{name}": integer expected')
-        case "ignoreeof":  # As readline's: anything but a number means 10.
+        case "ignoreeof":  # as in readline, a text that is not a number means 10
             return "10" if _parse_integer(value) is None else value
         case "choice":
             if not value and "on" in special.choices:

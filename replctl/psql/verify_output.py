@@ -45,8 +45,8 @@ def show_verification(
     """Compare tables, and print the differences.
 
     Args:
-        name: a subscription; None: all.
-        table: the name of one of its tables, as in SQL; None: all.
+        name: the subscription; None for all subscriptions.
+        table: the name of one of its tables, as in SQL; None for all tables.
         limit: maximum number of rows of each kind to print per table.
     """
     from replctl.types.quote import split_qualified_name
@@ -74,7 +74,7 @@ def show_verification(
 
 
 def verdict(found: Sequence[VerifiedSubscription]) -> Verdict:
-    """Return the exit code.  A found difference decides, even if other results are unknown."""
+    """Return the exit code.  A difference takes precedence over unknown results."""
     if any(table.result == "different" for item in found for table in item.tables):
         return Verdict.DIFFERENT
     return Verdict.UNKNOWN if any(item.errors for item in found) else Verdict.EQUAL

@@ -221,7 +221,7 @@ class Abbreviation:
 
 def abbreviation(word: str) -> Abbreviation | None:
     """Return the meaning of an abbreviation such as `est`, given in lower case; None if it has
-    none. Only its first ten characters count (TOKMAXLEN in datetime.h).
+    none.  Only its first ten characters count (TOKMAXLEN in datetime.h).
     """
     row = _abbreviations().get(word[:10])
     if row is None:
