@@ -190,7 +190,7 @@ def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
 
 @contextmanager
 def _savepoint(settings: PsqlSettings) -> Iterator[None]:
-    """Set a savepoint in a block if ON_ERROR_ROLLBACK is set, so that a failed statement undoes only
+    """Set a savepoint in a block if ON_ERROR_ROLLBACK says so.  Then a failed statement undoes only
     its own changes."""
     choice = settings.variables.choice("ON_ERROR_ROLLBACK")
     if (
