@@ -141,9 +141,7 @@ class ApplyWorker:
         self._deciding = Lock()
         self.is_unwanted = False
         self.error: PostgresError | None = None
-        self.cause: PostgresError | None = (
-            None  # `error`, without the note on partly written tables
-        )
+        self.cause: PostgresError | None = None  # `error` without the note on partly written tables
         self.applied = Applied()
 
     def once(self, patience: float = -1) -> bool:

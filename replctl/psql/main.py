@@ -217,9 +217,7 @@ class _Connector:
             return open_engine(self._spark)
         from replctl.psql.progress import starting_spark, telling_downloads
 
-        self._downloads.enter_context(
-            telling_downloads()
-        )  # a table on S3 may need more downloads later
+        self._downloads.enter_context(telling_downloads())  # a table on S3 needs more files later
         with starting_spark():
             return open_engine(self._spark)
 

@@ -69,9 +69,7 @@ _SPECIAL = {
     "VERBOSITY": _Special("choice", "default", ("default", "verbose", "terse", "sqlstate")),
 }
 
-_NAME = re.compile(
-    r"[^\x00-/:-@\[-^`{-\x7f]+"
-)  # letters, digits, _, and all characters beyond ASCII
+_NAME = re.compile(r"[^\x00-/:-@\[-^`{-\x7f]+")  # letters, digits, _, and all beyond ASCII
 _C_INTEGER = re.compile(r"\s*([-+]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
 _INT_MAX = 2**31 - 1
 

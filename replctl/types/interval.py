@@ -72,8 +72,9 @@ def interval_out(value: Interval) -> str:
 
 
 def interval(value: Interval, typmod: int, explicit: bool = False) -> Interval:
-    """Apply a modifier, such as interval(0): ((0, 1, 14706789000), 0x7FFF0000) -> (0, 1,
-    14707000000).
+    """Apply a modifier, such as interval(0).
+
+    ((0, 1, 14706789000), 0x7FFF0000) -> (0, 1, 14707000000)
 
     Raises:
         DatetimeFieldOverflow: the rounded value is too large.
