@@ -1,6 +1,6 @@
 #!/bin/sh
-# How a script in CI uses replctl: it makes sure of things, and asserts on exit codes and on rows.
-# Run it after the story (REPLCTL_HOME=/some/dir samples/run.sh), with the same REPLCTL_HOME.
+# Use replctl in a CI script: create what is missing, and check exit codes and rows.
+# Run it after the example (REPLCTL_HOME=/some/dir samples/run.sh), with the same REPLCTL_HOME.
 set -eu
 
 fail() {
@@ -16,18 +16,19 @@ expect() { # expect CODE COMMAND...
 }
 : "${REPLCTL_HOME:?is not set}"
 
-# A publication that has to be there: made only if it is not.
+# Create a publication unless it exists.
 has=$(replctl -X -d shop -A -t -c "SELECT count(*) FROM pg_publication WHERE pubname = 'paid'")
 [ "$has" -eq 0 ] && replctl -X -q -d shop -c "CREATE PUBLICATION paid FOR TABLE orders"
 
-# psql's exit codes: 1 for an error of a -c command, 2 for no connection, 3 for an error of a script.
+# psql's exit codes: 1 for an error of a -c command, 2 for a failed connection, 3 for an error of a
+# script.
 expect 0 replctl -X -d shop -c 'SELECT pubname FROM pg_publication'
 expect 1 replctl -X -d shop -c 'CREATE PUBLICATION paid'
 expect 2 replctl -X -d nowhere -c 'SELECT 1'
 echo 'DROP PUBLICATION unknown;' >"$REPLCTL_HOME/bad.sql"
 expect 3 replctl -X -d shop -v ON_ERROR_STOP=1 -f "$REPLCTL_HOME/bad.sql"
 
-# A row filter that PostgreSQL would refuse is refused before anything is copied.
+# replctl refuses the same row filters as PostgreSQL when the publication is created.
 expect 1 replctl -X -d shop -c 'CREATE PUBLICATION odd FOR TABLE orders WHERE (random() > 0.5)'
 
 # Bring the branch up to date, and compare it with the shop.

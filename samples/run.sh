@@ -1,6 +1,6 @@
 #!/bin/sh
-# The whole story: a shop, its northern branch, a day of changes, and what the branch has at its end.
-# The cluster is made in $REPLCTL_HOME, or in a directory that goes away again.
+# Run the example: a shop, its northern branch, a day of changes, and the branch's rows at the end.
+# The cluster is created in $REPLCTL_HOME, or in a temporary directory that is removed at the end.
 set -eu
 cd "$(dirname "$0")"
 if [ -z "${REPLCTL_HOME:-}" ]; then
