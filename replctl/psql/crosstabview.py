@@ -22,7 +22,7 @@ _MAX_COLUMNS = 1600
 
 @dataclass(frozen=True, slots=True)
 class Crosstab:
-    """The arguments of the command: the columns that give row headers, column headers and values,
+    """The arguments of the command: the columns with row headers, column headers and values,
     and the column that sorts the column headers."""
 
     rows: str | None = None

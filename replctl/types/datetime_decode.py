@@ -1,7 +1,7 @@
 """Decode fields to a date and a time: `1999-jan-08`, `04:05`, `pst` become 1999, 1, 8, 4, 5, 8
 hours west.
 
-The meaning of a field depends on the preceding ones.  The rules are those of PostgreSQL's
+The meaning of a field depends on the fields before it.  The rules are those of PostgreSQL's
 DecodeDateTime() and DecodeTimeOnly() in datetime.c; the session sets the order of a date's parts
 and the zone.
 """

@@ -28,7 +28,7 @@ from replctl.types.guc_rule import check_supported
 from replctl.types.identifier import clipped_with_notice
 from replctl.types.quote import split_identifiers
 
-#: Defaults that differ from a server's built-in ones.
+#: Defaults that differ from a server's built-in defaults.
 _DEFAULTS = {
     "application_name": "replctl",
     "client_encoding": "UTF8",

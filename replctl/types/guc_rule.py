@@ -65,7 +65,7 @@ SUPPORTED: dict[str, tuple[str, ...]] = {
     "xmloption": ("content",),
 }
 
-#: Beginnings of categories in pg_settings, and what PostgreSQL's documentation says about them.
+#: Beginnings of categories in pg_settings, and statements of PostgreSQL's documentation about them.
 _CATEGORIES = {
     "Autovacuum": "when dead rows are removed",
     "Connections and Authentication / Connection Settings": "how many clients a server takes",

@@ -1,6 +1,6 @@
 """jsonpath: a value is its canonical text (PostgreSQL's jsonpath_gram.y and jsonpath.c).
 
-The pattern of like_regex is not compiled, so that invalid ones are accepted.
+The pattern of like_regex is not compiled.  So an invalid pattern is accepted here.
 """
 
 from __future__ import annotations

@@ -167,8 +167,8 @@ class RegionZone:
         elif year > 9998:  # the last rules repeat in 400 years
             year = 9598 + (year - 9598) % 400
         clock = datetime(year, month, day) + timedelta(seconds=seconds)
-        # fold=0 is the offset before a transition, fold=1 the one after it: the first is smaller in
-        # a gap, the second in an overlap.
+        # fold=0 gives the offset before a transition, fold=1 the offset after it.  The first is
+        # smaller in a gap, the second in an overlap.
         offsets = (
             clock.replace(tzinfo=self.info, fold=0).utcoffset(),
             clock.replace(tzinfo=self.info, fold=1).utcoffset(),

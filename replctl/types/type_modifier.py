@@ -54,7 +54,7 @@ def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
             Without modifiers, the typmod is -1.
 
     Raises:
-        SqlSyntaxError: the type takes no modifiers.
+        SqlSyntaxError: the type has no modifiers.
         InvalidTextRepresentation, NumericValueOutOfRange: a modifier is not an int4.
         InvalidParameterValue: there are too many modifiers, or a number is not allowed.
     """
