@@ -1,6 +1,4 @@
-"""The worker of a subscription: it synchronizes tables, applies changes, and records errors
-(worker.c).
-"""
+"""Run a subscription: synchronize tables, apply changes, and record errors (worker.c)."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ from replctl.spark import SharedFeeds
 _T = TypeVar("_T")
 _Arguments = ParamSpec("_Arguments")
 
-#: Seconds for which changes of ready tables wait for tables that are being copied.
+#: Seconds between two applies of ready tables, while other tables are copied.
 _PATIENCE = 1.0
 #: The backend types of the process, as in pg_stat_activity.
 APPLY_WORKER = "logical replication apply worker"

@@ -1,4 +1,4 @@
-"""disable_on_error: the effect of an error of a copy or of apply on its subscription (worker.c,
+"""disable_on_error: disable a subscription after an error of a copy or of apply (worker.c,
 DisableSubscriptionAndExit).
 """
 

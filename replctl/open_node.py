@@ -229,7 +229,7 @@ def _check_port(port: str) -> None:
     """Check the port of a connection string.
 
     Raises:
-        ConnectionFailure: it is not a port number (parse_int_param and PQconnectPoll in libpq).
+        ConnectionFailure: `port` is no port number (parse_int_param, PQconnectPoll in libpq).
     """
     try:
         number = int(port or 1)

@@ -1,4 +1,4 @@
-"""The state of a session: cluster, database, role, settings, and the receiver of its notices."""
+"""The state of a session: cluster, database, role, settings, and callbacks for notices and data."""
 
 from __future__ import annotations
 

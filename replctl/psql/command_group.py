@@ -63,7 +63,7 @@ def opened_cluster(
     Args:
         home: see `existing_home`.
         is_made: create the cluster if it is missing.
-        is_checked: require that the cluster is in its own home: it is not a copy.
+        is_checked: require that the cluster is in its own home, and not a copy.
 
     Raises:
         NotConnected: there is no cluster, or it cannot be opened, for example because it is a copy

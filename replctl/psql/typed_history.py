@@ -1,4 +1,4 @@
-"""The history of typed lines in a file readable only by its owner, without passwords."""
+"""Keep the history of typed lines, without passwords, in a file that only its owner can read."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def array_out(value: list[Any], delimiter: str, render: Callable[[Any], str]) ->
 
 
 class _Elements:
-    """The text of an array between its outermost braces, read from left to right."""
+    """Reads the text of an array between its outermost braces, from left to right."""
 
     def __init__(
         self, text: str, start: int, delimiter: str, read: Read, lengths: list[int]
@@ -117,7 +117,7 @@ class _Elements:
         self._delimiter = delimiter
         self._read = read
         self._has_dimensions = bool(lengths)
-        self._lengths: list[int | None] = [*lengths]  # of each level; None: unknown yet
+        self._lengths: list[int | None] = [*lengths]  # of each level; None if not known yet
         self._are_levels_known = self._has_dimensions
 
     def parse(self) -> list[Any]:
@@ -167,7 +167,7 @@ class _Elements:
         """Read an element.
 
         Args:
-            first: its first character.
+            first: the first character of the element.
         """
         item = self._quoted() if first == '"' else self._unquoted()
         if expects_delimiter:

@@ -86,7 +86,7 @@ class Clock:
         """Check the time of day; 24:00 is valid.
 
         Raises:
-            FieldOverflow: it is not valid.
+            FieldOverflow: the time is not valid.
         """
         if self.minute > 59 or self.second > 60 or self.microseconds > USECS_PER_DAY:
             raise FieldOverflow

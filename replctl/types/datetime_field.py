@@ -221,7 +221,7 @@ def parse_int4(digits: str) -> int:
     """Parse an int4: `007`, `-7`, `` -> 7, -7, 0.
 
     Raises:
-        FieldOverflow: it is larger than an int4.
+        FieldOverflow: the number does not fit into an int4.
     """
     value = decimal_int(digits)
     if abs(value) > INT4_MAX:

@@ -33,7 +33,7 @@ def float8in(text: str) -> float:
 
     Raises:
         InvalidTextRepresentation: `text` is not a number.
-        NumericValueOutOfRange: it overflows, or underflows to zero.
+        NumericValueOutOfRange: the number overflows, or underflows to zero.
     """
     value, end = float8_prefix(text, "double precision", text)
     if text[end:].strip(BLANKS):
@@ -64,7 +64,7 @@ def float4in(text: str) -> float:
 
     Raises:
         InvalidTextRepresentation: `text` is not a number.
-        NumericValueOutOfRange: it overflows, or underflows to zero.
+        NumericValueOutOfRange: the number overflows, or underflows to zero.
     """
     match = _number(text, "real", text)
     number = match[0]

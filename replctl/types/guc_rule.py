@@ -121,7 +121,7 @@ def harmless_because(key: str, category: str) -> str | None:
 
     Args:
         key: the setting's name in lower case.
-        category: its category in pg_settings.
+        category: the setting's category in pg_settings.
     """
     if key in OBEYED or key in SUPPORTED:
         return None

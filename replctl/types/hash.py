@@ -56,7 +56,7 @@ def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
 
 
 def hash_of(type_name: str) -> Callable[[Any], int]:
-    """Return the hash function of a type, which turns a value into an int4.
+    """Return the function that hashes a value of a type to an int4.
 
     Raises:
         UndefinedFunction: the type has no hash function.
@@ -66,7 +66,7 @@ def hash_of(type_name: str) -> Callable[[Any], int]:
 
 
 def hash_extended(type_name: str) -> Callable[[Any, int], int]:
-    """Return the seeded hash function of a type, which turns a value and a seed into an int8.
+    """Return the function that hashes a value of a type, with a seed, to an int8.
 
     Raises:
         UndefinedFunction: the type has no hash function.

@@ -120,7 +120,7 @@ def multirange_in(text: str, subtype: Subtype, now: datetime | None) -> str:
 
 
 class _Literal:
-    """The text of a range, read from left to right."""
+    """Reads the text of a range from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -337,7 +337,7 @@ def shown_range(name: str, text: str, write: Callable[[Any], str]) -> str:
 
     Args:
         name: the name of its type.
-        text: its canonical text.
+        text: the canonical text of the value.
     """
     prefix = name.removesuffix("range").removesuffix("multi")
     subtype = replace(_SUBTYPES[prefix], write=write)

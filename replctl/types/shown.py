@@ -40,8 +40,8 @@ def shown(type_name: str, text: str, form: SessionForm) -> str:
     """Return a value in the output format of a session.
 
     Args:
-        type_name: the catalog name of its type.
-        text: its canonical text.
+        type_name: the catalog name of the value's type.
+        text: the canonical text of the value.
 
     Raises:
         FeatureNotSupported: the format is not supported inside values of a composed type (0A000).

@@ -28,7 +28,7 @@ def parse_oid(text: str, sql_name: str) -> int:
 
     Raises:
         InvalidTextRepresentation: `text` is not an integer.
-        NumericValueOutOfRange: it does not fit into 32 bits, signed or unsigned.
+        NumericValueOutOfRange: the number does not fit into 32 bits, signed or unsigned.
     """
     value, end = _strtoul(text, sql_name)
     if text[end:].strip(BLANKS):
@@ -41,7 +41,7 @@ def xid8in(text: str) -> int:
 
     Raises:
         InvalidTextRepresentation: `text` is not an integer.
-        NumericValueOutOfRange: it does not fit into 64 bits.
+        NumericValueOutOfRange: the number does not fit into 64 bits.
     """
     value, end = _strtoul(text, "xid8")
     if text[end:].strip(BLANKS):
