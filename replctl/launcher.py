@@ -146,8 +146,7 @@ class Launcher:
             feeds: feeds of the publisher that several subscriptions share.
 
         Returns:
-            The counts of written changes (None if there was no work), and the error that stopped
-            the run, if any.
+            the counts of written changes, None without work; the error that stopped the run.
 
         Raises:
             Stopping: a signal requested a stop.

@@ -1,7 +1,5 @@
-"""Typed expressions (PostgreSQL's primnodes.h).
-
-Analysis builds them from raw expressions.  The catalog stores them, deparse prints them, and
-engines translate them.
+"""Typed expressions (PostgreSQL's primnodes.h): analysis builds them from raw expressions, the
+catalog stores them, deparse prints them, and engines translate them.
 
 `type` is the name in the catalog (`int4`, `_text`) or, for a user-defined type, '@' and its OID.  A
 typmod is PostgreSQL's (-1: none; varchar(5) has 9).  Every node is frozen and hashable.
@@ -567,11 +565,7 @@ def transform(node: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def renumber(expr: Expr, attnums: Mapping[int, int]) -> Expr:
-    """Return an expression over one relation for another one, with the column numbers of that one.
-
-    Args:
-        attnums: the new number of each column.
-    """
+    """Return an expression with other column numbers; `attnums` maps old numbers to new ones."""
 
     def renumbered(node: Any) -> Any:
         if isinstance(node, Var) and node.attnum > 0:

@@ -186,14 +186,10 @@ class BatchDecoding:
         *,
         are_joined: bool,
     ) -> Iterator[tuple[RelationChanges, bool]]:
-        """Decode the changes of one published relation, which may be stored in several leaf
-        partitions.
+        """Yield the changes of one published relation, and whether some versions are joined.
 
         Args:
             are_joined: compared versions may be joined.
-
-        Returns:
-            the changes, and whether some versions are joined.
         """
         by_leaf = _by_leaf(entries)
         relations = {relid: published[relid].relation for relid in by_leaf}

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 def arbiters(
     privileges: Privileges, relation: Relation, clause: ast.OnConflict | None
 ) -> tuple[Index, ...]:
-    """Return the unique index in which an existing key makes INSERT skip a row
-    (infer_arbiter_indexes). The tuple has at most one item, since several indexes would have to be
-    checked row by row.
+    """Return the unique index in which an existing key makes INSERT skip a row, if there is one
+    (infer_arbiter_indexes).  Several indexes would have to be checked row by row.
 
     Raises:
         InvalidColumnReference: no unique index is over the columns (42P10).

@@ -88,8 +88,7 @@ def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -
     gerund = "updating" if command == "update" else "deleting from"
     raise ObjectNotInPrerequisiteState(
         f'cannot {verb} table "{relation.name}" because it does not have a replica identity and'
-        " publishes"
-        f" {command}s",
+        f" publishes {command}s",
         hint=f"To enable {gerund} the table, set REPLICA IDENTITY using ALTER TABLE.",
     )
 

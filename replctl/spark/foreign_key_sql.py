@@ -41,13 +41,11 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
 def first_broken_reference(
     engine: Engine, outcome: Outcome, reference: Reference, *, acts: bool = False
 ) -> Problem | None:
-    """Return the first removed row to which rows of the other table refer; None if there is none.
-    The result has the texts of the old row.
+    """Return the first removed row to which rows of the other table refer, with its old values.
 
     Args:
         acts: the foreign key has an action that changes referring rows (CASCADE, SET NULL).  Then
-            neither a new row with the former key nor an UPDATE of the referring row resolves the
-            violation.
+            neither a new row with the former key nor an UPDATE of the referring row helps.
 
     In the outcome, the old values of the target's key are k1, k2, ..., other old values o<attnum>.
     """

@@ -90,6 +90,7 @@ def test_statements_tell_it(lake: Lake) -> None:
     engine = mock.Mock()
     engine.fetch.side_effect = error
     lake.session.engine = lambda: engine
+    lake.run("set replctl.small_table_rows = 0")
     answer = answer_of(lake.session, "select * from t")
     assert answer[0].startswith('ERROR XX001: could not read file "')
     assert 'of table "public.t" of database "postgres"' in answer[0]
