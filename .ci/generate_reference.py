@@ -134,7 +134,7 @@ def commands() -> list[str]:
     """Return the page of the commands and their options."""
     lines = _page(
         "Commands and options",
-        "`replctl` alone runs SQL, as psql does. The other commands work on a whole cluster.",
+        "`replctl` alone runs SQL, as psql does. The other commands replicate, check and maintain a cluster.",
     )
     lines += ["## replctl", "", *_fenced(psql_help.OPTIONS)]
     for name, more in _COMMANDS.items():

@@ -120,7 +120,7 @@ class SubscriptionOptions:
         )
 
     def applied(self, subscription: Subscription) -> Subscription:
-        """Set in a subscription the given options that it stores as they are, and return it."""
+        """Return the subscription with the given options that need no conversion."""
         names = (
             "synchronous_commit", "binary", "streaming", "disable_on_error", "password_required",
             "run_as_owner", "failover", "origin", "resync", "resync_max_delete",

@@ -32,7 +32,7 @@ class _State:
     pos: int = -1  # position of the COLLATE clause
 
     def merge(self, part: _State) -> None:
-        """Combine this state with that of one more part.
+        """Combine this state with that of another part of the expression.
 
         Raises:
             CollationMismatch: two COLLATE clauses name different collations.

@@ -83,7 +83,7 @@ class RelationScope:
 
     Args:
         relation: the relation's name.
-        schema: its schema; a name may have it if there is no alias.
+        schema: its schema.  Without an alias, names of columns may be qualified by it.
         columns: its columns in order, without dropped ones.
         row_type: the internal name of its row type.
         alias: another name for it in a query.

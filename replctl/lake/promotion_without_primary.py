@@ -260,8 +260,8 @@ def _stored_relations(catalog: Catalog) -> dict[int, Relation]:
 
 
 def _note_storage(catalog: Catalog, relation: Relation, commits: list[DeltaCommit]) -> None:
-    """Record that a Delta table and its columns exist: a lost transaction may have created them.
-    Columns exist in storage before rows change.
+    """Record that a Delta table and its columns exist: a transaction that was lost with the primary
+    may have created them before it changed rows.
     """
     storage = relation.storage
     assert storage is not None

@@ -363,7 +363,7 @@ def _conflict_type(problem: Problem, action: Action) -> ConflictType | None:
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """The outcome of changes for a table.  Its leaf partitions have numbers."""
+    """The outcome of changes for a table; a row has its leaf partition by number."""
 
     table: ReplicatedTable
     outcome: Outcome

@@ -22,7 +22,7 @@ _FLAGS = frozenset(
 
 
 class _Target(NamedTuple):
-    """The objects of a GRANT or REVOKE: their kind and names; `arguments` belong to functions."""
+    """The objects of a GRANT or REVOKE: their kind and names.  Functions also have `arguments`."""
 
     kind: Any
     names: tuple[tuple[str, ...], ...]

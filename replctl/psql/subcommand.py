@@ -176,7 +176,9 @@ def _add_verify(app: typer.Typer, parsed: list[Subcommand]) -> None:
         limit: Annotated[
             int,
             typer.Option(
-                min=0, metavar="N", help="Print up to N missing, extra and different rows each."
+                min=0,
+                metavar="N",
+                help="Print up to N rows of each kind: missing, extra, different.",
             ),
         ] = 10,
         database: _Database = None,
@@ -275,7 +277,7 @@ def _add_dump(app: typer.Typer, parsed: list[Subcommand]) -> None:
 def _add_schema(app: typer.Typer, parsed: list[Subcommand]) -> None:
     @app.command(
         "schema",
-        help="Print the statements that make the published tables that a database does not have.",
+        help="Print CREATE statements for the published tables that the database lacks.",
     )
     def schema(
         conninfo: Annotated[

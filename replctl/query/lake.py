@@ -99,7 +99,7 @@ class LakeDialect:
         return " UNION ALL ".join(parts)
 
     def _catalog(self, item: FromTable) -> str:
-        """Return the rows of a catalog as literals; unused columns are NULL."""
+        """Return the rows of a system catalog as literals, with NULL in the columns not used."""
         environment = self.context.environment
         types = [
             type_ if item.columns is None or number in item.columns else None

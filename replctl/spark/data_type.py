@@ -148,7 +148,7 @@ def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
 
 
 def decimals_of_texts(value: SqlValue, stored: str) -> str:
-    """Convert a numeric from text to DECIMAL, or an array of numerics.  NaN causes an error,
+    """Convert a numeric, or an array of numerics, from text to DECIMAL.  NaN causes an error,
     because DECIMAL has no NaN.
     """
     refused = raised_sql(not_stored("NaN"))

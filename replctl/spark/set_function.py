@@ -9,8 +9,8 @@ from replctl.spark.sql_value import SqlValue, raise_error_sql
 
 
 def set_function_sql(name: str, args: Sequence[SqlValue], *, with_ordinality: bool = False) -> str:
-    """Return the SELECT list that produces the rows of a set-returning function: c1, and with
-    ordinality also c2, the row's number.
+    """Return the SELECT list for a set-returning function.  Its column c1 is the function's result;
+    WITH ORDINALITY adds c2, the row's number.
 
     Raises:
         FeatureNotSupported: the function has no translation.

@@ -219,7 +219,7 @@ class Decoder:
         return 0
 
     def _set_labelled(self, text: str) -> int:
-        """Set the parts from a number after `J` (Julian day) or `T` (time), and return them."""
+        """Set the fields from a number after `J` (Julian day) or `T` (time), and return them."""
         label, self._label = self._label, ""
         parse_int4(text.partition(".")[0])
         if label == "julian":

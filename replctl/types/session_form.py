@@ -43,7 +43,7 @@ class SessionForm:
         return _zone(self.zone)
 
     def changed(self) -> list[tuple[str, str, str]]:
-        """Return name, value and canonical value of each setting that is not canonical."""
+        """Return the name, value and canonical value of each setting where these values differ."""
         found = zip(self._values(), CANONICAL._values(), strict=True)
         return [(name, value, usual) for (name, value), (_, usual) in found if value != usual]
 
