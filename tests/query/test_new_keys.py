@@ -30,7 +30,7 @@ def test_new_keys_are_known_without_spark(
         for statement in (
             "INSERT INTO t VALUES (2, 'y'), (3, NULL), (4, NULL)",
             "UPDATE t SET b = 'z' WHERE a = 2",
-            "INSERT INTO p VALUES (1, '2024-01-02'), (2, '2024-01-01')",
+            "INSERT INTO p VALUES (1, '2024-02-02'), (2, '2024-02-03')",
         ):
             assert not answer_of(spark_session, statement)[0].startswith("ERROR"), statement
     for statement, constraint in (
@@ -39,7 +39,7 @@ def test_new_keys_are_known_without_spark(
         ("INSERT INTO t VALUES (5, 'z')", "t_b_key"),
         ("UPDATE t SET b = 'z' WHERE a = 1", "t_b_key"),
         ("INSERT INTO arrays VALUES ('{1}'), ('{1}')", "arrays_c_key"),
-        ("INSERT INTO p VALUES (1, '2024-01-02')", "p1_a_b_key"),
+        ("INSERT INTO p VALUES (1, '2024-02-02')", "p1_a_b_key"),
         ("INSERT INTO p VALUES (3, NULL), (3, NULL)", "p2_a_b_key"),
     ):
         assert answer_of(spark_session, statement)[0] == f'{DUPLICATE} "{constraint}"', statement
