@@ -62,7 +62,7 @@ def test_a_volatile_update_without_a_key_is_sent_as_a_whole(
     ):
         list(execute(session, statement))
     error = FeatureNotSupported if is_refused else InternalError
-    message = 'publication "p" does not send' if is_refused else "this session has no Spark"
+    message = 'publication "p" publishes only some' if is_refused else "this session has no Spark"
     with pytest.raises(error, match=message):
         list(execute(session, "update t set b = random()"))
     with pytest.raises(InternalError, match="this session has no Spark"):
