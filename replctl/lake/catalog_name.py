@@ -13,6 +13,7 @@ from replctl import spark
 from replctl.catalog import schema
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.storage import CATALOG_TABLE
+from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     FeatureNotSupported,
     InvalidName,
@@ -137,15 +138,20 @@ def check_names(session: Session, relids: Collection[int]) -> None:
     Raises:
         ObjectNotInPrerequisiteState: see `check_name`.
     """
-    table = schema.pg_class
     if not relids:
         return
     with session.read() as catalog:
-        is_named = table.c.reloptions.contains(f'"{CATALOG_TABLE}"')
-        named = [int(row.oid) for row in catalog.select(table, table.c.oid.in_(relids), is_named)]
+        named = named_tables(catalog, relids)
         relations = load_relations(catalog, named) if named else {}
     for relation in relations.values():
         check_name(session, relation)
+
+
+def named_tables(catalog: Catalog, relids: Collection[int]) -> list[int]:
+    """Return the OIDs of those of some tables that have a name in the catalogs of Spark."""
+    table = schema.pg_class
+    is_named = table.c.reloptions.contains(f'"{CATALOG_TABLE}"')
+    return [int(row.oid) for row in catalog.select(table, table.c.oid.in_(relids), is_named)]
 
 
 def check_name(session: Session, relation: Relation) -> None:

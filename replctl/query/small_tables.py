@@ -10,7 +10,6 @@ from math import prod
 from typing import Any
 
 from replctl.catalog.pg_class import Column, Relation
-from replctl.catalog.storage import CATALOG_TABLE
 from replctl.functions.function_context import FunctionContext
 from replctl.query.sql import TABLEOID
 from replctl.query.sqlite import SmallTable, SmallTables, is_answerable
@@ -53,16 +52,17 @@ def small_tables(query: Query, context: FunctionContext) -> SmallTables | None:
 def _small_table(item: FromTable, context: FunctionContext, most: int) -> SmallTable | None:
     relation = item.relation
     assert isinstance(relation, Relation)
-    if CATALOG_TABLE in relation.options:  # Spark knows where the name leads
-        return None
-    rows: list[list[Any]] = []
-    from replctl.lake.small_table import small_rows  # queries of catalogs do not need these imports
+    # Queries of catalogs do not need these imports
+    from replctl.lake.catalog_name import named_tables
+    from replctl.lake.small_table import small_rows
     from replctl.lake.table_read import relation_leaves
 
-    for oid, source in relation_leaves(
-        context.catalog, relation, inherit=item.inherit, keeps_names=True
-    ):
-        context.read_tables.add(oid)
+    catalog = context.catalog
+    leaves = relation_leaves(catalog, relation, inherit=item.inherit, keeps_names=True)
+    if named_tables(catalog, [oid for oid, _source in leaves]):  # Spark knows where a name leads
+        return None
+    rows: list[list[Any]] = []
+    for oid, source in leaves:
         numbers = [column.attnum for column in source.columns]
         found = small_rows(source, most - len(rows))
         if found is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from replctl.record import dataclass
-from replctl.spark.data_type import element_type, storage_type, text_of_wire, wire
+from replctl.spark.data_type import element_type, text_of_wire, wire
 from replctl.spark.key_lookup import check_declined
 from replctl.spark.values import TableColumn
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: entries.
 _WRITER = b"org.apache.spark.version"
 _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_TIMES = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"))
+_TIMES = frozenset(("date", "timestamp", "timestamptz"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,46 +85,22 @@ def rows_of_files(
     """
     import pyarrow as pa
 
+    found: list[LocalRow] = []
     try:
-        return _rows(location, version, files, columns, hidden, most)
+        kept = _kept_rows(location, version) if any(file.has_vector for file in files) else {}
+        for file in files:
+            rows = _rows_of_file(file, columns, hidden, most - len(found))
+            mask = kept.get(basename(file.path)) if file.has_vector else []
+            if rows is None or mask is None:
+                return None
+            # A mask ends with the last deleted row
+            found += [row for i, row in enumerate(rows) if i >= len(mask) or mask[i]]
     except (OSError, pa.ArrowException):
         return None  # Spark will report the error
     except Exception as error:
         check_declined(error)
         return None
-
-
-def _rows(
-    location: str,
-    version: int,
-    files: Sequence[DataFile],
-    columns: Sequence[TableColumn],
-    hidden: tuple[str | None, str | None],
-    most: int,
-) -> list[LocalRow] | None:
-    from pyarrow.parquet import ParquetFile
-
-    kept = _kept_rows(location, version) if any(file.has_vector for file in files) else {}
-    found: list[LocalRow] = []
-    for file in files:
-        with ParquetFile(file.path) as parquet:
-            if len(found) + parquet.metadata.num_rows > most:
-                return None
-            rows = _rows_of_file(parquet, file, columns, hidden)
-        if rows is None:
-            return None
-        mask = kept.get(basename(file.path)) if file.has_vector else None
-        if file.has_vector and mask is None:
-            return None
-        # A mask ends with the last deleted row
-        alive = (
-            rows
-            if mask is None
-            else [row for i, row in enumerate(rows) if i >= len(mask) or mask[i]]
-        )
-        found.extend(alive)
-    found.sort(key=lambda row: row.place)
-    return found
+    return sorted(found, key=lambda row: row.place)
 
 
 def _kept_rows(location: str, version: int) -> dict[str, list[bool]]:
@@ -139,17 +115,22 @@ def _kept_rows(location: str, version: int) -> dict[str, list[bool]]:
 
 
 def _rows_of_file(
-    parquet: ParquetFile,
     file: DataFile,
     columns: Sequence[TableColumn],
     hidden: tuple[str | None, str | None],
+    most: int,
 ) -> list[LocalRow] | None:
     """Return all rows of a file, including deleted ones; None if Spark has to read it."""
-    count = parquet.metadata.num_rows
-    names = {*parquet.schema_arrow.names}
-    stored = {column.storage_name for column in columns} & names
-    table = parquet.read([*sorted(name for name in {*stored, *hidden} & names if name is not None)])
-    is_by_spark = _is_by_spark(parquet)
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(file.path) as parquet:
+        count = parquet.metadata.num_rows
+        if count > most:
+            return None
+        names = {*parquet.schema_arrow.names}
+        wanted = names.intersection([*hidden, *(column.storage_name for column in columns)])
+        table = parquet.read(sorted(wanted))
+        is_by_spark = _is_by_spark(parquet)
     values: list[list[str | None]] = []
     for column in columns:
         if column.storage_name is None:
@@ -194,8 +175,7 @@ def _values(
     """Return a column's values in canonical text; None if Spark might read other values from the
     file.
     """
-    stored = storage_type(column.type, column.typmod)
-    if stored.removeprefix("ARRAY<").rstrip(">") in _TIMES and not is_by_spark:
+    if (element_type(column.type) or column.type) in _TIMES and not is_by_spark:
         return None
     if not _is_stored_as(values.type, column.type, column.typmod):
         return None

@@ -11,6 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from fix_lake import Lake
+from golden_script import answer_of
 
 from replctl.lake.small_table import small_rows
 from replctl.spark import TableColumn, TableSource
@@ -158,3 +160,16 @@ def test_spark_reads_dates_of_other_writers(type_: str, value: object, tmp_path:
     """They may be of another calendar."""
     write_deltalake(tmp_path, pa.table({"d": [value]}))
     assert values(source(tmp_path, TableColumn(1, type_, -1, "d"))) is None
+
+
+def test_spark_reads_a_table_with_a_name_in_its_catalogs(lake: Lake) -> None:
+    """Only Spark knows where the name leads, also the name of a child."""
+    lake.run("create table root (id int, v text)")
+    lake.run("alter table t inherit root")
+    rows = ("| 1 | a", "| 2 | b", "| 3 | c", "SELECT 3")
+    assert answer_of(lake.session, "table root") == rows
+    lake.run("alter table t set (catalog_table = 'gold.t')")
+    for query in ("table root", "table t"):
+        (error,) = answer_of(lake.session, query)
+        assert error.endswith("this session has no Spark")
+    assert answer_of(lake.session, "select * from only root")[-1] == "SELECT 0"
