@@ -8,9 +8,9 @@ import re
 import secrets
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,8 @@ _REPEATING_LOGGERS = (
 _VALUE_BYTES = 70
 #: Seconds between two attempts to cancel.
 _CANCEL_INTERVAL = 0.1
+#: Seconds that the end of a statement waits for an attempt to cancel its jobs.
+_CANCEL_LIMIT = 5.0
 #: Matches server addresses that are on this machine by their name.
 _NEAR = re.compile(r"sc://(localhost|127\.0\.0\.1|\[::1\])(?=[:/]|$)")
 
@@ -241,19 +243,15 @@ class Engine:
             PostgresError: the statement or Spark has failed.
             QueryCanceled: the user has pressed Ctrl-C (57014).
         """
-        has_ended = threading.Event()
+        cancellation = _Cancellation(self._try_to_cancel)
         try:
-            with (
-                self._noting_loss(),
-                translating(),
-                on_ctrl_c(partial(self._cancel_until, has_ended)),
-            ):
+            with self._noting_loss(), translating(), on_ctrl_c(cancellation.begin):
                 yield
         except KeyboardInterrupt:
             self._try_to_cancel()  # if another handler has received Ctrl-C
             raise QueryCanceled("canceling statement due to user request") from None
         finally:
-            has_ended.set()
+            cancellation.end()
 
     @contextmanager
     def _noting_loss(self) -> Iterator[None]:
@@ -267,14 +265,6 @@ class Engine:
         except ConnectionFailure:
             self.is_lost = self._conf.remote is not None or java_start.has_ended()
             raise
-
-    def _cancel_until(self, has_ended: threading.Event) -> None:
-        def cancel() -> None:
-            while not has_ended.is_set():  # another job may begin after one ends
-                self._try_to_cancel()
-                has_ended.wait(_CANCEL_INTERVAL)
-
-        threading.Thread(target=cancel).start()
 
     def _try_to_cancel(self) -> None:
         with suppress(PostgresError), translating():  # the statement itself reports Spark's errors
@@ -352,6 +342,33 @@ class Engine:
         self._log_folder.close()
         for session in list(self._connected):
             self._end_session(session)
+
+
+class _Cancellation:
+    """A thread that cancels the jobs of a statement until the statement has ended."""
+
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self._cancel = cancel
+        self._has_ended = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def begin(self) -> None:
+        thread = threading.Thread(target=self._run)
+        self._threads.append(thread)
+        thread.start()
+
+    def _run(self) -> None:
+        while not self._has_ended.is_set():  # another job may begin after one ends
+            self._cancel()
+            self._has_ended.wait(_CANCEL_INTERVAL)
+
+    def end(self) -> None:
+        """Wait until no call can cancel a job of the next statement.  Do not wait longer than
+        `_CANCEL_LIMIT`: a server may not answer.
+        """
+        self._has_ended.set()
+        for thread in self._threads:
+            thread.join(_CANCEL_LIMIT)
 
 
 def _is_not_raised(record: logging.LogRecord) -> bool:

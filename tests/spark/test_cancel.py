@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -77,6 +78,37 @@ def test_a_session_goes_on_after_it(engine: Engine, caplog: pytest.LogCaptureFix
             engine.rows(_ENDLESS)
     assert caplog.records == []
     assert engine.rows("SELECT 1") == [(1,)]
+
+
+@pytest.mark.spark
+def test_the_next_statement_is_not_cancelled(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a statement waits for the thread that cancels its jobs."""
+    has_begun, has_ended = threading.Event(), threading.Event()
+
+    def cancel() -> None:
+        has_begun.set()
+        time.sleep(1)
+        has_ended.set()
+
+    def interrupted_job() -> None:
+        with engine.running():
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                has_begun.wait(PATIENCE)
+            except KeyboardInterrupt:  # Spark's error replaces it if PySpark awaits the job's end
+                assert has_begun.wait(PATIENCE)
+                raise QueryCanceled("the job was cancelled") from None
+
+    monkeypatch.setattr(engine, "cancel", cancel)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(QueryCanceled):
+            interrupted_job()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert has_ended.is_set()
 
 
 @pytest.mark.spark
