@@ -24,6 +24,7 @@ from replctl.catalog.worker import (
     report_worker,
 )
 from replctl.conninfo import application_name
+from replctl.copy_retries import CopyRetries
 from replctl.disable_on_error import note_error
 from replctl.errors import (
     Notice,
@@ -106,12 +107,14 @@ class ApplyWorker:
     Args:
         copying: a lock, held while tables are synchronized.  So only one subscription synchronizes
             tables at a time, which limits slots and memory.
+        copies: the failed copies of earlier runs; those that are not due are left out.
         feeds: feeds of the publisher that several subscriptions share.
         is_new: this process has not run the subscription before.
         only_unfinished: only finish an unfinished batch, because a statement waits for it.
 
     Attributes:
         error: the error that stopped the subscription or one of its tables.
+        is_stopped: the subscription's apply has stopped.  If only copies fail, it goes on.
         is_unwanted: the subscription was disabled or dropped before the run.
         applied: counts of the changes that the run has written.
     """
@@ -122,6 +125,7 @@ class ApplyWorker:
         subscription: Subscription,
         copying: Lock,
         *,
+        copies: CopyRetries | None = None,
         feeds: SharedFeeds | None = None,
         is_new: bool = False,
         only_unfinished: bool = False,
@@ -130,14 +134,14 @@ class ApplyWorker:
         self._session = session
         self._subscription = subscription
         self._copying = copying
+        self._copies = copies or CopyRetries()
         self._feeds = feeds
         self._is_new = is_new
         self._only_unfinished = only_unfinished
         self._is_stopping = is_stopping
-        self._is_stopped = False
         self._resynchronized: set[RelationName] = set()
         self._deciding = Lock()
-        self.is_unwanted = False
+        self.is_unwanted = self.is_stopped = False
         self.error: PostgresError | None = None
         self.cause: PostgresError | None = None  # `error` without the note on partly written tables
         self.applied = Applied()
@@ -195,6 +199,7 @@ class ApplyWorker:
         except QueryCanceled:
             raise
         except PostgresError as error:
+            self.is_stopped = True
             if self.error is None:
                 self.error = self.cause = error = named(session, error, subscription)
                 session.cluster.log.report_error(error, backend_type=APPLY_WORKER)
@@ -266,7 +271,7 @@ class ApplyWorker:
             return
         confirmed = publisher.slots.position(slot_name)
         self.applied.lsn = max(subscriber.state.progress(), confirmed)
-        if self.error is not None:
+        if self.is_stopped:
             return
         report_worker(self._session.cluster, self._subscription.oid, confirmed)
         publisher.slots.report_end(slot_name)
@@ -284,6 +289,8 @@ class ApplyWorker:
         failure.
         """
         names = unsynchronized(subscriber)
+        self._copies.keep(names)
+        names = [name for name in names if self._copies.is_due(name)]
         if not names:
             yield set()
             return
@@ -300,7 +307,7 @@ class ApplyWorker:
                     _in_live_session(synchronize, run, name)
             except PostgresError as error:
                 name_both(error, self._subscription, name)
-                self._failed(subscriber, error, "sync")
+                self._copy_failed(subscriber, name, error)
                 return None
             finally:
                 done += 1
@@ -346,19 +353,26 @@ class ApplyWorker:
         try:
             _in_live_session(hand_over, run, name)
         except PostgresError as error:
-            self._failed(subscriber, error, "sync")
+            self._copy_failed(subscriber, name, error)
             return False
+        self._copies.succeeded(name)
         return True
 
     def _apply(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
         """Apply changes of the ready tables, and return whether there were any."""
-        if self._is_stopped:
+        if self.is_stopped:
             return False
         try:
             return _in_live_session(apply_changes, run)
         except PostgresError as error:
-            self._is_stopped = not self._failed(subscriber, error, "apply")
+            self._failed(subscriber, error, "apply")
             return False
+
+    def _copy_failed(
+        self, subscriber: LakeSubscriber, name: RelationName, error: PostgresError
+    ) -> None:
+        if not self._failed(subscriber, error, "sync"):
+            self._copies.failed(name, named(self._session, error, self._subscription))
 
     def _failed(self, subscriber: LakeSubscriber, error: PostgresError, kind: str) -> bool:
         """Record the error that stopped a copy or apply.  Ctrl-C is not an error of the
@@ -377,8 +391,8 @@ class ApplyWorker:
         self.error = self.error or error
         backend_type = APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
         self._session.cluster.log.report_error(error, backend_type=backend_type)
-        if note_error(subscriber, self._subscription, kind):
-            self._is_stopped = True
+        is_disabled = note_error(subscriber, self._subscription, kind)
+        self.is_stopped |= is_disabled or kind == "apply"
         return False
 
     def _reconciles(self, subscriber: LakeSubscriber, error: PostgresError) -> bool:
@@ -418,7 +432,7 @@ class ApplyWorker:
 
     def _note_outcome(self) -> None:
         """Record the error that stopped the subscription, or that there is none, for its status."""
-        oid, error = self._subscription.oid, self.error
+        oid, error = self._subscription.oid, self.error or self._copies.error()
         with self._session.cluster.begin(write=False) as connection:
             known = subscription_error(connection, oid)
         if error is not None or known is not None:

@@ -4,8 +4,9 @@ subscriptions whose publisher is the subscriber of another one.
 
 from __future__ import annotations
 
+import math
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
@@ -23,6 +24,7 @@ from replctl.catalog.worker import (
     claim_worker,
     release_worker,
 )
+from replctl.copy_retries import CopyRetries
 from replctl.errors import (
     ConfigurationLimitExceeded,
     LockNotAvailable,
@@ -43,12 +45,17 @@ from replctl.transaction_block import prevent_in_block
 
 @dataclass(frozen=True, slots=True)
 class SyncFailure:
-    """The error of a subscription that failed."""
+    """The error of a subscription that failed.
+
+    Attributes:
+        is_stopped: apply of the subscription has stopped; otherwise only copies have failed.
+    """
 
     subscription: str
     error: PostgresError
     oid: int = field(default=0, compare=False)
     database: str = field(default="", compare=False)
+    is_stopped: bool = field(default=True, compare=False)
 
 
 class Launcher:
@@ -58,6 +65,7 @@ class Launcher:
     Args:
         is_stopping: called before each batch and each copy; returns whether to stop there.
         on_applied: called with the counts of changes after each run.
+        retry_delay: see CopyRetries.
 
     Raises:
         PostgresError: the cluster's directory cannot be written.
@@ -69,6 +77,7 @@ class Launcher:
         *,
         is_stopping: Callable[[], bool] = lambda: False,
         on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
+        retry_delay: Callable[[int], float] = lambda failures: math.inf,
     ) -> None:
         if session.cluster.refusal is not None:
             raise session.cluster.refusal
@@ -77,6 +86,7 @@ class Launcher:
         self._on_applied = on_applied
         self._held: dict[int, Subscription] = {}
         self._copying = Lock()
+        self._copies: defaultdict[int, CopyRetries] = defaultdict(partial(CopyRetries, retry_delay))
 
     def sync(self, subscriptions: Sequence[Subscription]) -> list[SyncFailure]:
         """Run subscriptions until none of them has work, and return the failures.
@@ -86,7 +96,7 @@ class Launcher:
         """
         failures: list[SyncFailure] = []
         for _round in range(len(subscriptions) + 1):
-            stopped = {failure.oid for failure in failures}
+            stopped = {failure.oid for failure in failures if failure.is_stopped}
             going = [
                 subscription for subscription in subscriptions if subscription.oid not in stopped
             ]
@@ -128,25 +138,23 @@ class Launcher:
             )
             ended = gathered(runs, cancel_jobs)
         moved = {}
-        for subscription, (applied, error) in zip(subscriptions, ended, strict=True):
+        for subscription, (applied, failure) in zip(subscriptions, ended, strict=True):
             if applied is not None:
                 moved[subscription.name] = applied
-            if error is not None:
-                database = self._session.cluster.database_name(subscription.database_oid)
-                shown = shown_error(self._session, subscription, error)
-                failures.append(SyncFailure(subscription.name, shown, subscription.oid, database))
+            if failure is not None:
+                failures.append(failure)
         return moved
 
     def run(
         self, subscription: Subscription, feeds: SharedFeeds | None = None
-    ) -> tuple[Applied | None, PostgresError | None]:
+    ) -> tuple[Applied | None, SyncFailure | None]:
         """Run the copies of a subscription, then apply its changes.
 
         Args:
             feeds: feeds of the publisher that several subscriptions share.
 
         Returns:
-            the counts of written changes, None without work; the error that stopped the run.
+            the counts of written changes, None without work; the error of apply or of a copy.
 
         Raises:
             Stopping: a signal requested a stop.
@@ -162,12 +170,13 @@ class Launcher:
             )
         except (ObjectInUse, ConfigurationLimitExceeded) as error:
             cluster.log.report_error(error, backend_type=APPLY_WORKER)
-            return None, error
+            return None, self._failure(subscription, error)
         self._held[subscription.oid] = subscription
         run = ApplyWorker(
             self._session,
             subscription,
             self._copying,
+            copies=self._copies[subscription.oid],
             feeds=feeds,
             is_new=is_new,
             is_stopping=self._is_stopping,
@@ -176,13 +185,29 @@ class Launcher:
             has_moved = run.once()
         finally:
             self._on_applied(subscription, run.applied)
-        if run.error is not None or run.is_unwanted:
+        if run.is_stopped or run.is_unwanted:
             self._let_go(subscription, stays=False)
-        return run.applied if has_moved else None, run.error
+        applied = run.applied if has_moved else None
+        if run.error is None:
+            return applied, None
+        return applied, self._failure(subscription, run.error, is_stopped=run.is_stopped)
+
+    def _failure(
+        self, subscription: Subscription, error: PostgresError, *, is_stopped: bool = True
+    ) -> SyncFailure:
+        database = self._session.cluster.database_name(subscription.database_oid)
+        shown = shown_error(self._session, subscription, error)
+        return SyncFailure(subscription.name, shown, subscription.oid, database, is_stopped)
+
+    def has_due_copies(self, subscription: Subscription) -> bool:
+        """Return whether failed copies of a subscription must be retried now."""
+        return self._copies[subscription.oid].has_due()
 
     def keep(self, subscriptions: Sequence[Subscription]) -> None:
         """Release all held subscriptions except these."""
         kept = {subscription.oid for subscription in subscriptions}
+        for oid in self._copies.keys() - kept:
+            del self._copies[oid]
         for oid, subscription in list(self._held.items()):
             if oid not in kept:
                 self._let_go(subscription, stays=False)

@@ -41,6 +41,8 @@ class Watch:
     """Applies subscriptions in rounds, and holds them until it is closed.
 
     If a subscription fails, the others continue, and `Watch` retries it after increasing delays.
+    If only the copy of a table fails, apply of the subscription's other tables continues, and the
+    copy is retried after such delays.
     It does not run a subscription if neither the publisher's log nor the subscriber's has grown.
 
     Args:
@@ -62,7 +64,12 @@ class Watch:
         self._session = session
         self._names = names
         self._interval = interval
-        self._launcher = Launcher(session, is_stopping=is_stopping, on_applied=on_applied)
+        self._launcher = Launcher(
+            session,
+            is_stopping=is_stopping,
+            on_applied=on_applied,
+            retry_delay=self._delay,
+        )
         self._standings: dict[int, _Standing] = {}
         enabled_subscriptions(session, names)  # raises an error for an unknown name
 
@@ -87,7 +94,7 @@ class Watch:
             self._launcher.round(due, failures)
         except Stopping:
             return []
-        failed = {failure.oid for failure in failures}
+        failed = {failure.oid for failure in failures if failure.is_stopped}
         now = time.monotonic()
         for subscription in due:
             standing = self._standings[subscription.oid]
@@ -99,8 +106,8 @@ class Watch:
         return failures
 
     def _delay(self, failures: int) -> float:
-        """Return the seconds before a subscription with this number of successive failures is
-        retried.
+        """Return the seconds before a subscription or a copy is retried after this number of
+        successive failures.
         """
         doublings = min(failures, 16)  # more doublings would exceed the maximum anyway
         return min(max(self._interval, 1.0) * 2.0**doublings, _LONGEST_RETRY)
@@ -123,7 +130,8 @@ class Watch:
             is_idle = standing.idle_since is not None and (
                 now - standing.idle_since < _STATUS_INTERVAL
             )
-            if not (is_idle and seen == standing.seen and seen[1] is not None):
+            is_idle &= seen == standing.seen and seen[1] is not None
+            if not is_idle or self._launcher.has_due_copies(subscription):
                 standing.seen = seen
                 due.append(subscription)
         return due

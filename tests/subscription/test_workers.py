@@ -231,7 +231,8 @@ def test_a_slot_is_read_by_one_subscription(
     launcher = Launcher(subscriber.session)
     first, second = enabled_subscriptions(subscriber.session)
     assert launcher.run(first) == (None, None)
-    _moved, error = launcher.run(second)
-    assert isinstance(error, ObjectInUse)
-    assert error.message == f'replication slot "s" is active for PID {ME}'
+    _moved, failure = launcher.run(second)
+    assert failure is not None
+    assert isinstance(failure.error, ObjectInUse)
+    assert failure.error.message == f'replication slot "s" is active for PID {ME}'
     launcher.close(stays=False)
