@@ -123,6 +123,10 @@ class Cluster:
             row = connection.execute(
                 select(control.c.system_identifier, control.c.signing_key)
             ).one()
+        # An interrupted statement closes its connection, and the last one that is closed removes
+        # the -wal and the -shm.  They must stay while the process has the catalog open.
+        self._lasting_connection = self.engine.raw_connection()
+        self._lasting_connection.cursor().execute("PRAGMA schema_version")
         self._files = CatalogFiles.at(path)
         self._files.note(path / "lock" / f"backend-{self.backend}.lock")
         self.system_identifier = int(row.system_identifier)
@@ -161,6 +165,7 @@ class Cluster:
         """Close the catalog, and release this process's lock."""
         for cluster in self.others.values():
             cluster.close()
+        self._lasting_connection.close()  # give it back to the pool
         if self.is_replaced:
             abandon(self.engine)
         else:

@@ -166,6 +166,15 @@ def test_a_catalog_that_is_replaced_under_a_process_is_noticed(
             open_cluster(home)
 
 
+def test_a_connection_that_is_closed_replaces_nothing(cluster: Cluster) -> None:
+    """SQLAlchemy closes the connection of a statement that Ctrl-C or a timeout has interrupted."""
+    with cluster.engine.connect() as connection:
+        connection.invalidate()
+    assert not cluster.is_replaced
+    with cluster.begin(write=True):
+        pass
+
+
 def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster: Cluster) -> None:
     """A subscriber asks for its publisher's again in each round."""
     home, backup = tmp_path / "other", tmp_path / "backup.db"
