@@ -18,7 +18,7 @@ from replctl.session import Session
 #: What takes more than 16 MB, as one value, as many, in Python and in SQLite.
 LARGE = {
     "a value": "SELECT length(repeat('x', 1000000000))",
-    "values in a value": "SELECT length(repeat('x', 9000000) || repeat('y', 9000000))",
+    "values in a value": "SELECT length(repeat('x', 20000000) || repeat('y', 20000000))",
     "an array": "SELECT array_length(array_fill(1, ARRAY[100000000]), 1)",
     "a set": "SELECT count(*) FROM generate_series(1, (SELECT 100000000))",
     "rows of a set": "SELECT * FROM generate_series(1, 1000000)",
