@@ -26,6 +26,7 @@ from replctl.catalog.pg_authid import (
     role_names,
 )
 from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.role_membership import reachable_roles
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InsufficientPrivilege
@@ -34,13 +35,13 @@ from replctl.types.builtin import FIRST_USER_OID
 
 #: The words for relations of each kind in errors (get_relkind_objtype).
 RELATION_WORDS = {
-    "r": "table",
-    "p": "table",
-    "v": "view",
-    "m": "materialized view",
-    "S": "sequence",
-    "i": "index",
-    "I": "index",
+    RelKind.TABLE: "table",
+    RelKind.PARTITIONED_TABLE: "table",
+    RelKind.VIEW: "view",
+    RelKind.MATERIALIZED_VIEW: "materialized view",
+    RelKind.SEQUENCE: "sequence",
+    RelKind.INDEX: "index",
+    RelKind.PARTITIONED_INDEX: "index",
 }
 
 #: The privileges that a predefined role has on all relations (pg_class_aclmask_ext).
@@ -125,7 +126,7 @@ class Privileges:
         """
         if not as_option and self.has_on_all_relations(letter):
             return True
-        kind: AclKind = "sequence" if relation.kind == "S" else "table"
+        kind: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
         acl = relation_acl(self.catalog, relation.oid)
         if self.has(kind, relation.owner, acl, letter, as_option=as_option):
             return True
@@ -238,7 +239,7 @@ class Privileges:
 
     def _check_sequence(self, oid: int, letters: str) -> None:
         sequence = get_relation(self.catalog, oid)
-        if sequence is None or sequence.kind != "S":
+        if sequence is None or sequence.kind != RelKind.SEQUENCE:
             return
         if not any(self.has_on_relation(sequence, letter) for letter in letters):
             self.check_relation(sequence, letters[0])

@@ -16,7 +16,6 @@ from replctl.catalog.pg_class import (
     Constraint,
     Index,
     Relation,
-    RelKind,
     encode_attnums,
     encode_bound,
 )
@@ -24,17 +23,18 @@ from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_inherits import insert_parent
 from replctl.catalog.pg_type import type_oid
+from replctl.catalog.relation_kind import ConstraintKind, RelKind, ReplicaIdentity
 from replctl.catalog.storage import StorageColumn, insert_storage_column, release_storage_name
 from replctl.catalog.transaction import Catalog
 from replctl.expr import pg_node_tree
 from replctl.types import builtin
 
 _ACL_KINDS: dict[str, AclKind] = {
-    "r": "table",
-    "p": "table",
-    "v": "table",
-    "m": "table",
-    "S": "sequence",
+    RelKind.TABLE: "table",
+    RelKind.PARTITIONED_TABLE: "table",
+    RelKind.VIEW: "table",
+    RelKind.MATERIALIZED_VIEW: "table",
+    RelKind.SEQUENCE: "sequence",
 }
 
 
@@ -148,10 +148,10 @@ def _insert_default(catalog: Catalog, relid: int, column: Column) -> None:
 
 def insert_index(catalog: Catalog, relation: Relation, index: Index) -> None:
     """Add an index on `relation`, as a separate relation."""
-    kind: RelKind = "I" if relation.is_partitioned else "i"
+    kind = RelKind.PARTITIONED_INDEX if relation.is_partitioned else RelKind.INDEX
     index_relation = Relation(
         index.oid, index.name, relation.schema, relation.schema_oid, kind, relation.owner, "",
-        relation.persistence, replica_identity="n", is_partition=index.parent_oid != 0,
+        relation.persistence, ReplicaIdentity.NOTHING, is_partition=index.parent_oid != 0,
         options=index.options,
     )  # fmt: skip
     insert_relation(catalog, index_relation)
@@ -186,7 +186,7 @@ def _exprs(index: Index) -> str | None:
 
 def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constraint) -> None:
     """Add a constraint of `relation`."""
-    is_foreign = constraint.kind == "f"
+    is_foreign = constraint.kind == ConstraintKind.FOREIGN_KEY
     catalog.insert(
         schema.pg_constraint,
         oid=constraint.oid,

@@ -15,6 +15,12 @@ from replctl.catalog.native_column import options_and_type
 from replctl.catalog.pg_domain import domain_bases
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_type import type_name
+from replctl.catalog.relation_kind import (
+    ConstraintKind,
+    RelKind,
+    RelPersistence,
+    ReplicaIdentity,
+)
 from replctl.catalog.storage import Storage, load_storage
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
@@ -23,22 +29,6 @@ from replctl.record import dataclass
 from replctl.relation_name import RelationName
 from replctl.types import builtin
 from replctl.types.delta_type import shown_type
-
-RelKind: TypeAlias = Literal["r", "p", "i", "I", "S", "v", "m", "c", "f"]
-
-#: The words for relations of each kind in errors (errdetail_relkind_not_supported in
-#: catalog/objectaddress).
-RELKIND_PLURAL = {
-    "r": "tables",
-    "i": "indexes",
-    "S": "sequences",
-    "v": "views",
-    "m": "materialized views",
-    "c": "composite types",
-    "f": "foreign tables",
-    "p": "partitioned tables",
-    "I": "partitioned indexes",
-}
 
 #: Words for attstorage (and pg_type.typstorage) and attcompression.
 STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
@@ -171,7 +161,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A row of pg_constraint: p primary key, u unique, c check, f foreign key.
+    """A row of pg_constraint.
 
     Attributes:
         is_enforced: False for a key of an adopted table that replctl assumes to be valid without a
@@ -180,7 +170,7 @@ class Constraint:
 
     oid: int
     name: str
-    kind: Literal["p", "u", "c", "f"]
+    kind: ConstraintKind
     columns: tuple[int, ...] = ()
     index_oid: int = 0
     parent_oid: int = 0
@@ -236,8 +226,8 @@ class Relation:
     kind: RelKind
     owner: int
     row_type: str
-    persistence: str = "p"
-    replica_identity: str = "d"  # d(efault), n(othing), f(ull), i(ndex)
+    persistence: RelPersistence = RelPersistence.PERMANENT
+    replica_identity: ReplicaIdentity = ReplicaIdentity.DEFAULT
     columns: tuple[Column, ...] = ()
     indexes: tuple[Index, ...] = ()
     constraints: tuple[Constraint, ...] = ()
@@ -268,7 +258,7 @@ class Relation:
 
     @property
     def is_partitioned(self) -> bool:
-        return self.kind == "p"
+        return self.kind == RelKind.PARTITIONED_TABLE
 
     def column(self, name: str) -> Column | None:
         """Return the column of that name; None if there is none."""
@@ -290,10 +280,16 @@ class Relation:
         return tuple(self.column_at(attnum) for attnum in index.key if attnum)
 
     def foreign_keys(self) -> tuple[Constraint, ...]:
-        return tuple(constraint for constraint in self.constraints if constraint.kind == "f")
+        return tuple(
+            constraint
+            for constraint in self.constraints
+            if constraint.kind == ConstraintKind.FOREIGN_KEY
+        )
 
     def checks(self) -> tuple[Constraint, ...]:
-        return tuple(constraint for constraint in self.constraints if constraint.kind == "c")
+        return tuple(
+            constraint for constraint in self.constraints if constraint.kind == ConstraintKind.CHECK
+        )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -401,14 +397,14 @@ def _load(catalog: Catalog, oids: list[int]) -> dict[int, Relation]:
             name=str(row.relname),
             schema=schema_names[int(row.relnamespace)],
             schema_oid=int(row.relnamespace),
-            kind=row.relkind,
+            kind=RelKind(row.relkind),
             owner=int(row.relowner),
             row_type=type_name(int(row.reltype)),
-            persistence=str(row.relpersistence),
+            persistence=RelPersistence(row.relpersistence),
             is_populated=bool(row.relispopulated),
             has_row_security=bool(row.relrowsecurity),
             forces_row_security=bool(row.relforcerowsecurity),
-            replica_identity=str(row.relreplident),
+            replica_identity=ReplicaIdentity(row.relreplident),
             columns=tuple(column for column in all_columns if not column.is_dropped),
             dropped_attnums=tuple(column.attnum for column in all_columns if column.is_dropped),
             indexes=tuple(indexes.get(oid, [])),
@@ -518,7 +514,7 @@ def _load_constraints(catalog: Catalog, oids: list[int]) -> dict[int, list[Const
             Constraint(
                 oid=int(row.oid),
                 name=str(row.conname),
-                kind=row.contype,
+                kind=ConstraintKind(row.contype),
                 columns=decode_attnums(row.conkey or ""),
                 index_oid=int(row.conindid),
                 parent_oid=int(row.conparentid),

@@ -10,6 +10,7 @@ from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InsufficientPrivilege
 from replctl.record import dataclass
@@ -100,7 +101,10 @@ def is_row_security_active(
     Raises:
         InsufficientPrivilege: policies restrict the rows, and row_security is off (42501).
     """
-    if not relation.has_row_security or relation.kind not in ("r", "p"):
+    if not relation.has_row_security or relation.kind not in (
+        RelKind.TABLE,
+        RelKind.PARTITIONED_TABLE,
+    ):
         return False
     if privileges.is_superuser or privileges.role.bypasses_rls:
         return False

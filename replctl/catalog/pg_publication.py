@@ -16,6 +16,7 @@ from replctl.catalog.pg_class import (
     relation_oids,
 )
 from replctl.catalog.pg_inherits import ancestors_of
+from replctl.catalog.relation_kind import RelKind, RelPersistence
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
@@ -118,7 +119,10 @@ def is_publishable(relation: Relation) -> bool:
     """Return whether a relation is a permanent user table (is_publishable_class in
     pg_publication.c).
     """
-    return relation.kind in ("r", "p") and relation.persistence == "p"
+    return (
+        relation.kind in (RelKind.TABLE, RelKind.PARTITIONED_TABLE)
+        and relation.persistence == RelPersistence.PERMANENT
+    )
 
 
 def find_publication(catalog: Catalog, name: str) -> Publication | None:

@@ -12,8 +12,9 @@ from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
+from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_type import type_name, type_oid
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     FeatureNotSupported,
@@ -500,7 +501,7 @@ def _sequence(catalog: Catalog, relid: int) -> tuple[Relation, Sequence]:
         raise InternalError(f"could not open relation with OID {relid}")
     raise WrongObjectType(
         f'cannot open relation "{other.name}"',
-        detail=f"This operation is not supported for {RELKIND_PLURAL[other.kind]}.",
+        detail=f"This operation is not supported for {RelKind(other.kind).plural}.",
     )
 
 

@@ -17,6 +17,7 @@ from replctl.catalog.pg_class import (
     get_relation,
 )
 from replctl.catalog.pg_domain import DomainConstraint
+from replctl.catalog.relation_kind import ConstraintKind
 from replctl.expr import nodes
 from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.deparse_constant import constant
@@ -50,19 +51,19 @@ def constraint_definition(
     5))`.
     """
     match constraint.kind:
-        case "p" | "u":
+        case ConstraintKind.PRIMARY_KEY | ConstraintKind.UNIQUE:
             index = next(i for i in relation.indexes if i.oid == constraint.index_oid)
-            word = "PRIMARY KEY" if constraint.kind == "p" else "UNIQUE"
+            word = "PRIMARY KEY" if constraint.kind == ConstraintKind.PRIMARY_KEY else "UNIQUE"
             if index.nulls_not_distinct:
                 word += " NULLS NOT DISTINCT"
             text = f"{word} ({column_names(relation, index.key)}){_including(relation, index)}"
             return text + (" DEFERRABLE" if constraint.is_deferrable else "")
-        case "c":
+        case ConstraintKind.CHECK:
             assert constraint.check is not None
             tail = " NO INHERIT" if constraint.no_inherit else ""
             expr = get_expr(environment, relation, constraint.check, is_pretty=is_pretty)
             return f"CHECK ({expr}){tail}"
-        case "f":
+        case ConstraintKind.FOREIGN_KEY:
             return _foreign_key(environment, relation, constraint)
 
 

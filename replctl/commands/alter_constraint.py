@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 from replctl.catalog.heap import insert_constraint, update_column, update_constraint, update_index
 from replctl.catalog.pg_class import Constraint, Index, Relation, find_relation_oid
 from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.relation_kind import ConstraintKind
 from replctl.commands.constraint import (
     add_check,
     add_checks,
@@ -85,7 +85,7 @@ def add_check_below(ddl: Ddl, relation: Relation, check: Constraint) -> None:
 
 def _add_using_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
     index = _usable_index(ddl, relation, raw)
-    kind: Literal["p", "u"] = "p" if raw.kind == "primary" else "u"
+    kind = ConstraintKind.PRIMARY_KEY if raw.kind == "primary" else ConstraintKind.UNIQUE
     name = raw.name or index.name
     if any(constraint.name == name for constraint in relation.constraints):
         raise DuplicateObject(f'constraint "{name}" for relation "{relation.name}" already exists')
@@ -93,14 +93,19 @@ def _add_using_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
         ddl.notice(
             f'ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index "{index.name}" to "{name}"'
         )
-    if kind == "p":
+    if kind == ConstraintKind.PRIMARY_KEY:
         for column in relation.index_columns(index):
             if not column.not_null:
                 require_not_null(ddl, relation, column)
                 update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
     update_index(
         ddl.catalog,
-        replace(index, name=name, is_primary=kind == "p", is_deferrable=raw.deferrable),
+        replace(
+            index,
+            name=name,
+            is_primary=kind == ConstraintKind.PRIMARY_KEY,
+            is_deferrable=raw.deferrable,
+        ),
     )
     insert_constraint(
         ddl.catalog,
@@ -200,7 +205,7 @@ def _collect_drops(
     *,
     recurses: bool,
 ) -> None:
-    if constraint.kind == "c" and not constraint.no_inherit:
+    if constraint.kind == ConstraintKind.CHECK and not constraint.no_inherit:
         children = [ddl.relation(oid) for oid in children_of(ddl.catalog, relation.oid)]
         if children and not recurses and relation.is_partitioned:
             raise InvalidTableDefinition(

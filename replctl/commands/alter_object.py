@@ -24,6 +24,7 @@ from replctl.catalog.pg_publication import (
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
 from replctl.catalog.pg_subscription import find_subscription, update_subscription
 from replctl.catalog.pg_type import find_type, type_oid, type_schema_oid
+from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence
 from replctl.catalog.worker import client_name, rename_walsender
 from replctl.commands.alter_table import change_owner, check_new_owner
 from replctl.commands.column_definition import check_column_name
@@ -67,12 +68,12 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import Type
 
-_RELKINDS = {
-    "index": "iI",
-    "view": "v",
-    "materialized view": "m",
-    "sequence": "S",
-    "foreign table": "",
+_RELKINDS: dict[str, tuple[RelKind, ...]] = {
+    "index": (RelKind.INDEX, RelKind.PARTITIONED_INDEX),
+    "view": (RelKind.VIEW,),
+    "materialized view": (RelKind.MATERIALIZED_VIEW,),
+    "sequence": (RelKind.SEQUENCE,),
+    "foreign table": (),
 }
 
 
@@ -175,7 +176,7 @@ def rename_relation(ddl: Ddl, relation: Relation, new: str) -> None:
     update_relation(ddl.catalog, replace(relation, name=new))
     if relation.row_type:
         _set_type_name(ddl, ddl.environment.type(relation.row_type), new)
-    if relation.kind in "iI":
+    if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
         table = schema.pg_constraint
         ddl.catalog.update(
             table, table.c.conindid == relation.oid, table.c.contype.in_(["p", "u"]), conname=new
@@ -206,15 +207,15 @@ def _rename_constraint(ddl: Ddl, relation: Relation, old: str, new: str, *, pare
     constraint = next((c for c in relation.constraints if c.name == old), None)
     if constraint is None:
         raise UndefinedObject(f'constraint "{old}" for table "{relation.name}" does not exist')
-    if constraint.kind == "c" and constraint.inherited_count > parents:
+    if constraint.kind == ConstraintKind.CHECK and constraint.inherited_count > parents:
         raise InvalidTableDefinition(f'cannot rename inherited constraint "{old}"')
     if any(other.name == new for other in relation.constraints):
         raise DuplicateObject(f'constraint "{new}" for relation "{relation.name}" already exists')
-    if constraint.kind in "pu":
+    if constraint.kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE):
         rename_relation(ddl, ddl.relation(constraint.index_oid), new)
         return
     update_constraint(ddl.catalog, replace(constraint, name=new))
-    if constraint.kind == "c" and not constraint.no_inherit:
+    if constraint.kind == ConstraintKind.CHECK and not constraint.no_inherit:
         for oid in children_of(ddl.catalog, relation.oid):
             child = ddl.relation(oid)
             _rename_constraint(ddl, child, old, new, parents=len(child.parents))
@@ -410,7 +411,7 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     ddl.privileges.check_schema(place, statement.new_schema, "C")
     if place == relation.schema_oid:
         return tag
-    is_temporary = relation.persistence == "t"
+    is_temporary = relation.persistence == RelPersistence.TEMPORARY
     if is_temporary or statement.new_schema.startswith("pg_temp"):
         raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
     if find_relation_oid(ddl.catalog, relation.name, place) is not None:
@@ -487,7 +488,7 @@ def _check_moved(ddl: Ddl, relation: Relation) -> None:
             "cannot move an owned sequence into another schema",
             detail=f'Sequence "{relation.name}" is linked to table "{owner}".',
         )
-    if relation.kind in "iI":
+    if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
         raise WrongObjectType(
             f'cannot change schema of index "{relation.name}"',
             hint="Change the schema of the table instead.",

@@ -12,8 +12,9 @@ from replctl.catalog import schema
 from replctl.catalog.acl import with_owner
 from replctl.catalog.aclchk import privileges_of, put_relation_acl, relation_acl
 from replctl.catalog.heap import update_index, update_relation
-from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
+from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
+from replctl.catalog.relation_kind import RelKind, ReplicaIdentity
 from replctl.catalog.spark_registration import is_registered
 from replctl.catalog.storage import CATALOG_TABLE, DELETION_VECTORS, FOREIGN_FILES
 from replctl.commands import (
@@ -42,6 +43,9 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
 
+#: The kinds of relations that ALTER TABLE accepts: for most actions, and for OWNER TO.
+_TABLES = (RelKind.TABLE, RelKind.PARTITIONED_TABLE)
+_OWNED = (*_TABLES, RelKind.VIEW, RelKind.MATERIALIZED_VIEW, RelKind.SEQUENCE)
 _TAG = "ALTER TABLE"
 
 #: Actions in the order of execution (AlterTablePass).
@@ -120,10 +124,10 @@ def find_table(
         raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
     relation = get_relation(ddl.catalog, oid)
     assert relation is not None
-    if relation.kind not in ("rpvmS" if action == "OWNER TO" else "rp"):
+    if relation.kind not in (_OWNED if action == "OWNER TO" else _TABLES):
         raise WrongObjectType(
             f'ALTER action {action} cannot be performed on relation "{relation.name}"',
-            detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
+            detail=f"This operation is not supported for {relation.kind.plural}.",
         )
     ddl.privileges.check_relation_owner(relation)
     return relation
@@ -236,7 +240,7 @@ def _set_clustered(ddl: Ddl, relation: Relation, name: str | None) -> None:
         oid = ddl.environment.relation_oid(relation.schema, name)
         if oid is None:
             raise UndefinedObject(f'index "{name}" for table "{relation.name}" does not exist')
-        if ddl.relation(oid).kind not in "iI":
+        if ddl.relation(oid).kind not in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
             raise WrongObjectType(f'"{name}" is not an index')
         index = next((index for index in relation.indexes if index.oid == oid), None)
         if index is None:
@@ -344,8 +348,8 @@ def _set_replica_identity(ddl: Ddl, relation: Relation, command: ast.AlterTableC
     chosen = 0
     if command.value == "index":
         chosen = _identity_index(ddl, relation, command.name or "")
-    letter = {"default": "d", "full": "f", "nothing": "n", "index": "i"}[command.value or ""]
-    update_relation(ddl.catalog, replace(relation, replica_identity=letter))
+    identity = ReplicaIdentity[(command.value or "").upper()]
+    update_relation(ddl.catalog, replace(relation, replica_identity=identity))
     for index in relation.indexes:
         if index.is_replica_identity != (index.oid == chosen):
             update_index(ddl.catalog, replace(index, is_replica_identity=index.oid == chosen))

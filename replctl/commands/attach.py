@@ -9,6 +9,7 @@ from replctl.catalog.heap import update_column, update_constraint, update_index,
 from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Constraint, Relation
 from replctl.catalog.pg_inherits import children_of, delete_parent, descendants_of, insert_parent
+from replctl.catalog.relation_kind import ConstraintKind
 from replctl.commands.constraint import renumbered_check
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import references_to
@@ -245,7 +246,9 @@ def _release(ddl: Ddl, child: Relation, parent: Relation) -> None:
             update_column(ddl.catalog, child.oid, released)
     names: Sequence[str] = [check.name for check in parent.checks()]
     for constraint in child.constraints:
-        is_shared = constraint.parent_oid or (constraint.kind == "c" and constraint.name in names)
+        is_shared = constraint.parent_oid or (
+            constraint.kind == ConstraintKind.CHECK and constraint.name in names
+        )
         if is_shared and constraint.inherited_count:
             left = constraint.inherited_count - 1
             update_constraint(

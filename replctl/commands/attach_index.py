@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from replctl.catalog.pg_class import RELKIND_PLURAL, Index, Relation, index_table_oid
+from replctl.catalog.pg_class import Index, Relation, index_table_oid
+from replctl.catalog.relation_kind import RelKind
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.index import adopt_index, constraint_of, is_alike
@@ -24,12 +25,12 @@ def attach_index(session: Session, statement: ast.AttachIndex) -> str:
 def _attach(ddl: Ddl, statement: ast.AttachIndex) -> str:
     above, below = _relation(ddl, statement.relation), _relation(ddl, statement.partition)
     ddl.privileges.check_relation_owner(above)
-    if above.kind != "I":
+    if above.kind != RelKind.PARTITIONED_INDEX:
         raise WrongObjectType(
             f'ALTER action ATTACH PARTITION cannot be performed on relation "{above.name}"',
-            detail=f"This operation is not supported for {RELKIND_PLURAL[above.kind]}.",
+            detail=f"This operation is not supported for {above.kind.plural}.",
         )
-    if below.kind not in "iI":
+    if below.kind not in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
         raise InvalidObjectDefinition(f'"{below.name}" is not an index')
     ddl.privileges.check_relation_owner(below)
     parent, index = _table_and_index(ddl, above)

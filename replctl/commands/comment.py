@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_authid import get_role
-from replctl.catalog.pg_class import RELKIND_PLURAL, Relation
+from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_type import type_name, type_oid
+from replctl.catalog.relation_kind import RelKind
 from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.domain import named_constraint, owned_domain
@@ -31,7 +32,13 @@ from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
 
-_RELKINDS = {"table": "rp", "view": "v", "materialized view": "m", "index": "iI", "sequence": "S"}
+_RELKINDS: dict[str, tuple[RelKind, ...]] = {
+    "table": (RelKind.TABLE, RelKind.PARTITIONED_TABLE),
+    "view": (RelKind.VIEW,),
+    "materialized view": (RelKind.MATERIALIZED_VIEW,),
+    "index": (RelKind.INDEX, RelKind.PARTITIONED_INDEX),
+    "sequence": (RelKind.SEQUENCE,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +162,16 @@ def _column(ddl: Ddl, name: tuple[str, ...]) -> _Commented:
         raise SqlSyntaxError("column name must be qualified")
     relation = find_relation(ddl, name[:-1])
     assert relation is not None
-    if relation.kind not in "rvmpf":
+    if relation.kind not in (
+        RelKind.TABLE,
+        RelKind.VIEW,
+        RelKind.MATERIALIZED_VIEW,
+        RelKind.PARTITIONED_TABLE,
+        RelKind.FOREIGN_TABLE,
+    ):
         raise WrongObjectType(
             f'cannot set comment on relation "{relation.name}"',
-            detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
+            detail=f"This operation is not supported for {relation.kind.plural}.",
         )
     column = relation.column(name[-1])
     if column is None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from replctl.catalog.heap import insert_constraint, update_constraint
 from replctl.catalog.pg_class import Constraint, Relation
+from replctl.catalog.relation_kind import ConstraintKind
 from replctl.commands.ddl import Ddl, RowCheck
 from replctl.commands.index import IndexDraft
 from replctl.commands.naming import check_tablespace, constraint_name
@@ -84,9 +84,9 @@ def sorted_constraints(
                         f'multiple primary keys for table "{table}" are not allowed',
                         position=constraint.pos,
                     )
-                primary.append(_index_draft(constraint, column_names, "p"))
+                primary.append(_index_draft(constraint, column_names, ConstraintKind.PRIMARY_KEY))
             case "unique":
-                unique.append(_index_draft(constraint, column_names, "u"))
+                unique.append(_index_draft(constraint, column_names, ConstraintKind.UNIQUE))
             case _:
                 raise AssertionError(f"{constraint.kind} is no constraint of a table")
     drafts: list[IndexDraft] = []
@@ -129,7 +129,7 @@ def check_key_distinct(constraint: ast.Constraint, names: Sequence[str]) -> None
 
 
 def _index_draft(
-    constraint: ast.Constraint, column_names: Collection[str], kind: Literal["p", "u"]
+    constraint: ast.Constraint, column_names: Collection[str], kind: ConstraintKind
 ) -> IndexDraft:
     check_tablespace(constraint.tablespace)
     for i, name in enumerate(constraint.columns):
@@ -156,7 +156,7 @@ def _index_draft(
 
 
 def _is_alike(one: IndexDraft, other: IndexDraft) -> bool:
-    return replace(one, name=None, kind="u") == replace(other, name=None, kind="u")
+    return replace(one, name=None, kind=None) == replace(other, name=None, kind=None)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -202,7 +202,14 @@ def add_checks(
             add_check(
                 ddl,
                 relation,
-                Constraint(0, name, "c", check=expr, is_local=is_local, no_inherit=raw.no_inherit),
+                Constraint(
+                    0,
+                    name,
+                    ConstraintKind.CHECK,
+                    check=expr,
+                    is_local=is_local,
+                    no_inherit=raw.no_inherit,
+                ),
                 merges=merges,
             )
         )

@@ -47,6 +47,7 @@ from replctl.catalog.pg_subscription import (
     subscriptions_of_relation,
 )
 from replctl.catalog.pg_type import delete_type, type_name, type_oid
+from replctl.catalog.relation_kind import ConstraintKind
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
 from replctl.commands.expression_dependency import all_tables, users_in_expressions
@@ -227,7 +228,7 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             yield from _policies(ddl, target, policies_of_relation(ddl.catalog, target.oid))
         case "constraint":
             relation, constraint = _constraint(ddl, target.oid)
-            if constraint.kind in "pu":
+            if constraint.kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE):
                 index = Object("index", constraint.index_oid)
                 yield from _namers(ddl, index)
                 for _other, reference in references_to(ddl, relation):
@@ -362,7 +363,10 @@ def _users_of_column(ddl: Ddl, relation: Relation, target: Object) -> Iterator[D
             )
             yield Dependent(gone, target, is_silent=True)
     for constraint in relation.constraints:
-        if constraint.kind in "cf" and attnum in constraint.columns:
+        if (
+            constraint.kind in (ConstraintKind.CHECK, ConstraintKind.FOREIGN_KEY)
+            and attnum in constraint.columns
+        ):
             yield Dependent(Object("constraint", constraint.oid), target, is_silent=True)
     for other, constraint in references_to(ddl, relation):
         if attnum in constraint.ref_columns:

@@ -12,6 +12,7 @@ from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import find_policy
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.catalog.pg_type import type_oid
+from replctl.catalog.relation_kind import RelKind
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import describe, drop_objects, indexed_relation
 from replctl.commands.find_object import find_function, find_operator
@@ -36,13 +37,13 @@ from replctl.transaction_block import prevent_in_block
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier
 
-_RELKINDS = {
-    "table": "rp",
-    "index": "iI",
-    "sequence": "S",
-    "view": "v",
-    "materialized view": "m",
-    "foreign table": "",
+_RELKINDS: dict[str, tuple[RelKind, ...]] = {
+    "table": (RelKind.TABLE, RelKind.PARTITIONED_TABLE),
+    "index": (RelKind.INDEX, RelKind.PARTITIONED_INDEX),
+    "sequence": (RelKind.SEQUENCE,),
+    "view": (RelKind.VIEW,),
+    "materialized view": (RelKind.MATERIALIZED_VIEW,),
+    "foreign table": (),
 }
 
 

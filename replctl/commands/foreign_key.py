@@ -8,6 +8,7 @@ from dataclasses import replace
 from replctl.catalog.heap import insert_constraint
 from replctl.catalog.pg_class import Column, Constraint, Relation
 from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence
 from replctl.commands.ddl import Ddl, RowCheck
 from replctl.commands.naming import constraint_name
 from replctl.errors import (
@@ -71,7 +72,7 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
     constraint = Constraint(
         ddl.catalog.new_oid(),
         name,
-        "f",
+        ConstraintKind.FOREIGN_KEY,
         tuple(column.attnum for column in columns),
         index_oid=index_oid,
         ref_relid=other.oid,
@@ -179,14 +180,14 @@ def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
     other = open_relation(ddl.environment, replace(name, pos=-1))
     if isinstance(other, SystemRelation):
         raise InsufficientPrivilege(f'permission denied: "{other.name}" is a system catalog')
-    if other.kind not in ("r", "p"):
+    if other.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
         raise WrongObjectType(f'referenced relation "{other.name}" is not a table')
     ddl.privileges.check_relation(other, "x", ())
-    if other.persistence != "p" and relation.persistence == "p":
+    if other.persistence != RelPersistence.PERMANENT and relation.persistence == "p":
         raise InvalidTableDefinition(
             "constraints on permanent tables may reference only permanent tables"
         )
-    if other.persistence != "t" and relation.persistence == "t":
+    if other.persistence != RelPersistence.TEMPORARY and relation.persistence == "t":
         raise InvalidTableDefinition(
             "constraints on temporary tables may reference only temporary tables"
         )

@@ -23,6 +23,7 @@ from replctl.catalog.acl import (
 from replctl.catalog.aclchk import RELATION_WORDS, denied, owner_of, relation_acl
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_proc import list_functions
+from replctl.catalog.relation_kind import RelKind
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import (
     find_database_oid,
@@ -105,9 +106,9 @@ def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
             for name in statement.names:
                 relation = find_relation(ddl, name)
                 assert relation is not None
-                if statement.target == "sequence" and relation.kind != "S":
+                if statement.target == "sequence" and relation.kind != RelKind.SEQUENCE:
                     raise WrongObjectType(f'"{relation.name}" is not a sequence')
-                if relation.kind in "iI":
+                if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
                     raise WrongObjectType(f'"{relation.name}" is an index')
                 yield from _on_relation(statement, relation)
         case "all tables" | "all sequences":
@@ -175,7 +176,7 @@ def _on_type(ddl: Ddl, statement: ast.Grant, name: tuple[str, ...]) -> tuple[_Ta
 
 
 def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Target, str]]:
-    kind: AclKind = "sequence" if relation.kind == "S" else "table"
+    kind: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
     word = RELATION_WORDS[relation.kind]
     whole = letters_of(statement, kind, "sequence" if kind == "sequence" else "table")
     if whole:

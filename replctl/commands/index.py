@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Literal
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.heap import (
@@ -20,7 +19,6 @@ from replctl.catalog.heap import (
 )
 from replctl.catalog.native_column import check_not_native
 from replctl.catalog.pg_class import (
-    RELKIND_PLURAL,
     Column,
     Constraint,
     Index,
@@ -29,6 +27,7 @@ from replctl.catalog.pg_class import (
     find_relation_oid,
 )
 from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.relation_kind import ConstraintKind, RelKind
 from replctl.commands.ddl import Ddl, RowCheck, carry_out
 from replctl.commands.index_key import (
     check_access_method,
@@ -69,6 +68,8 @@ from replctl.spark import StagedColumn, scan, to_sql
 from replctl.transaction_block import prevent_in_block
 from replctl.types.builtin import SystemRelation
 
+#: The ends of the chosen names of indexes (ChooseIndexName).
+_LABELS = {ConstraintKind.PRIMARY_KEY: "pkey", ConstraintKind.UNIQUE: "key", None: "idx"}
 _MAX_COLUMNS = 32  # INDEX_MAX_KEYS
 
 
@@ -77,7 +78,7 @@ class IndexDraft:
     """The definition of an index that will be added to a table, with columns by name.
 
     Attributes:
-        kind: p(rimary key) or u(nique) for the index of a constraint; '' for other indexes.
+        kind: the kind of the constraint that has the index; None for other indexes.
         predicate: the WHERE condition of a partial index.
         is_enforced: whether existing rows must satisfy the index.
         is_deferrable: whether the index belongs to a DEFERRABLE constraint.
@@ -87,7 +88,7 @@ class IndexDraft:
 
     name: str | None
     columns: tuple[str, ...]
-    kind: Literal["p", "u", ""]
+    kind: ConstraintKind | None
     is_unique: bool
     including: tuple[str, ...] = ()
     nulls_not_distinct: bool = False
@@ -118,10 +119,10 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
     found = open_relation(ddl.environment, replace(statement.relation, pos=-1), or_sequence=True)
     if isinstance(found, SystemRelation):
         raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
-    if found.kind in "Sv":
+    if found.kind in (RelKind.SEQUENCE, RelKind.VIEW):
         raise WrongObjectType(
             f'cannot create index on relation "{found.name}"',
-            detail=f"This operation is not supported for {RELKIND_PLURAL[found.kind]}.",
+            detail=f"This operation is not supported for {found.kind.plural}.",
         )
     ddl.privileges.check_relation_owner(found)
     check_tablespace(statement.tablespace)
@@ -140,7 +141,7 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
     draft = IndexDraft(
         statement.name,
         key.columns,
-        "",
+        None,
         statement.is_unique,
         included_columns(relation, statement),
         statement.nulls_not_distinct,
@@ -180,7 +181,7 @@ def define_index(
         DuplicateTable, DuplicateObject: the name is taken.
         FeatureNotSupported: rows of different partitions could have equal keys.
     """
-    if draft.kind == "p":
+    if draft.kind == ConstraintKind.PRIMARY_KEY:
         check_not_null_possible(relation, draft.columns)
         if relation.primary_key is not None:
             raise InvalidTableDefinition(
@@ -199,7 +200,9 @@ def define_index(
     name = draft.name or _chosen_name(ddl, relation, draft)
     if _exists(ddl, relation, name):
         raise DuplicateTable(f'relation "{name}" already exists')
-    if draft.kind and any(constraint.name == name for constraint in relation.constraints):
+    if draft.kind is not None and any(
+        constraint.name == name for constraint in relation.constraints
+    ):
         raise DuplicateObject(f'constraint "{name}" for relation "{relation.name}" already exists')
     index = Index(
         ddl.catalog.new_oid(),
@@ -207,7 +210,7 @@ def define_index(
         tuple(key),
         including,
         draft.is_unique,
-        draft.kind == "p",
+        draft.kind == ConstraintKind.PRIMARY_KEY,
         nulls_not_distinct=draft.nulls_not_distinct,
         predicate=draft.predicate,
         parent_oid=0 if parent is None else parent.oid,
@@ -218,11 +221,15 @@ def define_index(
         options=draft.options,
     )
     insert_index(ddl.catalog, relation, index)
-    if draft.kind:
+    if draft.kind is not None:
         _insert_index_constraint(
             ddl, relation, index, draft.kind, parent, is_enforced=draft.is_enforced
         )
-    nullable = [c for c in relation.index_columns(index) if draft.kind == "p" and not c.not_null]
+    nullable = [
+        c
+        for c in relation.index_columns(index)
+        if draft.kind == ConstraintKind.PRIMARY_KEY and not c.not_null
+    ]
     for column in nullable:
         update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
     if draft.is_unique and draft.is_enforced:
@@ -234,14 +241,14 @@ def define_index(
 
 
 def index_of_partition(
-    ddl: Ddl, parent: Relation, partition: Relation, index: Index, kind: Literal["p", "u", ""]
+    ddl: Ddl, parent: Relation, partition: Relation, index: Index, kind: ConstraintKind | None
 ) -> None:
     """Attach an index of a partition to an index of its parent: an existing index that is alike, or
     else a new one.
     """
     for candidate in partition.indexes:
         constraint = constraint_of(partition, candidate)
-        fits = not kind or (constraint is not None and constraint.kind == kind)
+        fits = kind is None or (constraint is not None and constraint.kind == kind)
         if fits and not candidate.parent_oid and is_alike(parent, index, partition, candidate):
             adopt_index(ddl, partition, candidate, index, parent)
             return
@@ -249,7 +256,7 @@ def index_of_partition(
 
 
 def draft_like(
-    source: Relation, index: Index, target: Relation, kind: Literal["p", "u", ""]
+    source: Relation, index: Index, target: Relation, kind: ConstraintKind | None
 ) -> IndexDraft:
     """Return a definition that gives a table an index like one of another table with the same
     column names.
@@ -273,7 +280,7 @@ def draft_like(
 def is_alike(parent: Relation, index: Index, partition: Relation, candidate: Index) -> bool:
     """Return whether an index of a partition is like an index of its parent (CompareIndexInfo)."""
     wanted, found = (
-        draft_like(table, item, partition, "")
+        draft_like(table, item, partition, None)
         for table, item in ((parent, index), (partition, candidate))
     )
     return _compared(wanted) == _compared(found)
@@ -308,7 +315,13 @@ def adopt_index(
 def constraint_of(relation: Relation, index: Index) -> Constraint | None:
     """Return the constraint to which an index belongs, or None."""
     return next(
-        (c for c in relation.constraints if c.index_oid == index.oid and c.kind in "pu"), None
+        (
+            c
+            for c in relation.constraints
+            if c.index_oid == index.oid
+            and c.kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE)
+        ),
+        None,
     )
 
 
@@ -375,7 +388,7 @@ def _insert_index_constraint(
     ddl: Ddl,
     relation: Relation,
     index: Index,
-    kind: Literal["p", "u"],
+    kind: ConstraintKind,
     parent: Index | None,
     *,
     is_enforced: bool,
@@ -406,7 +419,7 @@ def _insert_index_constraint(
 
 def _check_partition_key(relation: Relation, key: Sequence[int], draft: IndexDraft) -> None:
     """Check that a unique index of a partitioned table has all columns of the partition key."""
-    what = {"p": "PRIMARY KEY", "u": "UNIQUE", "": "UNIQUE"}[draft.kind]
+    what = "PRIMARY KEY" if draft.kind == ConstraintKind.PRIMARY_KEY else "UNIQUE"
     partition_key = relation.partition_key
     assert partition_key is not None
     for attnum in partition_key.attnums:
@@ -426,7 +439,7 @@ def _check_count(columns: Sequence[object]) -> None:
 
 
 def _chosen_name(ddl: Ddl, relation: Relation, draft: IndexDraft) -> str:
-    label = {"p": "pkey", "u": "key", "": "idx"}[draft.kind]
+    label = _LABELS[draft.kind]
     keys = draft.columns
     if draft.details:
         keys = tuple(detail.name or name for name, detail in zip(keys, draft.details, strict=True))

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from replctl.catalog import schema
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import find_relation_oid
+from replctl.catalog.relation_kind import RelPersistence
 from replctl.catalog.transaction import Catalog
 from replctl.does_not_exist import no_schema
 from replctl.errors import (
@@ -37,6 +38,11 @@ class Schema:
     def is_temporary(self) -> bool:
         """Return whether the schema is temporary."""
         return self.name.startswith("pg_temp_")
+
+    @property
+    def persistence(self) -> RelPersistence:
+        """Return the persistence of relations in the schema, unless a statement gives another."""
+        return RelPersistence.TEMPORARY if self.is_temporary else RelPersistence.PERMANENT
 
 
 def creation_schema(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from replctl.catalog.native_column import DELTA_TYPE
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.relation_kind import RelKind
 from replctl.commands.alter_type import check_type_unused
 from replctl.commands.ddl import Ddl
 from replctl.commands.table_expression import columns_used
@@ -48,7 +49,7 @@ def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
             detail="It must be a STRUCT, a MAP or an array of these or of arrays.",
         )
     storage = relation.storage
-    is_plain = relation.kind == "r" and not relation.parents and storage is not None
+    is_plain = relation.kind == RelKind.TABLE and not relation.parents and storage is not None
     if not is_plain or column.declared_type != SHOWN_AS or children_of(ddl.catalog, relation.oid):
         raise WrongObjectType(
             f'parameter "{DELTA_TYPE}" is only for columns of type jsonb in tables without'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.record import dataclass
 
 Kind = Literal[
@@ -24,13 +25,13 @@ class Object:
 
 
 _RELATIONS: dict[str, Kind] = {
-    "r": "table",
-    "p": "table",
-    "v": "view",
-    "m": "materialized view",
-    "i": "index",
-    "I": "index",
-    "S": "sequence",
+    RelKind.TABLE: "table",
+    RelKind.PARTITIONED_TABLE: "table",
+    RelKind.VIEW: "view",
+    RelKind.MATERIALIZED_VIEW: "materialized view",
+    RelKind.INDEX: "index",
+    RelKind.PARTITIONED_INDEX: "index",
+    RelKind.SEQUENCE: "sequence",
 }
 
 

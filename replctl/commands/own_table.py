@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from replctl.catalog import schema
 from replctl.catalog.heap import insert_relation
-from replctl.catalog.pg_class import Column, PartitionBound, Relation, RelKind, find_relation_oid
+from replctl.catalog.pg_class import Column, PartitionBound, Relation, find_relation_oid
 from replctl.catalog.pg_inherits import insert_parent
 from replctl.catalog.pg_type import find_type, insert_type, type_oid
+from replctl.catalog.relation_kind import RelKind, RelPersistence
 from replctl.catalog.storage import CATALOG_TABLE
 from replctl.commands.column_definition import (
     ColumnDraft,
@@ -123,7 +124,7 @@ def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
 
 def _check_persistence(place: Schema, parent: Relation, *, is_partition: bool) -> None:
     """Check that a table and its parent are both temporary or both permanent."""
-    was, now = parent.persistence == "t", place.is_temporary
+    was, now = parent.persistence == RelPersistence.TEMPORARY, place.is_temporary
     if not is_partition and was and not now:
         raise WrongObjectType(f'cannot inherit from temporary relation "{parent.name}"')
     if is_partition and was != now:
@@ -256,15 +257,17 @@ def _insert(
     """Add the relation to the catalog, with its columns and their defaults, its partition key and
     its partition bound.
     """
-    kind: RelKind = "r" if statement.partition_spec is None else "p"
+    kind = RelKind.TABLE if statement.partition_spec is None else RelKind.PARTITIONED_TABLE
     relation = new_relation(ddl, place, statement.relation.name, kind)
     relation = replace(
         relation,
         columns=like_defaults(likes, [draft.column for draft in drafts]),
-        persistence="u" if statement.persistence == "unlogged" else relation.persistence,
+        persistence=RelPersistence.UNLOGGED
+        if statement.persistence == "unlogged"
+        else relation.persistence,
         options=table_options(statement.options, kind),
     )
-    if relation.persistence == "t" and CATALOG_TABLE in relation.options:
+    if relation.persistence == RelPersistence.TEMPORARY and CATALOG_TABLE in relation.options:
         raise FeatureNotSupported(
             f'storage parameter "{CATALOG_TABLE}" of a temporary table is not supported'
         )
@@ -319,8 +322,7 @@ def new_relation(ddl: Ddl, place: Schema, name: str, kind: RelKind) -> Relation:
     ddl.made.add(oid)
     owner = ddl.session.role_oid
     row_type = insert_type(ddl.catalog, name, place.oid, owner, kind="c", relid=oid)
-    persistence = "t" if place.is_temporary else "p"
-    return Relation(oid, name, place.name, place.oid, kind, owner, row_type, persistence)
+    return Relation(oid, name, place.name, place.oid, kind, owner, row_type, place.persistence)
 
 
 def _bound(

@@ -114,9 +114,9 @@ def complete_partition(ddl: Ddl, parent: Relation, partition: Relation) -> None:
     """Add the indexes and foreign keys of a partitioned table to its new partition."""
     for index in sorted(parent.indexes, key=lambda index: index.oid):
         constraint = constraint_of(parent, index)
-        kind = "" if constraint is None else constraint.kind
+        kind = None if constraint is None else constraint.kind
         current = ddl.relation(partition.oid)
-        index_of_partition(ddl, parent, current, index, kind)  # type: ignore[arg-type]
+        index_of_partition(ddl, parent, current, index, kind)
     for constraint in parent.foreign_keys():
         clone_foreign_key(ddl, parent, constraint, ddl.relation(partition.oid))
 

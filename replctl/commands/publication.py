@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.native_column import EXPRESSIONS, check_not_native
-from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation, load_relations
+from replctl.catalog.pg_class import Relation, get_relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_publication import (
@@ -24,6 +24,7 @@ from replctl.catalog.pg_publication import (
     published_tables,
     update_publication,
 )
+from replctl.catalog.relation_kind import RelKind, RelPersistence
 from replctl.catalog.transaction import Catalog
 from replctl.catalog.wal_level import publication_warning
 from replctl.commands.define import get_boolean, get_string, options_by_name
@@ -271,7 +272,11 @@ class _Members:
             _check_redundant(tables[relation.oid], item, relation.name)
             return
         tables[relation.oid] = _NamedTable(relation, item.columns, item.where)
-        if not item.relation.inherit or not isinstance(relation, Relation) or relation.kind != "r":
+        if (
+            not item.relation.inherit
+            or not isinstance(relation, Relation)
+            or relation.kind != RelKind.TABLE
+        ):
             return
         for oid in descendants_of(self.catalog, relation.oid)[1:]:
             if oid in tables:
@@ -470,7 +475,7 @@ def _opened(
     if system is not None:
         return system
     relation = loaded[oid]
-    if relation.kind in ("i", "I", "c"):
+    if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX, RelKind.COMPOSITE_TYPE):
         raise WrongObjectType(
             f'cannot open relation "{relation.name}"', detail=_not_supported(relation.kind)
         )
@@ -481,11 +486,11 @@ def _publishable(relation: Relation | builtin.SystemRelation) -> Relation:
     """Check that a relation may be published, and return it (check_publication_add_relation)."""
     if not isinstance(relation, Relation):
         detail = "This operation is not supported for system tables."
-    elif relation.kind not in ("r", "p"):
+    elif relation.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
         detail = _not_supported(relation.kind)
-    elif relation.persistence == "t":
+    elif relation.persistence == RelPersistence.TEMPORARY:
         detail = "This operation is not supported for temporary tables."
-    elif relation.persistence == "u":
+    elif relation.persistence == RelPersistence.UNLOGGED:
         detail = "This operation is not supported for unlogged tables."
     else:
         return relation
@@ -494,8 +499,8 @@ def _publishable(relation: Relation | builtin.SystemRelation) -> Relation:
     )
 
 
-def _not_supported(kind: str) -> str:
-    return f"This operation is not supported for {RELKIND_PLURAL[kind]}."
+def _not_supported(kind: RelKind) -> str:
+    return f"This operation is not supported for {kind.plural}."
 
 
 def _attnums(relation: Relation, names: Sequence[str]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog.heap import insert_relation
-from replctl.catalog.pg_class import RELKIND_PLURAL, Column, Relation, find_relation_oid
+from replctl.catalog.pg_class import Column, Relation, find_relation_oid
 from replctl.catalog.pg_sequence import (
     Sequence,
     State,
@@ -19,6 +19,7 @@ from replctl.catalog.pg_sequence import (
     sequence_state,
     update_sequence,
 )
+from replctl.catalog.relation_kind import RelKind, ReplicaIdentity
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.naming import Schema, creation_schema, relation_name
@@ -144,7 +145,7 @@ def _alter_sequence(ddl: Ddl, statement: ast.AlterSequence) -> str:
     if sequence is None:
         raise WrongObjectType(
             f'cannot open relation "{relation.name}"',
-            detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
+            detail=f"This operation is not supported for {relation.kind.plural}.",
         )
     ddl.privileges.check_relation_owner(relation)
     changed = change_sequence(ddl, sequence, statement.options)
@@ -168,11 +169,11 @@ def _insert(
         name,
         place.name,
         place.oid,
-        "S",
+        RelKind.SEQUENCE,
         owner,
         "",
-        "t" if place.is_temporary else "p",
-        "n",
+        place.persistence,
+        ReplicaIdentity.NOTHING,
         _COLUMNS,
     )
     ddl.made.add(oid)
@@ -365,10 +366,15 @@ def _owning_column(
     if oid < FIRST_USER_OID:
         raise ObjectNotInPrerequisiteState(elsewhere)
     table = ddl.relation(oid)
-    if table.kind not in ("r", "p", "v", "f"):
+    if table.kind not in (
+        RelKind.TABLE,
+        RelKind.PARTITIONED_TABLE,
+        RelKind.VIEW,
+        RelKind.FOREIGN_TABLE,
+    ):
         raise WrongObjectType(
             f'sequence cannot be owned by relation "{table.name}"',
-            detail=f"This operation is not supported for {RELKIND_PLURAL[table.kind]}.",
+            detail=f"This operation is not supported for {table.kind.plural}.",
         )
     if table.owner != owner:
         raise ObjectNotInPrerequisiteState("sequence must have same owner as table it is linked to")

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from replctl.catalog.pg_class import (
-    RELKIND_PLURAL,
     find_relation_oid,
     load_relations,
     relation_names,
@@ -22,6 +21,7 @@ from replctl.catalog.pg_subscription import (
     subscription_relations,
     update_subscription,
 )
+from replctl.catalog.relation_kind import RelKind, RelPersistence
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.table_map import TableMap, parse_table_map, shown_pair
 from replctl.catalog.transaction import Catalog
@@ -171,9 +171,16 @@ def _target_oid(catalog: Catalog, target: RelationName) -> int:
     if oid is None:
         raise no_relation(str(target))
     relation = load_relations(catalog, [oid])[oid]
-    if relation.kind in ("r", "p") and relation.persistence != "t":
+    if (
+        relation.kind in (RelKind.TABLE, RelKind.PARTITIONED_TABLE)
+        and relation.persistence != RelPersistence.TEMPORARY
+    ):
         return oid
-    kinds = "temporary tables" if relation.persistence == "t" else RELKIND_PLURAL[relation.kind]
+    kinds = (
+        "temporary tables"
+        if relation.persistence == RelPersistence.TEMPORARY
+        else relation.kind.plural
+    )
     raise WrongObjectType(
         f'cannot use relation "{target}" as logical replication target',
         detail=f"This operation is not supported for {kinds}.",

@@ -108,5 +108,5 @@ def like_members(ddl: Ddl, oid: int, likes: Sequence[Like]) -> None:
 def _copy_index(ddl: Ddl, relation: Relation, source: Relation, index_oid: int) -> None:
     index = next(index for index in source.indexes if index.oid == index_oid)
     constraint = constraint_of(source, index)
-    kind = "" if constraint is None else constraint.kind
-    define_index(ddl, relation, draft_like(source, index, relation, kind))  # type: ignore[arg-type]
+    kind = None if constraint is None else constraint.kind
+    define_index(ddl, relation, draft_like(source, index, relation, kind))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from replctl.catalog.heap import insert_relation
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.storage import (
     CATALOG_TABLE,
     FOREIGN_FILES,
@@ -142,7 +143,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
         return None
     check_location(ddl.catalog, location)
     check_relation_name(ddl, place, statement.relation.name)
-    relation = new_relation(ddl, place, statement.relation.name, "r")
+    relation = new_relation(ddl, place, statement.relation.name, RelKind.TABLE)
     options = table_options(statement.options, is_adopted=exists)
     if statement.catalog_table is not None:
         options |= {CATALOG_TABLE: statement.catalog_table}

@@ -13,6 +13,7 @@ from replctl.catalog.pg_class import (
     load_relations,
     relation_oids,
 )
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.commands.define import get_boolean, get_string
 from replctl.does_not_exist import no_column, no_relation, no_schema
@@ -259,7 +260,7 @@ def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -
 
 
 def _is_table(session: Session, relation: Relation, verb: str = "vacuum") -> bool:
-    if relation.kind in ("r", "p", "m"):
+    if relation.kind in (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW):
         return True
     session.notice(
         f'skipping "{relation.name}" --- cannot {verb} non-tables or special system tables',

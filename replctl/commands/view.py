@@ -9,12 +9,12 @@ from replctl.catalog.heap import insert_column, insert_relation, update_relation
 from replctl.catalog.pg_class import (
     Column,
     Relation,
-    RelKind,
     find_relation_oid,
     get_relation,
     load_relations,
 )
 from replctl.catalog.pg_rewrite import put_view_rule
+from replctl.catalog.relation_kind import RelKind, RelPersistence, ReplicaIdentity
 from replctl.commands.column_definition import (
     ColumnDraft,
     check_column_name,
@@ -72,7 +72,7 @@ def _create_view(ddl: Ddl, statement: ast.CreateView) -> str:
         _replace(ddl, view, columns, options)
     else:
         name = statement.relation.name
-        view = _make(ddl, place, name, "v", columns, options=options)
+        view = _make(ddl, place, name, RelKind.VIEW, columns, options=options)
         insert_relation(ddl.catalog, view)
     use_relations(ddl.catalog, query)
     put_view_rule(ddl.catalog, view.oid, stored.dumps(query))
@@ -84,7 +84,7 @@ def _view_place(ddl: Ddl, statement: ast.CreateView, query: Query) -> Schema:
     if statement.persistence == "temporary":
         return temporary_place(ddl, statement.relation)
     read = load_relations(ddl.catalog, used_relations(query))
-    if any(relation.persistence == "t" for relation in read.values()):
+    if any(relation.persistence == RelPersistence.TEMPORARY for relation in read.values()):
         ddl.notice(f'view "{statement.relation.name}" will be a temporary view')
         return temporary_place(ddl, statement.relation)
     return _place(ddl, statement.relation)
@@ -122,13 +122,13 @@ def _make(
         check_stored_type(ddl.environment, column.name, ddl.environment.type(column.declared_type))
     numbered = tuple(replace(column, attnum=i) for i, column in enumerate(columns, start=1))
     relation = new_relation(ddl, place, name, kind)
-    identity = "n" if kind == "v" else "d"
+    identity = ReplicaIdentity.NOTHING if kind == RelKind.VIEW else ReplicaIdentity.DEFAULT
     return replace(relation, columns=numbered, options=options or {}, replica_identity=identity)
 
 
 def _replace(ddl: Ddl, view: Relation, columns: Sequence[Column], options: dict[str, str]) -> None:
     """Change a view for a new query: check its columns, and add new columns (checkViewColumns)."""
-    if view.kind != "v":
+    if view.kind != RelKind.VIEW:
         raise WrongObjectType(f'"{view.name}" is not a view')
     ddl.privileges.check_relation_owner(view)
     if len(columns) < len(view.columns):
@@ -190,8 +190,8 @@ def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | N
     if len(statement.columns) > len(query.columns):
         raise SqlSyntaxError("too many column names were specified")
     columns = named_columns(ddl, query.columns, statement.columns)
-    options = table_options(statement.options, "m")
-    view = _make(ddl, place, name, "m", columns, options=options)
+    options = table_options(statement.options, RelKind.MATERIALIZED_VIEW)
+    view = _make(ddl, place, name, RelKind.MATERIALIZED_VIEW, columns, options=options)
     view = replace(view, is_populated=False)
     insert_relation(ddl.catalog, view)
     give_storage(ddl.catalog, view)
@@ -239,7 +239,7 @@ def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:
     parts = tuple(part for part in (name.catalog, name.schema, name.name) if part is not None)
     view = find_relation(ddl, parts)
     assert view is not None
-    if view.kind != "m":
+    if view.kind != RelKind.MATERIALIZED_VIEW:
         raise WrongObjectType(f'"{view.name}" is not a table or materialized view')
     ddl.privileges.check_relation(view, "m")
     if statement.concurrently:

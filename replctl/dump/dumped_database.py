@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from replctl import __version__
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.catalog.relation_kind import RelKind, RelPersistence
 from replctl.catalog.transaction import Catalog
 from replctl.dump import (
     dumped_definition,
@@ -78,7 +79,7 @@ def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
     yield "--\n-- PostgreSQL database dump\n--\n\n"
     yield f"-- Dumped from database version {session.setting('server_version')}\n"
     yield f"-- Dumped by replctl dump version {__version__}\n\n{_PREAMBLE}\n"
-    tables = {t.relation_name: t for t in relations.values() if t.kind == "r"}
+    tables = {t.relation_name: t for t in relations.values() if t.kind == RelKind.TABLE}
     if any(IF_REPLCTL in entry.text for entry in entries):
         yield QUESTION + "\n"
     has_storage = False
@@ -104,7 +105,9 @@ def _entries(
     environment = CatalogEnvironment(catalog, session.database_name, (), session.role_oid)
     source = Source(environment)
     loaded = load_relations(catalog, relation_oids(catalog, "rpvmS"))
-    relations = {oid: found for oid, found in loaded.items() if found.persistence != "t"}
+    relations = {
+        oid: found for oid, found in loaded.items() if found.persistence != RelPersistence.TEMPORARY
+    }
     entries: list[Entry] = []
     everything = not options.is_selective
     if everything:
@@ -124,7 +127,9 @@ def _entries(
         if not options.schema_only:
             entries += dumped_rows.sequence_values(source, relations)
             entries += dumped_view.refreshes(source, relations)
-            entries += [_rows_to_come(source, t) for t in relations.values() if t.kind == "r"]
+            entries += [
+                _rows_to_come(source, t) for t in relations.values() if t.kind == RelKind.TABLE
+            ]
     if everything or options.publications:
         entries += dumped_replication.publications(source)
     if everything or options.subscriptions:

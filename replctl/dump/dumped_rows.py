@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import get_sequence, sequence_state
+from replctl.catalog.relation_kind import RelKind
 from replctl.dump.dialect import ELSE, END, IF_REPLCTL, is_adopted
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, full_name
@@ -25,7 +26,7 @@ _BOOLEANS = {"t": "true", "f": "false"}
 def sequence_values(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
     """Yield the values of sequences (dumpSequenceData)."""
     for relation in relations.values():
-        if relation.kind != "S" or get_sequence(source.catalog, relation.oid) is None:
+        if relation.kind != RelKind.SEQUENCE or get_sequence(source.catalog, relation.oid) is None:
             continue
         value, is_called = sequence_state(source.catalog, relation.oid)
         yield Entry(

@@ -19,6 +19,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences, sequences_of
+from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence, ReplicaIdentity
 from replctl.catalog.ruleutils import (
     constraint_definition,
     get_expr,
@@ -42,7 +43,7 @@ _BITS = {"int2": 15, "int4": 31, "int8": 63}
 def tables(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
     """Yield the entries of tables and of their columns, constraints, indexes and privileges."""
     for table in relations.values():
-        if table.kind not in ("r", "p"):
+        if table.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
             continue
         yield _table(source, table, relations)
         yield from _defaults(source, table)
@@ -60,7 +61,7 @@ def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
     kind, catalog, name = "TABLE", source.catalog, full_name(relation)
     like = Entry(kind, relation.name, "", relation.schema, source.role_name(relation.owner))
     acl = relation_acl(catalog, relation.oid)
-    target: AclKind = "sequence" if relation.kind == "S" else "table"
+    target: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
     yield from acl_entries(source, target, acl, relation.owner, name=name, like=like)
     for attnum, column_acl in sorted(column_acls(catalog, relation.oid).items()):
         column = relation.column_at(attnum).name
@@ -94,7 +95,7 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
         f" {constraint_definition(source.environment, table, check)}"
         for check in checks
     ]
-    unlogged = "UNLOGGED " if table.persistence == "u" else ""
+    unlogged = "UNLOGGED " if table.persistence == RelPersistence.UNLOGGED else ""
     text = f"CREATE {unlogged}TABLE {name} ("
     text += ",".join(f"\n    {item}" for item in items) + "\n)"
     parents = [] if table.is_partition else [relations[oid] for oid in table.parents]
@@ -111,9 +112,8 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
         )
     attributes = "".join(_attributes(source, table, column) for column in _own_columns(table))
     text = created(source, table, checks, text, inherited + attributes)
-    if table.replica_identity in ("n", "f"):
-        word = {"n": "NOTHING", "f": "FULL"}[table.replica_identity]
-        text += f"\nALTER TABLE ONLY {name} REPLICA IDENTITY {word};\n"
+    if table.replica_identity in (ReplicaIdentity.NOTHING, ReplicaIdentity.FULL):
+        text += f"\nALTER TABLE ONLY {name} REPLICA IDENTITY {table.replica_identity.name};\n"
     if table.forces_row_security:
         text += f"\nALTER TABLE ONLY {name} FORCE ROW LEVEL SECURITY;\n"
     exprs = chain(
@@ -268,7 +268,10 @@ def _index(
     constraint = next((c for c in table.constraints if c.index_oid == index.oid), None)
     only = "" if is_whole else "ONLY "
     owner = source.role_name(table.owner)
-    if constraint is not None and constraint.kind in ("p", "u"):
+    if constraint is not None and constraint.kind in (
+        ConstraintKind.PRIMARY_KEY,
+        ConstraintKind.UNIQUE,
+    ):
         definition = constraint_definition(source.environment, table, constraint)
         text = f"ALTER TABLE {only}{full_name(table)}\n"
         text += f"    ADD CONSTRAINT {quote_identifier(constraint.name)} {definition};\n"
@@ -333,7 +336,11 @@ def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
     the last of its sequences.  This also changes the owner of the sequences.
     """
     for relation in relations.values():
-        sequence = get_sequence(source.catalog, relation.oid) if relation.kind == "S" else None
+        sequence = (
+            get_sequence(source.catalog, relation.oid)
+            if relation.kind == RelKind.SEQUENCE
+            else None
+        )
         if sequence is None or sequence.ownership == "i":
             continue
         name = full_name(relation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.dump.dumped_table import with_column_comments
 from replctl.dump.entry import Entry, ObjectKey
 from replctl.dump.source import Source, full_name, node_keys, type_key, with_options
@@ -16,12 +17,12 @@ from replctl.query.view_definition import view_definition
 def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
     """Yield the views.  The dump fills materialized views at its end."""
     for view in relations.values():
-        if view.kind not in ("v", "m"):
+        if view.kind not in (RelKind.VIEW, RelKind.MATERIALIZED_VIEW):
             continue
-        kind = "VIEW" if view.kind == "v" else "MATERIALIZED VIEW"
+        kind = "VIEW" if view.kind == RelKind.VIEW else "MATERIALIZED VIEW"
         name = full_name(view)
         query = view_definition(source.environment, view).removesuffix(";")
-        tail = "" if view.kind == "v" else "\n  WITH NO DATA"
+        tail = "" if view.kind == RelKind.VIEW else "\n  WITH NO DATA"
         text = f"CREATE {kind} {name}{with_options(view.options)} AS\n{query}{tail};\n"
         entry = Entry(
             kind, view.name, text, view.schema, source.role_name(view.owner), f"{kind} {name}",
@@ -34,7 +35,7 @@ def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
 def refreshes(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
     """Yield the statements that fill materialized views with rows."""
     for view in relations.values():
-        if view.kind == "m" and view.is_populated:
+        if view.kind == RelKind.MATERIALIZED_VIEW and view.is_populated:
             yield Entry(
                 "MATERIALIZED VIEW DATA",
                 view.name,

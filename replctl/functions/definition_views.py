@@ -18,6 +18,7 @@ from replctl.catalog.pg_class import (
 from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_type import get_type, type_name, type_oid
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.ruleutils import index_definition, key_collation
 from replctl.expr import nodes, pg_node_tree
 from replctl.functions.function_context import FunctionContext
@@ -69,13 +70,13 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
             "reloptions": array_text([f"{k}={v}" for k, v in relation_.options.items()])
             if relation_.options
             else None,
-            "relhasrules": int(relation_.kind in "vm"),
+            "relhasrules": int(relation_.kind in (RelKind.VIEW, RelKind.MATERIALIZED_VIEW)),
             "relhastriggers": int(relation_.oid in triggered),
             "relhasindex": int(bool(relation_.indexes)),
             "relchecks": len(relation_.checks()),
             "relhassubclass": int(relation_.oid in parents),
             "relam": _ACCESS_METHODS[methods.get(relation_.oid, "heap")]
-            if relation_.kind in "iIr"
+            if relation_.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX, RelKind.TABLE)
             else 0,
         }
 

@@ -11,6 +11,7 @@ from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_policy import is_row_security_active
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.system_privilege import has_on_system_relation, may_call_builtin
 from replctl.does_not_exist import no_column, no_schema
 from replctl.errors import (
@@ -163,7 +164,7 @@ def _on_sequence(
     relation = get_relation(context.catalog, oid)
     if relation is None:
         return None
-    if relation.kind != "S":
+    if relation.kind != RelKind.SEQUENCE:
         raise WrongObjectType(f'"{relation.name}" is not a sequence')
     return privileges.has_on_relation(relation, letter, as_option=as_option)
 

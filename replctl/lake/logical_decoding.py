@@ -23,6 +23,7 @@ from replctl.catalog.pg_wal import (
     commits_between,
     messages_between,
 )
+from replctl.catalog.relation_kind import RelKind, RelPersistence
 from replctl.catalog.transaction import Catalog
 from replctl.errors import UndefinedObject
 from replctl.expr import nodes
@@ -172,7 +173,10 @@ class _Batch:
 
     def _published(self, then: Catalog, relation: Relation) -> PublishedRelation | None:
         if self._publications is None:
-            if relation.kind == "m" or relation.persistence != "p":
+            if (
+                relation.kind == RelKind.MATERIALIZED_VIEW
+                or relation.persistence != RelPersistence.PERMANENT
+            ):
                 return None  # not in PostgreSQL's WAL, or ignored there (REFRESH fills a new heap)
             attnums = tuple(column.attnum for column in relation.columns)
             no_filters: dict[Action, tuple[nodes.Expr, ...]] = {

@@ -10,6 +10,7 @@ from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_type import type_oid, type_schema_oid
 from replctl.catalog.pg_wal import version_at
+from replctl.catalog.relation_kind import ReplicaIdentity
 from replctl.catalog.ruleutils import own_collation
 from replctl.catalog.transaction import Catalog
 from replctl.catalog.type_definition import domain_statements, enum_statement
@@ -37,7 +38,7 @@ def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> Tab
     names = {column.attnum: column.name for column in columns}
     key = relation.primary_key
     identity = None
-    if relation.replica_identity == "i":
+    if relation.replica_identity == ReplicaIdentity.INDEX:
         identity = next((i for i in relation.indexes if i.is_replica_identity), None)
     if identity is not None and key is not None and identity.oid == key.oid:
         identity = None
@@ -50,7 +51,7 @@ def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> Tab
         tuple(_column(environment, relation, column) for column in columns),
         None if key is None else _key(key, names),
         None if identity is None else _key(identity, names),
-        relation.replica_identity == "f",
+        relation.replica_identity == ReplicaIdentity.FULL,
         get_comment(environment.catalog, "pg_class", relation.oid),
         tuple(types.values()),
         relation.oid,

@@ -10,12 +10,12 @@ from replctl.catalog.aclchk import Privileges, denied
 from replctl.catalog.namespace import relation_named
 from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_class import (
-    RELKIND_PLURAL,
     Relation,
     load_relations,
 )
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.relation_kind import RelKind
 from replctl.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -130,10 +130,10 @@ class TargetRelations:
                 if target == published
                 else f'It is the target of published table "{published}".',
             )
-        if relation.kind not in ("r", "p"):
+        if relation.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
             raise WrongObjectType(
                 f'cannot use relation "{schema_name}.{name}" as logical replication target',
-                detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
+                detail=f"This operation is not supported for {relation.kind.plural}.",
             )
         return relation.oid
 

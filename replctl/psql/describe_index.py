@@ -11,6 +11,7 @@ from replctl.catalog.pg_class import (
     load_relations,
 )
 from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.ruleutils import get_expr, index_key_column, index_key_expression
 from replctl.expr import nodes
 from replctl.psql.described import Described, is_valid, listed
@@ -73,7 +74,7 @@ def _partitions(target: Described, index: Index, verbose: bool) -> list[str]:
     items = []
     for child in load_relations(target.catalog, oids).values():
         name = target.environment.relation_name(child.oid) or ""
-        items.append(name + (", PARTITIONED" if child.kind == "I" else ""))
+        items.append(name + (", PARTITIONED" if child.kind == RelKind.PARTITIONED_INDEX else ""))
     return [*listed("Partitions", sorted(items)), f"Access method: {index.access_method}"]
 
 

@@ -11,6 +11,7 @@ from replctl.catalog import pg_class, pg_inherits, pg_publication, ruleutils, sc
 from replctl.catalog.pg_class import COMPRESSION, STORAGE, Column, Constraint, Index, Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_policy import policies_of
+from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence, ReplicaIdentity
 from replctl.psql.describe_catalog import described_catalog
 from replctl.psql.describe_delta import DescribedRules, delta_lines, described_rules, native_lines
 from replctl.psql.describe_index import described_index
@@ -66,9 +67,9 @@ def _options(target: Described) -> PrintOptions:
 
 def _described(target: Described, relation: Relation, verbose: bool) -> Table:
     title = f'{_kind(relation)} "{relation.schema}.{relation.name}"'
-    if relation.kind == "S":
+    if relation.kind == RelKind.SEQUENCE:
         return described_sequence(target, relation, title)
-    if relation.kind in "iI":
+    if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
         return described_index(target, relation, title, verbose)
     columns = column_titles(target, relation.kind, verbose)
     rules = described_rules(relation)
@@ -85,7 +86,9 @@ def _described(target: Described, relation: Relation, verbose: bool) -> Table:
 
 def _kind(relation: Relation) -> str:
     word = RELATION_TYPES.get(relation.kind, "relation")
-    return f"Unlogged {word}" if relation.persistence == "u" else word.capitalize()
+    return (
+        f"Unlogged {word}" if relation.persistence == RelPersistence.UNLOGGED else word.capitalize()
+    )
 
 
 def _column_row(
@@ -105,7 +108,7 @@ def _column_row(
         ]
     if verbose:
         row.append(STORAGE[column.storage or type_.storage])
-        if relation.kind in "rpm":
+        if relation.kind in (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW):
             if shows_compression(target.settings):
                 row.append(COMPRESSION[column.compression])
             row.append("" if column.statistics is None else str(column.statistics))
@@ -133,9 +136,9 @@ def _footers(target: Described, rules: DescribedRules, verbose: bool) -> list[st
         lines += _partition_of(target, relation, verbose)
     if relation.is_partitioned:
         lines.append(f"Partition key: {ruleutils.partition_key(target.environment, relation)}")
-    if relation.kind == "v" and verbose:
+    if relation.kind == RelKind.VIEW and verbose:
         return [*_view_definition(target, relation), *_options_line(relation)]
-    if relation.kind not in "rpm":
+    if relation.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW):
         return lines
     lines += _section("Indexes:", [_index_line(target, relation, i) for i in _by_rank(relation)])
     lines += _section("Check constraints:", _checks(target, relation))
@@ -144,13 +147,16 @@ def _footers(target: Described, rules: DescribedRules, verbose: bool) -> list[st
     lines += _section("Referenced by:", _references(target, relation))
     lines += _policies(target, relation)
     lines += _section("Publications:", _publications(target, relation))
-    if relation.kind == "m" and verbose:
+    if relation.kind == RelKind.MATERIALIZED_VIEW and verbose:
         lines += _view_definition(target, relation)
     lines += _parents(target, relation)
     lines += _children(target, relation, verbose)
-    if verbose and relation.kind != "p" and relation.replica_identity in "fn":
-        word = "FULL" if relation.replica_identity == "f" else "NOTHING"
-        lines.append(f"Replica Identity: {word}")
+    if (
+        verbose
+        and relation.kind != RelKind.PARTITIONED_TABLE
+        and relation.replica_identity in (ReplicaIdentity.FULL, ReplicaIdentity.NOTHING)
+    ):
+        lines.append(f"Replica Identity: {relation.replica_identity.name}")
     method = access_method(target.settings, relation.kind)
     if verbose and method is not None:
         lines.append(f"Access method: {method}")
@@ -207,7 +213,7 @@ def _by_rank(relation: Relation) -> list[Index]:
 
 def _index_line(target: Described, relation: Relation, index: Index) -> str:
     is_constraint = any(
-        constraint.kind == "u" and constraint.index_oid == index.oid
+        constraint.kind == ConstraintKind.UNIQUE and constraint.index_oid == index.oid
         for constraint in relation.constraints
     )
     line = f'"{index.name}"{index_words(index.is_primary, index.is_unique, is_constraint)}'

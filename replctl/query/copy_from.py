@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from replctl import spark
 from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.errors import WrongObjectType
 from replctl.expr import nodes
 from replctl.expr.user_type import without_user_types
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 from replctl.query.copy_plan import COPY_VARNO, CopyPlan, copy_plan, not_to_kind
 from replctl.query.copy_read import CopiedRows, CopyPlace, read_rows
 
-_KIND_WORDS = {"v": "view", "m": "materialized view", "S": "sequence"}
+_KIND_WORDS = {
+    RelKind.VIEW: "view",
+    RelKind.MATERIALIZED_VIEW: "materialized view",
+    RelKind.SEQUENCE: "sequence",
+}
 
 
 def copy_from(session: Session, statement: ast.Copy) -> Result:

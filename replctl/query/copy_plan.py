@@ -7,6 +7,7 @@ from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_sequence import NumberedCalls
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, InvalidColumnReference, WrongObjectType
 from replctl.expr import nodes
@@ -96,7 +97,7 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
     assert statement.relation is not None
     relation = copied_relation(analyzer, statement.relation)
     if not isinstance(relation, Relation):
-        kind = "view" if relation.kind == "v" else None
+        kind = "view" if relation.kind == RelKind.VIEW else None
         if kind is not None:
             raise not_to_kind(kind, relation.name)
         raise WrongObjectType(f'permission denied: "{relation.name}" is a system catalog')

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.does_not_exist import no_column
 from replctl.errors import (
     FeatureNotSupported,
@@ -80,7 +81,7 @@ def _table_query(
             hint = "Try the COPY (SELECT ...) TO variant."
             raise WrongObjectType(
                 f'cannot copy from {_KIND_WORDS[relation.kind]} "{relation.name}"',
-                hint=None if relation.kind == "S" else hint,
+                hint=None if relation.kind == RelKind.SEQUENCE else hint,
             )
         format_ = copy_format(statement.options, is_from=False)
         if isinstance(relation, Relation) and format_.force_quote not in ("*", ()):

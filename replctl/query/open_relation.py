@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.does_not_exist import no_relation
 from replctl.errors import FeatureNotSupported, WrongObjectType
 from replctl.expr.type_names import schema_of_relation
@@ -35,11 +36,16 @@ def open_relation(
         return system
     relation = get_relation(environment.catalog, oid)
     assert relation is not None
-    if relation.kind == "S":
+    if relation.kind == RelKind.SEQUENCE:
         if or_sequence:
             return relation
         raise FeatureNotSupported("sequences are not supported here", position=name.pos)
-    if relation.kind not in ("r", "p", "v", "m"):
+    if relation.kind not in (
+        RelKind.TABLE,
+        RelKind.PARTITIONED_TABLE,
+        RelKind.VIEW,
+        RelKind.MATERIALIZED_VIEW,
+    ):
         raise WrongObjectType(
             f'cannot open relation "{relation.name}"',
             detail="This operation is not supported for indexes.",

@@ -12,6 +12,7 @@ from replctl.catalog.aclchk import Privileges, denied, privileges_of
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_policy import is_row_security_active
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.system_privilege import has_on_system_relation, may_call_builtin
 from replctl.expr import nodes
 from replctl.query.query_rewrite import is_invoker, view_query
@@ -117,7 +118,7 @@ def _check_catalog(
     every = range(1, len(relation.columns) + 1)
     chosen = [[a] for a in every] if not attnums else [attnums]  # count(*) needs any one column
     if not any(has_on_system_relation(privileges, relation, "r", some) for some in chosen):
-        raise denied("table" if relation.kind == "r" else "view", relation.name)
+        raise denied("table" if relation.kind == RelKind.TABLE else "view", relation.name)
     restricted = builtin.restricted_relations().get(relation.name)
     for oid in () if restricted is None else restricted.calls:
         if not may_call_builtin(current, oid):

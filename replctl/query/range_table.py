@@ -11,6 +11,7 @@ from typing import Any
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.errors import (
     AmbiguousAlias,
     AmbiguousColumn,
@@ -54,7 +55,7 @@ class RangeTableEntry:
             raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=pos)
         if found:
             return _at(found[0], pos)
-        is_view = isinstance(self.relation, Relation) and self.relation.kind == "v"
+        is_view = isinstance(self.relation, Relation) and self.relation.kind == RelKind.VIEW
         if self.relation is None or is_view or name not in system_columns():
             return None
         attnum, type_ = system_columns()[name]

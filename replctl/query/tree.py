@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.record import dataclass
@@ -55,12 +56,12 @@ class FromTable:
 
     @property
     def is_view(self) -> bool:
-        return isinstance(self.relation, Relation) and self.relation.kind == "v"
+        return isinstance(self.relation, Relation) and self.relation.kind == RelKind.VIEW
 
     @property
     def is_catalog(self) -> bool:
         """Return whether the relation is a catalog or a sequence, whose rows are in the catalog."""
-        return isinstance(self.relation, SystemRelation) or self.relation.kind == "S"
+        return isinstance(self.relation, SystemRelation) or self.relation.kind == RelKind.SEQUENCE
 
 
 @dataclass(frozen=True, slots=True)

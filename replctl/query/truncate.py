@@ -9,6 +9,7 @@ from replctl import spark
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import WrongObjectType
 from replctl.lake.delta_rules import append_only_error
@@ -73,7 +74,10 @@ def empty(
 
 def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
     relation = open_relation(analyzer.environment, name, or_sequence=True)
-    if isinstance(relation, Relation) and relation.kind not in "rp":
+    if isinstance(relation, Relation) and relation.kind not in (
+        RelKind.TABLE,
+        RelKind.PARTITIONED_TABLE,
+    ):
         raise WrongObjectType(f'"{relation.name}" is not a table')
     return modified_relation(analyzer, name)
 

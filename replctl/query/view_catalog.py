@@ -15,6 +15,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_policy import list_policies
 from replctl.catalog.pg_sequence import sequence_state
+from replctl.catalog.relation_kind import RelKind
 from replctl.does_not_exist import no_relation
 from replctl.expr.type_names import split_name
 from replctl.functions.function_context import FunctionContext
@@ -31,7 +32,7 @@ Row = dict[str, Any]
 
 def _by_oid(context: FunctionContext, oid: int, pretty: int = 0) -> str | None:
     relation = get_relation(context.catalog, oid)
-    if relation is None or relation.kind not in "vm":
+    if relation is None or relation.kind not in (RelKind.VIEW, RelKind.MATERIALIZED_VIEW):
         return None
     return view_definition(context.environment, relation, is_pretty=bool(pretty))
 

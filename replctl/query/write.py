@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from replctl import spark
 from replctl.catalog.pg_class import Constraint, Relation, load_relations
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
 from replctl.expr import nodes
@@ -232,11 +233,11 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
     relation = open_relation(analyzer.environment, name, or_sequence=True)
     if not isinstance(relation, Relation):
         raise WrongObjectType(f'permission denied: "{relation.name}" is a system catalog')
-    if relation.kind == "S":
+    if relation.kind == RelKind.SEQUENCE:
         raise WrongObjectType(f'cannot change sequence "{relation.name}"')
-    if relation.kind == "m":
+    if relation.kind == RelKind.MATERIALIZED_VIEW:
         raise WrongObjectType(f'cannot change materialized view "{relation.name}"')
-    if relation.kind == "v":
+    if relation.kind == RelKind.VIEW:
         raise FeatureNotSupported("INSERT, UPDATE and DELETE of views are not supported")
     check_writable(analyzer.environment.catalog, [relation])
     return with_delta_columns(relation)

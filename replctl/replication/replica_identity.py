@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_publication import list_publications
+from replctl.catalog.relation_kind import ReplicaIdentity
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     FeatureNotSupported,
@@ -25,15 +26,15 @@ def identity_columns(relation: Relation) -> tuple[int, ...] | None:
     row is the identity (FULL).
     """
     match relation.replica_identity:
-        case "f":
+        case ReplicaIdentity.FULL:
             return None
-        case "d":
+        case ReplicaIdentity.DEFAULT:
             key = relation.primary_key
             return () if key is None or key.is_deferrable else key.key
-        case "i":
+        case ReplicaIdentity.INDEX:
             index = next((index for index in relation.indexes if index.is_replica_identity), None)
             return () if index is None else index.key
-        case _:
+        case ReplicaIdentity.NOTHING:
             return ()
 
 
@@ -41,7 +42,11 @@ def target_key(relation: Relation) -> tuple[int, ...]:
     """Return the attnums of the columns by which a subscriber finds rows in its table: those of the
     replica identity or primary key, else () (GetRelationIdentityOrPK in relation.c).
     """
-    identity = identity_columns(relation) if relation.replica_identity in ("d", "i") else ()
+    identity = (
+        identity_columns(relation)
+        if relation.replica_identity in (ReplicaIdentity.DEFAULT, ReplicaIdentity.INDEX)
+        else ()
+    )
     if identity:
         return identity
     key = relation.primary_key

@@ -9,6 +9,7 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_type import type_schema_oid
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.ruleutils import get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
@@ -35,7 +36,7 @@ def _columns(context: FunctionContext) -> Iterator[Row]:
                 "is_nullable": "YES", **known,
                 "dtd_identifier": str(number), "is_self_referencing": "NO", "is_identity": "NO",
                 "identity_cycle": "NO", "is_generated": "NEVER",
-                "is_updatable": yes_or_no(system.kind == "r"),
+                "is_updatable": yes_or_no(system.kind == RelKind.TABLE),
             }  # fmt: skip
 
 
@@ -61,7 +62,7 @@ def _column(context: FunctionContext, relation: Relation, column: Column, number
         **_identity(context, relation, column),
         "is_generated": "ALWAYS" if column.generated else "NEVER",
         "generation_expression": default if column.generated else None,
-        "is_updatable": yes_or_no(relation.kind != "v"),
+        "is_updatable": yes_or_no(relation.kind != RelKind.VIEW),
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from replctl.catalog import schema
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import get_sequence
+from replctl.catalog.relation_kind import RelKind, RelPersistence
 from replctl.functions.function_context import FunctionContext
 from replctl.query.information_schema.visibility import Row, place, relations, visible, yes_or_no
 from replctl.query.query_rewrite import view_query
@@ -15,7 +16,11 @@ from replctl.query.view_definition import view_definition
 from replctl.types.builtin import Type, system_relations_by_oid, types
 
 _TABLE_RIGHTS, _COLUMN_RIGHTS = "rawdDxt", "rawx"
-_TABLE_TYPES = {"r": "BASE TABLE", "p": "BASE TABLE", "v": "VIEW"}
+_TABLE_TYPES = {
+    RelKind.TABLE: "BASE TABLE",
+    RelKind.PARTITIONED_TABLE: "BASE TABLE",
+    RelKind.VIEW: "VIEW",
+}
 _BITS = {"int2": 16, "int4": 32, "int8": 64}
 
 
@@ -37,19 +42,19 @@ def _schemata(context: FunctionContext) -> Iterator[Row]:
 
 def _tables(context: FunctionContext) -> Iterator[Row]:
     for relation in visible(context, "rpv", _TABLE_RIGHTS, _COLUMN_RIGHTS):
-        is_temporary = relation.persistence == "t"
+        is_temporary = relation.persistence == RelPersistence.TEMPORARY
         yield {
             **place(context, relation),
             "table_type": "LOCAL TEMPORARY" if is_temporary else _TABLE_TYPES[relation.kind],
-            "is_insertable_into": yes_or_no(relation.kind != "v"),
+            "is_insertable_into": yes_or_no(relation.kind != RelKind.VIEW),
             "is_typed": "NO",
             "commit_action": "PRESERVE" if is_temporary else None,
         }
     for system in system_relations_by_oid().values():
         yield {
             **place(context, system),
-            "table_type": _TABLE_TYPES[system.kind],
-            "is_insertable_into": yes_or_no(system.kind == "r"),
+            "table_type": _TABLE_TYPES[RelKind(system.kind)],
+            "is_insertable_into": yes_or_no(system.kind == RelKind.TABLE),
             "is_typed": "NO",
         }
 

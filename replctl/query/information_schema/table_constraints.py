@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Constraint, Relation, get_relation
+from replctl.catalog.relation_kind import ConstraintKind
 from replctl.catalog.ruleutils import domain_constraint_definition, get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
@@ -20,7 +21,12 @@ from replctl.query.information_schema.visibility import (
     yes_or_no,
 )
 
-_KINDS = {"c": "CHECK", "f": "FOREIGN KEY", "p": "PRIMARY KEY", "u": "UNIQUE"}
+_KINDS = {
+    ConstraintKind.CHECK: "CHECK",
+    ConstraintKind.FOREIGN_KEY: "FOREIGN KEY",
+    ConstraintKind.PRIMARY_KEY: "PRIMARY KEY",
+    ConstraintKind.UNIQUE: "UNIQUE",
+}
 _ACTIONS = {
     "a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT",
 }  # fmt: skip
@@ -56,7 +62,7 @@ def _table_constraints(context: FunctionContext) -> Iterator[Row]:
                 "is_deferrable": yes_or_no(constraint.is_deferrable),
                 "enforced": yes_or_no(constraint.is_enforced),
             }
-            if constraint.kind == "u":
+            if constraint.kind == ConstraintKind.UNIQUE:
                 index = next(i for i in relation.indexes if i.oid == constraint.index_oid)
                 row["nulls_distinct"] = yes_or_no(not index.nulls_not_distinct)
             yield row
@@ -129,9 +135,9 @@ def _referenced_key(referenced: Relation, constraint: Constraint) -> Constraint 
 
 
 def _key_columns(relation: Relation, constraint: Constraint) -> tuple[int, ...]:
-    if constraint.kind in "pu":
+    if constraint.kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE):
         return next(i for i in relation.indexes if i.oid == constraint.index_oid).key
-    return constraint.columns if constraint.kind == "f" else ()
+    return constraint.columns if constraint.kind == ConstraintKind.FOREIGN_KEY else ()
 
 
 def _key_column_usage(context: FunctionContext) -> Iterator[Row]:
@@ -151,7 +157,7 @@ def _key_column_usage(context: FunctionContext) -> Iterator[Row]:
 
 
 def _position(context: FunctionContext, constraint: Constraint, place_: int) -> int | None:
-    if constraint.kind != "f":
+    if constraint.kind != ConstraintKind.FOREIGN_KEY:
         return None
     referenced = get_relation(context.catalog, constraint.ref_relid)
     assert referenced is not None
@@ -169,7 +175,7 @@ def _used(
     for relation in relations(context, "rp"):
         for constraint in relation.constraints:
             table, columns = relation, _key_columns(relation, constraint)
-            if constraint.kind == "f":
+            if constraint.kind == ConstraintKind.FOREIGN_KEY:
                 referenced = get_relation(context.catalog, constraint.ref_relid)
                 assert referenced is not None
                 table, columns = referenced, constraint.ref_columns
@@ -192,7 +198,7 @@ def _constraint_column_usage(context: FunctionContext) -> Iterator[Row]:
 
 def _constraint_table_usage(context: FunctionContext) -> Iterator[Row]:
     for relation, constraint, table, _columns in _used(context, context.environment.privileges):
-        if constraint.kind != "c":
+        if constraint.kind != ConstraintKind.CHECK:
             yield {
                 **place(context, table),
                 **_name(context, relation.schema, constraint.name),
