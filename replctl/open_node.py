@@ -186,7 +186,7 @@ def _connected(
 
 def _check_sender(remote: Session) -> None:
     """Check that a session of the publisher may send changes."""
-    if not remote.form.is_utc:
+    if not remote.value_format.is_utc:
         raise FeatureNotSupported("TimeZone of a subscription's connection is not supported")
     with remote.read() as catalog:
         role = remote.privileges(catalog).role

@@ -41,7 +41,7 @@ from replctl.session_setting import (
 )
 from replctl.transaction_block import TransactionBlock
 from replctl.types.quote import split_identifiers
-from replctl.types.session_form import SessionForm, form_of
+from replctl.types.value_format import ValueFormat, value_format_of
 
 if TYPE_CHECKING:
     from replctl.expr.environment import Routine
@@ -261,9 +261,9 @@ class Session:
         return setting_value(self, name)
 
     @property
-    def form(self) -> SessionForm:
-        """Return the form in which the session reads and shows values."""
-        return form_of(self.setting)
+    def value_format(self) -> ValueFormat:
+        """Return the format in which the session reads and shows values."""
+        return value_format_of(self.setting)
 
     def put_setting(self, name: str, value: str | None) -> None:
         """Change a setting, or restore its default (None)."""
@@ -310,7 +310,7 @@ class Session:
             self.role_oid,
             temporary_schema=self.temporary_schema,
             routine=self.routine,
-            form=self.form,
+            value_format=self.value_format,
         )
 
     @contextmanager

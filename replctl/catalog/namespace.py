@@ -35,7 +35,7 @@ from replctl.expr.user_type import base_type, domain_check
 from replctl.types import builtin, text
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 from replctl.types.quote import quote_qualified_identifier
-from replctl.types.session_form import CANONICAL, SessionForm
+from replctl.types.value_format import CANONICAL, ValueFormat
 
 #: The columns with name and schema in catalogs of users' objects.
 _NAME_COLUMNS = {
@@ -120,7 +120,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         search_path: names of the schemas to search after pg_catalog; missing ones are ignored.
         role_oid: the role that looks up; schemas that it may not use are ignored.
         temporary_schema: the name of the schema behind pg_temp.
-        form: the format for parsing literals and showing constants.
+        value_format: the format for parsing literals and showing constants.
         routine: the function whose body is analysed.
     """
 
@@ -133,14 +133,14 @@ class CatalogEnvironment(BuiltinEnvironment):
         *,
         temporary_schema: str | None = None,
         routine: Routine | None = None,
-        form: SessionForm = CANONICAL,
+        value_format: ValueFormat = CANONICAL,
     ) -> None:
         self.catalog = catalog
         self.database = database
         self._role_oid = role_oid
         self.search_path = SearchPath(catalog, search_path, role_oid, temporary_schema)
         self.routine = routine
-        self.form = form
+        self.value_format = value_format
 
     def within(self, routine: Routine) -> CatalogEnvironment:
         """Return the environment for the body of a function."""
@@ -275,7 +275,7 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     def check_domain(self, domain: Type, value: str | None) -> None:
         base, check = self.catalog.cached(
-            ("domain check", domain.name, self.form), lambda: _domain_check(self, domain)
+            ("domain check", domain.name, self.value_format), lambda: _domain_check(self, domain)
         )
         check([None if value is None else text.parse(base, value)])
 

@@ -148,7 +148,9 @@ def require_references(
 
     def error(values: Sequence[str | None]) -> PostgresError:
         with ddl.session.read() as catalog:
-            reader = RowReader(ddl.session.privileges(catalog), form=ddl.session.form)
+            reader = RowReader(
+                ddl.session.privileges(catalog), value_format=ddl.session.value_format
+            )
             return orphan(relation, other, constraint, values, reader)
 
     columns = [relation.column_at(attnum) for attnum in constraint.columns]

@@ -370,7 +370,9 @@ def require_unique(
             if value is None and column in nullable:
                 return _has_null(relation, column)
         with ddl.session.read() as catalog:  # PostgreSQL builds indexes as the owner
-            reader = RowReader(Privileges(catalog, relation.owner), form=ddl.session.form)
+            reader = RowReader(
+                Privileges(catalog, relation.owner), value_format=ddl.session.value_format
+            )
             return duplicated(relation, index, values, reader)
 
     ddl.require(

@@ -9,7 +9,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.expr.environment import SYSTEM_SCHEMA, Column, DomainRules, Routine
 from replctl.types import builtin, text
 from replctl.types.builtin import Cast, Function, Operator, Type
-from replctl.types.session_form import CANONICAL, SessionForm
+from replctl.types.value_format import CANONICAL, ValueFormat
 
 
 class BuiltinEnvironment:
@@ -20,7 +20,7 @@ class BuiltinEnvironment:
 
     database = "postgres"
     routine: Routine | None = None
-    form: SessionForm = CANONICAL
+    value_format: ValueFormat = CANONICAL
 
     def type(self, name: str) -> Type:
         return builtin.types()[name]

@@ -8,7 +8,7 @@ from typing import Protocol
 from replctl.expr import nodes
 from replctl.record import dataclass
 from replctl.types.builtin import Cast, Function, Operator, Type
-from replctl.types.session_form import SessionForm
+from replctl.types.value_format import ValueFormat
 
 SYSTEM_SCHEMA = "pg_catalog"
 
@@ -70,7 +70,7 @@ class Environment(Protocol):
         """Return the function whose parameters expressions may use."""
 
     @property
-    def form(self) -> SessionForm:
+    def value_format(self) -> ValueFormat:
         """Return the session's format for reading and showing values."""
 
     def type(self, name: str) -> Type:

@@ -14,8 +14,8 @@ from replctl.expr.environment import Column, Environment, element_of
 from replctl.types import text
 from replctl.types.array_ import array_form
 from replctl.types.builtin import Type
-from replctl.types.session_form import CANONICAL, read_by, reading
 from replctl.types.text_form import TextForm
+from replctl.types.value_format import CANONICAL, current_format, use_format
 
 #: Base types whose values users cannot write.
 _WITHOUT_INPUT = frozenset(
@@ -39,8 +39,8 @@ def input_value(
     Raises:
         PostgresError: `value` is not valid for the type.
     """
-    if environment.form != reading():
-        with read_by(environment.form):
+    if environment.value_format != current_format():
+        with use_format(environment.value_format):
             return input_value(environment, type_, value, typmod, now)
     form = _own_form(environment, type_)
     if form is None:
@@ -51,11 +51,11 @@ def input_value(
 def shown_value(environment: Environment, type_: Type, value: str) -> str:
     """Return the output text of a canonical value under the session's settings."""
     found = output_value(environment, type_, value)
-    if environment.form == CANONICAL:
+    if environment.value_format == CANONICAL:
         return found
     from replctl.types.shown import shown  # few sessions need it
 
-    return shown(shown_type(environment, type_.name), found, environment.form)
+    return shown(shown_type(environment, type_.name), found, environment.value_format)
 
 
 def shown_type(environment: Environment, name: str) -> str:

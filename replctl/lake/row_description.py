@@ -10,8 +10,8 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.record import dataclass
 from replctl.types.quote import quote_identifier
-from replctl.types.session_form import CANONICAL, SessionForm
 from replctl.types.shown import shown
+from replctl.types.value_format import CANONICAL, ValueFormat
 
 _MAX_FIELD_LENGTH = 64  # bytes of a value that are shown
 
@@ -25,13 +25,13 @@ class RowReader:
         supplied: names of the columns whose values the role's statement supplies.
         named: the table that the statement names, if the row may belong to a descendant of it.  In
             this case the row is shown as a row of the named table.
-        form: the output format of values.
+        value_format: the output format of values.
     """
 
     privileges: Privileges
     supplied: Collection[str] = ()
     named: Relation | None = None
-    form: SessionForm = CANONICAL
+    value_format: ValueFormat = CANONICAL
 
     def row(self, relation: Relation, values: Mapping[int, str | None]) -> str | None:
         """Describe a row: `(1, null)`, or `(a, b) = (1, null)` if the role may see only some
@@ -84,7 +84,7 @@ class RowReader:
         return f"({', '.join(map(quote_identifier, names))}){sep}{_values(texts)}"
 
     def _value(self, column: Column, value: str | None) -> str | None:
-        return None if value is None else shown(column.type, value, self.form)
+        return None if value is None else shown(column.type, value, self.value_format)
 
     def _may_read(self, relation: Relation, attnums: Sequence[int] | None = None) -> bool:
         return self.privileges.has_on_relation(relation, "r", attnums)

@@ -38,7 +38,7 @@ from replctl.replication.pgoutput import PgOutput
 from replctl.replication.test_decoding import TestDecoding
 from replctl.session import Session
 from replctl.types import text
-from replctl.types.session_form import CANONICAL
+from replctl.types.value_format import CANONICAL
 
 #: The function that starts each output plugin with options, by the plugin's name.
 _PLUGINS: dict[str, Callable[[Sequence[tuple[str, str]]], OutputPlugin]] = {
@@ -108,8 +108,10 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
     from replctl.lake.logical_decoding import decode
     from replctl.lake.publisher import LakePublisher
 
-    if session.form != CANONICAL:
-        statements = [f"SET {name} = '{usual}'" for name, _, usual in session.form.changed()]
+    if session.value_format != CANONICAL:
+        statements = [
+            f"SET {name} = '{usual}'" for name, _, usual in session.value_format.changed()
+        ]
         raise FeatureNotSupported(
             "decoding is not supported with other than the default settings of the output",
             hint=f"Use {'; '.join(statements)}.",

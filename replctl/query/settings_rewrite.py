@@ -19,8 +19,8 @@ from replctl.query.tree import transform
 from replctl.result import Result
 from replctl.session import Session
 from replctl.types import builtin
-from replctl.types.session_form import CANONICAL, SessionForm
 from replctl.types.shown import depends, shown
+from replctl.types.value_format import CANONICAL, ValueFormat
 
 _TEXTS = frozenset(("text", "varchar", "bpchar", "name", "unknown", "cstring"))
 #: Types whose input depends on TimeZone, DateStyle or IntervalStyle.
@@ -61,17 +61,17 @@ def shown_result(session: Session, result: Result) -> Result:
     Raises:
         FeatureNotSupported: the type of a column does not support this format (0A000).
     """
-    form = session.form
-    if form == CANONICAL or result.columns is None:
+    value_format = session.value_format
+    if value_format == CANONICAL or result.columns is None:
         return result
     with session.read() as catalog:
         environment = session.environment(catalog)
         types = [shown_type(environment, column.type) for column in result.columns]
-    if not any(depends(type_, form) for type_ in types):
+    if not any(depends(type_, value_format) for type_ in types):
         return result
     rows = [
         [
-            None if value is None else shown(type_, value, form)
+            None if value is None else shown(type_, value, value_format)
             for value, type_ in zip(row, types, strict=True)
         ]
         for row in result.rows
@@ -86,15 +86,19 @@ def in_form(session: Session, part: Any) -> Any:
     Raises:
         FeatureNotSupported: the query depends on a setting in an unsupported way (0A000).
     """
-    form = session.form
-    return part if form == CANONICAL else transform(part, _Rewriter(session, form).replaced)
+    value_format = session.value_format
+    return (
+        part
+        if value_format == CANONICAL
+        else transform(part, _Rewriter(session, value_format).replaced)
+    )
 
 
 class _Rewriter:
-    def __init__(self, session: Session, form: SessionForm) -> None:
+    def __init__(self, session: Session, value_format: ValueFormat) -> None:
         self._session = session
-        self._form = form
-        self._zone = nodes.Const("text", form.zone, collation="default")
+        self._format = value_format
+        self._zone = nodes.Const("text", value_format.zone, collation="default")
 
     def replaced(self, node: Any) -> Any:
         """Return the replacement of a node; None to keep the node and visit its parts."""
@@ -126,7 +130,7 @@ class _Rewriter:
     def _call(self, node: Any, function: builtin.Function | None) -> Any:
         if function is None:
             return None
-        if not self._form.is_utc:
+        if not self._format.is_utc:
             make = _ZONE_ARGUMENT.get(function.source) or _ZONE_ARGUMENT_BY_OID.get(function.oid)
             if make is not None:
                 made = make(self._zone, *(self._inside(arg) for arg in node.args))
@@ -141,9 +145,9 @@ class _Rewriter:
         if function.source in _TEXT_SOURCES:
             raise self._refusal(f"function {name}()")
         is_text = name in _TEXT_FUNCTIONS or function.source in _TEXT_FUNCTIONS
-        if is_text and any(depends(type_, self._form) for type_ in types):
+        if is_text and any(depends(type_, self._format) for type_ in types):
             raise self._refusal(f"function {name}() of such values")
-        if self._form.is_utc or function.source in _WITHOUT_ZONE:
+        if self._format.is_utc or function.source in _WITHOUT_ZONE:
             return
         is_zoned = function.volatility == "s" or function.source == "in_range_timestamptz_interval"
         if is_zoned and not _ZONED.isdisjoint(t.removeprefix("_") for t in types):
@@ -158,15 +162,19 @@ class _Rewriter:
 
     def _check_text(self, source: str, target: str) -> None:
         """Refuse a conversion through text whose result depends on a setting."""
-        form = self._form
-        if depends(source, form):
+        value_format = self._format
+        if depends(source, value_format):
             raise self._refusal(f"cast of type {source} to {target}")
-        reads = form.date_order != "MDY" or form.interval_style != "postgres" or not form.is_utc
+        reads = (
+            value_format.date_order != "MDY"
+            or value_format.interval_style != "postgres"
+            or not value_format.is_utc
+        )
         if reads and source in _TEXTS and target.removeprefix("_") in _READ_BY_SETTINGS:
             raise self._refusal(f"cast of type {source} to {target}")
 
     def _refusal(self, what: str) -> FeatureNotSupported:
-        changed = [f'{name} "{value}"' for name, value, _usual in self._form.changed()]
+        changed = [f'{name} "{value}"' for name, value, _usual in self._format.changed()]
         return FeatureNotSupported(f"{what} is not supported with {', '.join(changed)}")
 
 

@@ -211,7 +211,9 @@ class WrittenTable:
         """Yield the current role as the reader of errors about rows."""
         with self._session.read() as catalog:
             privileges = self._session.privileges(catalog)
-            yield RowReader(privileges, self._plan.supplied, self._plan.named, self._session.form)
+            yield RowReader(
+                privileges, self._plan.supplied, self._plan.named, self._session.value_format
+            )
 
 
 def plan_of(catalog: Catalog, relation: Relation) -> Plan:

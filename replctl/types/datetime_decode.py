@@ -33,8 +33,8 @@ from replctl.types.julian import (
     days_of_month,
     is_valid_julian,
 )
-from replctl.types.session_form import reading
 from replctl.types.timezone import FixedZone, Zone, abbreviation, local_seconds, zone_named
+from replctl.types.value_format import current_format
 
 # The bits of `found`: the parts found so far.
 YEAR, MONTH, DAY, DAY_OF_YEAR, TIME, ZONE, DST_ZONE, DYNAMIC_ZONE, DST, WEEKDAY, MERIDIAN, ERA = (
@@ -162,10 +162,10 @@ class Decoder:
 
     def __init__(self, fields: list[Field], now: datetime) -> None:
         self._fields = fields
-        self._form = reading()
+        self._format = current_format()
         self._now_west = 0
-        if not self._form.is_utc:
-            offset, _ = self._form.time_zone.at(int(now.timestamp()))
+        if not self._format.is_utc:
+            offset, _ = self._format.time_zone.at(int(now.timestamp()))
             now += timedelta(seconds=offset)
             self._now_west = -offset
         self._now = now
@@ -294,7 +294,7 @@ class Decoder:
         Args:
             length: how many digits the number has.
         """
-        order = self._form.date_order
+        order = self._format.date_order
         if found == 0:
             if length >= 3 or order == "YMD":
                 return YEAR

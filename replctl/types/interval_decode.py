@@ -21,7 +21,7 @@ from replctl.types.datetime_field import (
     parse_fraction,
 )
 from replctl.types.integer import decimal_int
-from replctl.types.session_form import reading
+from replctl.types.value_format import current_format
 
 USECS_PER_SECOND = 1_000_000
 USECS_PER_MINUTE = 60 * USECS_PER_SECOND
@@ -172,7 +172,7 @@ def decode_interval(fields: list[Field], fields_of_type: int) -> IntervalSum | s
     """
     first, *others = (field.text for field in fields) if fields else ("",)
     is_negative = (
-        reading().interval_style == "sql_standard"
+        current_format().interval_style == "sql_standard"
         and first.startswith("-")
         and not any(text.startswith(("-", "+")) for text in others)
     )

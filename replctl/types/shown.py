@@ -13,8 +13,8 @@ from replctl.types import text as type_text
 from replctl.types.array_ import array_form
 from replctl.types.date import utc_offset
 from replctl.types.ranges import shown_range
-from replctl.types.session_form import CANONICAL, SessionForm
 from replctl.types.text_form import TextForm
+from replctl.types.value_format import CANONICAL, ValueFormat
 
 _DAY = 86_400_000_000
 _SECOND = 1_000_000
@@ -36,7 +36,7 @@ _RANGES = {
 }
 
 
-def shown(type_name: str, text: str, form: SessionForm) -> str:
+def shown(type_name: str, text: str, value_format: ValueFormat) -> str:
     """Return a value in the output format of a session.
 
     Args:
@@ -46,50 +46,52 @@ def shown(type_name: str, text: str, form: SessionForm) -> str:
     Raises:
         FeatureNotSupported: the format is not supported inside values of a composed type (0A000).
     """
-    if form == CANONICAL:
+    if value_format == CANONICAL:
         return text
-    render = _renderer(type_name, form)
+    render = _renderer(type_name, value_format)
     return text if render is None else render(type_text.parse(type_name, text))
 
 
-def depends(type_name: str, form: SessionForm) -> bool:
-    """Return whether a session may show values of a type in a form that is not canonical."""
-    if form == CANONICAL:
+def depends(type_name: str, value_format: ValueFormat) -> bool:
+    """Return whether a session may show values of a type in a format that is not canonical."""
+    if value_format == CANONICAL:
         return False
     try:
-        return _renderer(type_name, form) is not None
+        return _renderer(type_name, value_format) is not None
     except FeatureNotSupported:
         return True
 
 
-def _renderer(type_name: str, form: SessionForm) -> Callable[[Any], str] | None:
+def _renderer(type_name: str, value_format: ValueFormat) -> Callable[[Any], str] | None:
     """Return the output function of a type; None if it is the canonical one."""
     match type_name:
-        case "date" if form.date_style != "ISO":
-            return lambda value: _date(value, form)
-        case "timestamp" if form.date_style != "ISO":
-            return lambda value: _timestamp(value, form)
-        case "timestamptz" if form.date_style != "ISO" or not form.is_utc:
-            return lambda value: _timestamptz(value, form)
-        case "interval" if form.interval_style != "postgres":
-            return _INTERVALS[form.interval_style]
-        case "bytea" if form.bytea_output == "escape":
+        case "date" if value_format.date_style != "ISO":
+            return lambda value: _date(value, value_format)
+        case "timestamp" if value_format.date_style != "ISO":
+            return lambda value: _timestamp(value, value_format)
+        case "timestamptz" if value_format.date_style != "ISO" or not value_format.is_utc:
+            return lambda value: _timestamptz(value, value_format)
+        case "interval" if value_format.interval_style != "postgres":
+            return _INTERVALS[value_format.interval_style]
+        case "bytea" if value_format.bytea_output == "escape":
             return _escaped
-        case "float4" | "float8" if form.float_digits < 1:
-            digits = max(_FLOAT_DIGITS[type_name] + form.float_digits, 1)
+        case "float4" | "float8" if value_format.float_digits < 1:
+            digits = max(_FLOAT_DIGITS[type_name] + value_format.float_digits, 1)
             return lambda value: _float(value, digits)
     if type_name.startswith("_"):
-        return _array_renderer(type_name[1:], form)
+        return _array_renderer(type_name[1:], value_format)
     if type_name in _RANGES:
-        write = _renderer(_RANGES[type_name], form)
+        write = _renderer(_RANGES[type_name], value_format)
         return None if write is None else lambda text: shown_range(type_name, text, write)
-    if any(_renderer(part, form) is not None for part in _COMPOSED.get(type_name, ())):
-        raise FeatureNotSupported(f"type {type_name} is not supported with this {_setting(form)}")
+    if any(_renderer(part, value_format) is not None for part in _COMPOSED.get(type_name, ())):
+        raise FeatureNotSupported(
+            f"type {type_name} is not supported with this {_setting(value_format)}"
+        )
     return None
 
 
-def _array_renderer(element: str, form: SessionForm) -> Callable[[Any], str] | None:
-    render = _renderer(element, form)
+def _array_renderer(element: str, value_format: ValueFormat) -> Callable[[Any], str] | None:
+    render = _renderer(element, value_format)
     if render is None:
         return None
     shown_form = TextForm(lambda item, typmod, now: type_text.parse(element, item), render)
@@ -97,68 +99,68 @@ def _array_renderer(element: str, form: SessionForm) -> Callable[[Any], str] | N
     return array
 
 
-def _setting(form: SessionForm) -> str:
+def _setting(value_format: ValueFormat) -> str:
     """Return the name of a setting that is not canonical."""
-    if not form.is_utc:
+    if not value_format.is_utc:
         return "TimeZone"
-    if form.date_style != "ISO":
+    if value_format.date_style != "ISO":
         return "DateStyle"
-    if form.interval_style != "postgres":
+    if value_format.interval_style != "postgres":
         return "IntervalStyle"
-    return "bytea_output" if form.bytea_output != "hex" else "extra_float_digits"
+    return "bytea_output" if value_format.bytea_output != "hex" else "extra_float_digits"
 
 
 # ---------------------------------------------------------------------------------------------
 # Dates and times
 
 
-def _date(value: int, form: SessionForm) -> str:
+def _date(value: int, value_format: ValueFormat) -> str:
     text = type_text.render("date", value)
     if text in ("infinity", "-infinity"):
         return text
     date, _, era = text.partition(" ")
-    return _styled_date(date, form) + (f" {era}" if era else "")
+    return _styled_date(date, value_format) + (f" {era}" if era else "")
 
 
-def _styled_date(iso: str, form: SessionForm) -> str:
+def _styled_date(iso: str, value_format: ValueFormat) -> str:
     """Return a date in another style: `1999-01-08` becomes `01/08/1999` for SQL, MDY."""
     year, month, day = iso.split("-")
-    if form.date_style == "German":
+    if value_format.date_style == "German":
         return f"{day}.{month}.{year}"
-    mark = "/" if form.date_style == "SQL" else "-"
-    first = (day, month) if form.date_order == "DMY" else (month, day)
+    mark = "/" if value_format.date_style == "SQL" else "-"
+    first = (day, month) if value_format.date_order == "DMY" else (month, day)
     return mark.join((*first, year))
 
 
-def _timestamp(value: int, form: SessionForm) -> str:
-    return _styled(value, form, "")
+def _timestamp(value: int, value_format: ValueFormat) -> str:
+    return _styled(value, value_format, "")
 
 
-def _timestamptz(value: int, form: SessionForm) -> str:
+def _timestamptz(value: int, value_format: ValueFormat) -> str:
     if type_text.render("timestamptz", value) in ("infinity", "-infinity"):
         return type_text.render("timestamptz", value)
-    offset, abbreviation = form.time_zone.at(value // _SECOND)
+    offset, abbreviation = value_format.time_zone.at(value // _SECOND)
     zone = utc_offset(offset)
-    if form.date_style != "ISO":
+    if value_format.date_style != "ISO":
         zone = f" {abbreviation[:10]}"
-    return _styled(value + offset * _SECOND, form, zone)
+    return _styled(value + offset * _SECOND, value_format, zone)
 
 
-def _styled(local: int, form: SessionForm, zone: str) -> str:
+def _styled(local: int, value_format: ValueFormat, zone: str) -> str:
     """Return a local time in the session's style, with its zone."""
     text = type_text.render("timestamp", local)
     if text in ("infinity", "-infinity"):
         return text
     date, clock, *era = text.split(" ")
-    if form.date_style == "ISO":
+    if value_format.date_style == "ISO":
         shown_time = f"{date} {clock}{zone}"
-    elif form.date_style == "Postgres":
+    elif value_format.date_style == "Postgres":
         year, month, day = date.split("-")
         name = _MONTHS[int(month) - 1]
-        order = f"{day} {name}" if form.date_order == "DMY" else f"{name} {day}"
+        order = f"{day} {name}" if value_format.date_order == "DMY" else f"{name} {day}"
         shown_time = f"{_DAYS[local // _DAY % 7]} {order} {clock} {year}{zone}"
     else:
-        shown_time = f"{_styled_date(date, form)} {clock}{zone}"
+        shown_time = f"{_styled_date(date, value_format)} {clock}{zone}"
     return " ".join((shown_time, *era))
 
 

@@ -52,7 +52,7 @@ class TimeDecoder(Decoder):
                 raise BadFormat
             if not self._found & DATE:
                 self._set_today(0)
-            self.zone.seconds_west = self._zone_offset(self._form.time_zone)
+            self.zone.seconds_west = self._zone_offset(self._format.time_zone)
 
     def _take(self, index: int, field: Field) -> int:
         text = field.text

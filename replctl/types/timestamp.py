@@ -26,9 +26,9 @@ from replctl.types.julian import (
     days_of_month,
     is_valid_julian,
 )
-from replctl.types.session_form import reading
 from replctl.types.text_form import TextForm
 from replctl.types.timestamp_decode import TimestampDecoder
+from replctl.types.value_format import current_format
 
 INFINITY, MINUS_INFINITY = 2**63 - 1, -(2**63)
 
@@ -95,7 +95,7 @@ def timestamp(value: int, typmod: int, explicit: bool = False) -> int:
 
 def _parse(text: str, typmod: int, now: datetime | None, is_utc: bool) -> int:
     match = _ISO.fullmatch(text)
-    if match and is_utc and match[8] is None and not reading().is_utc:
+    if match and is_utc and match[8] is None and not current_format().is_utc:
         match = None  # the session's zone applies
     value = _iso_value(match, is_utc) if match else None
     if value is None:

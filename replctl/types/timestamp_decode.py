@@ -52,7 +52,7 @@ class TimestampDecoder(Decoder):
         if self.zone.named is not None:
             self.zone.seconds_west = self._zone_offset(self.zone.named)
         elif not self._found & ZONE:
-            self.zone.seconds_west = self._zone_offset(self._form.time_zone)
+            self.zone.seconds_west = self._zone_offset(self._format.time_zone)
 
     def _take(self, field: Field) -> int:
         text = field.text

@@ -14,8 +14,8 @@ from replctl.types.timezone import NamedZone, zone_named
 
 
 @dataclass(frozen=True, slots=True)
-class SessionForm:
-    """A session's format for the input and output of values; the default is the canonical form.
+class ValueFormat:
+    """A session's format for the input and output of values; the default is the canonical one.
 
     Attributes:
         date_style: ISO, SQL, Postgres or German.
@@ -57,10 +57,10 @@ class SessionForm:
         )
 
 
-CANONICAL = SessionForm()
+CANONICAL = ValueFormat()
 
-#: The format that input functions currently read.
-_reading: ContextVar[SessionForm] = ContextVar("reading", default=CANONICAL)
+#: The format in which input functions currently read values.
+_current: ContextVar[ValueFormat] = ContextVar("value_format", default=CANONICAL)
 
 
 @lru_cache(maxsize=16)
@@ -70,14 +70,14 @@ def _zone(name: str) -> NamedZone:
     return found
 
 
-def form_of(setting: Callable[[str], str]) -> SessionForm:
+def value_format_of(setting: Callable[[str], str]) -> ValueFormat:
     """Return a session's format for the input and output of values.
 
     Args:
         setting: returns the value of a setting.
     """
     style, order = setting("datestyle").split(", ")
-    return SessionForm(
+    return ValueFormat(
         style,
         order,
         setting("intervalstyle"),
@@ -87,16 +87,16 @@ def form_of(setting: Callable[[str], str]) -> SessionForm:
     )
 
 
-def reading() -> SessionForm:
-    """Return the format that input functions currently read."""
-    return _reading.get()
+def current_format() -> ValueFormat:
+    """Return the format in which input functions currently read values."""
+    return _current.get()
 
 
 @contextmanager
-def read_by(form: SessionForm) -> Iterator[None]:
+def use_format(value_format: ValueFormat) -> Iterator[None]:
     """Make input functions read values in a session's format inside the `with` block."""
-    token = _reading.set(form)
+    token = _current.set(value_format)
     try:
         yield
     finally:
-        _reading.reset(token)
+        _current.reset(token)

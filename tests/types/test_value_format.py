@@ -10,8 +10,8 @@ from server_answers import database
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.types import text
 from replctl.types.quote import quote_string
-from replctl.types.session_form import SessionForm, read_by
 from replctl.types.shown import depends, shown
+from replctl.types.value_format import ValueFormat, use_format
 
 _LITERALS = {
     "timestamptz": """2026-11-27 10:00|2026-10-04 02:30|2026-04-05 02:30|01/02/2026 3:04|01/02/03
@@ -37,54 +37,54 @@ _LITERALS = {
     "_float8": "{0.1,1e-7}",
     "_interval": "{1 day 2:03}",
 }
-_FORMS = [
-    SessionForm(),
-    SessionForm("ISO", "DMY", "sql_standard", "escape", 0, "Australia/Sydney"),
-    SessionForm("SQL", "DMY", "postgres_verbose", "hex", -3, "America/New_York"),
-    SessionForm("SQL", "MDY", "iso_8601", "escape", -15, "<+0530>-05:30"),
-    SessionForm("German", "YMD", "iso_8601", "hex", 1, "Asia/Kolkata"),
-    SessionForm("Postgres", "YMD", "sql_standard", "hex", 0, "AEST-10AEDT,M10.1.0,M4.1.0/3"),
-    SessionForm("Postgres", "DMY", "postgres", "hex", 1, "Europe/London"),
-    SessionForm("Postgres", "MDY", "postgres_verbose", "hex", 1, "America/Sao_Paulo"),
-    SessionForm("ISO", "YMD", "postgres", "hex", 1, "Pacific/Apia"),
-    SessionForm("SQL", "YMD", "postgres", "hex", 1, "FOO5BAR"),
+_FORMATS = [
+    ValueFormat(),
+    ValueFormat("ISO", "DMY", "sql_standard", "escape", 0, "Australia/Sydney"),
+    ValueFormat("SQL", "DMY", "postgres_verbose", "hex", -3, "America/New_York"),
+    ValueFormat("SQL", "MDY", "iso_8601", "escape", -15, "<+0530>-05:30"),
+    ValueFormat("German", "YMD", "iso_8601", "hex", 1, "Asia/Kolkata"),
+    ValueFormat("Postgres", "YMD", "sql_standard", "hex", 0, "AEST-10AEDT,M10.1.0,M4.1.0/3"),
+    ValueFormat("Postgres", "DMY", "postgres", "hex", 1, "Europe/London"),
+    ValueFormat("Postgres", "MDY", "postgres_verbose", "hex", 1, "America/Sao_Paulo"),
+    ValueFormat("ISO", "YMD", "postgres", "hex", 1, "Pacific/Apia"),
+    ValueFormat("SQL", "YMD", "postgres", "hex", 1, "FOO5BAR"),
 ]
 
 
-@pytest.mark.parametrize("form", _FORMS, ids=lambda form: f"{form.date_style} {form.zone}")
-def test_as_a_server(form: SessionForm, postgres_server: str) -> None:
+@pytest.mark.parametrize("value_format", _FORMATS, ids=lambda v: f"{v.date_style} {v.zone}")
+def test_as_a_server(value_format: ValueFormat, postgres_server: str) -> None:
     differences = []
     with database(postgres_server, "replctl_form") as server:
         for name, value in (
-            ("datestyle", f"{form.date_style}, {form.date_order}"),
-            ("intervalstyle", form.interval_style),
-            ("bytea_output", form.bytea_output),
-            ("extra_float_digits", str(form.float_digits)),
-            ("timezone", form.zone),
+            ("datestyle", f"{value_format.date_style}, {value_format.date_order}"),
+            ("intervalstyle", value_format.interval_style),
+            ("bytea_output", value_format.bytea_output),
+            ("extra_float_digits", str(value_format.float_digits)),
+            ("timezone", value_format.zone),
         ):
             assert server.answer(f"set {name} = {quote_string(value)}") == ("SET",)
         for type_, literals in _LITERALS.items():
             for literal in (part.strip() for part in literals.split("|")):
                 answer = server.answer(f"select cast('{literal}' as {type_})")
                 expected = answer[0].removeprefix("| ").replace(" @12", "")
-                actual = _answer(type_, literal, form)
+                actual = _answer(type_, literal, value_format)
                 if expected != actual:
                     differences.append((type_, literal, expected, actual))
     assert differences == []
 
 
-def _answer(type_: str, literal: str, form: SessionForm) -> str:
+def _answer(type_: str, literal: str, value_format: ValueFormat) -> str:
     try:
-        with read_by(form):
+        with use_format(value_format):
             value = text.canonical(type_, literal, now=datetime.now(UTC))
-        return shown(type_, value, form)
+        return shown(type_, value, value_format)
     except PostgresError as error:
         return f"ERROR {error.sqlstate}: {error.message}"
 
 
 def test_rows_are_refused_whose_columns_look_otherwise() -> None:
-    assert not depends("record", SessionForm())
-    assert not depends("text", _FORMS[1])
-    assert depends("record", _FORMS[1])
+    assert not depends("record", ValueFormat())
+    assert not depends("text", _FORMATS[1])
+    assert depends("record", _FORMATS[1])
     with pytest.raises(FeatureNotSupported, match="type record is not supported with this"):
-        shown("record", "(1)", _FORMS[1])
+        shown("record", "(1)", _FORMATS[1])
