@@ -82,9 +82,9 @@ def time_limit(milliseconds: int) -> Iterator[None]:
         if issubclass(found.exc_type, TimedOut):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN)
         else:
-            told(found)
+            previous_hook(found)
 
-    told, sys.unraisablehook = sys.unraisablehook, unraisable
+    previous_hook, sys.unraisablehook = sys.unraisablehook, unraisable
     previous = signal.signal(signal.SIGALRM, over)
     try:
         signal.setitimer(signal.ITIMER_REAL, milliseconds / 1000)
@@ -94,7 +94,7 @@ def time_limit(milliseconds: int) -> Iterator[None]:
             has_ended = True
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, previous)
-            sys.unraisablehook = told
+            sys.unraisablehook = previous_hook
     except (KeyboardInterrupt, QueryCanceled) as error:
         if is_over:
             raise QueryCanceled("canceling statement due to statement timeout") from error

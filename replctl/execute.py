@@ -139,10 +139,10 @@ def _naming_tables(session: Session) -> Iterator[None]:
             raise
         from replctl.lake.table_error import named
 
-        told = named(session, error)
-        if told is error:
+        named_error = named(session, error)
+        if named_error is error:
             raise
-        raise told from error
+        raise named_error from error
 
 
 def _check_block(session: Session, statement: ast.Statement) -> None:

@@ -43,7 +43,7 @@ class ServerLog:
         self._path = path
         self._handler: _Handler | None = None
         self._lock = lock
-        self._is_told = False
+        self._has_reported = False
 
     def report(self, message: str, *, backend_type: str, severity: str = "LOG") -> None:
         """Log an event that is not an error.
@@ -96,7 +96,7 @@ class ServerLog:
             if self._handler is None:
                 self._path.parent.mkdir(mode=0o700, exist_ok=True)
                 self._handler = _Handler(self._path)
-            with self._lock(0.0 if self._is_told else _PATIENCE):
+            with self._lock(0.0 if self._has_reported else _PATIENCE):
                 self._handler.handle(record)
         except (OSError, PostgresError) as error:
             self._tell(error)
@@ -105,10 +105,10 @@ class ServerLog:
         """Report once, on stderr, that the file cannot be written.  A running command must not fail
         because of it.
         """
-        if not self._is_told:
+        if not self._has_reported:
             reason = error.strerror if isinstance(error, OSError) else error.message
             print(f'replctl: could not write log file "{self._path}": {reason}', file=sys.stderr)
-        self._is_told = True
+        self._has_reported = True
 
 
 class _Handler(RotatingFileHandler):

@@ -78,7 +78,7 @@ def violation(
         case "unique":
             return _duplicate(relation, leaf, target.unique[problem.number], problem, reader)
         case "reference":
-            raise AssertionError("foreign keys are told by orphan() and still_referenced()")
+            raise AssertionError("foreign keys are reported by orphan() and still_referenced()")
 
 
 def orphan(

@@ -120,7 +120,7 @@ def _check_distinct(
         if other is not None:
             raise FeatureNotSupported(
                 f'partition column "{column}" of table "{relation.qualified_name}" has values that'
-                " cannot be told apart",
+                " cannot be distinguished",
                 detail=f'They are "{text}", without a time zone, and "{other}".',
             )
 

@@ -65,24 +65,24 @@ def named(
         place = _place_of(session, error.path)
         if place is None:
             return error
-        told = _told(place, error)
-        if told.hint is None and isinstance(told, FileAccessDenied):
-            told.hint = f'Let replctl, and its Spark, write the files in "{place.location}".'
-        if told.hint is None:
-            _advise(session, told, place, subscription)
+        named_error = _with_table(place, error)
+        if named_error.hint is None and isinstance(named_error, FileAccessDenied):
+            named_error.hint = f'Let replctl, and its Spark, write the files in "{place.location}".'
+        if named_error.hint is None:
+            _advise(session, named_error, place, subscription)
     except PostgresError:  # the catalog or the log cannot be read
         return error
-    told.context = error.context
-    return told
+    named_error.context = error.context
+    return named_error
 
 
-def _told(place: _Place, error: PostgresError) -> PostgresError:
+def _with_table(place: _Place, error: PostgresError) -> PostgresError:
     table = f'table "{place.relation.qualified_name}" of database "{place.database}"'
     stored = f'The table is stored at "{place.location}".'
     if place.path is None or isinstance(error, _NOT_THE_FILE_S):
-        told = copy(error)
-        told.detail = f"It concerns {table}." + (f" {error.detail}" if error.detail else "")
-        return told
+        named_error = copy(error)
+        named_error.detail = f"It concerns {table}." + (f" {error.detail}" if error.detail else "")
+        return named_error
     if place.is_missing:
         return UndefinedFile(f'file "{place.path}" of {table} does not exist', detail=stored)
     reason = error.detail or error.message

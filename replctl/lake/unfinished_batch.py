@@ -82,13 +82,13 @@ def note_part_written(
     database = session.cluster.database_name(subscription.database_oid)
     names = ", ".join(f'"{member.qualified_name}"' for member in members)
     noun = "table" if len(members) == 1 else "tables"
-    told = copy(error)
-    told.detail = _sentences(
+    noted = copy(error)
+    noted.detail = _sentences(
         error.detail, f'Changes of {noun} {names} of database "{database}" are written in part'
     )
     sync = own_command("sync", home=session.cluster.path)
-    told.hint = error.hint or _help(subscription, members[0], error, f'run "{sync}"')
-    return told
+    noted.hint = error.hint or _help(subscription, members[0], error, f'run "{sync}"')
+    return noted
 
 
 def leave_batch(

@@ -96,7 +96,7 @@ def _chunks(
 def _read_header(plan: CopyPlan, lines: LineReader, split: FieldReader) -> None:
     """Skip the first line. With HEADER MATCH, its names must match the columns."""
     place = CopyPlace(plan.relation.name)
-    with place.told():
+    with place.context_of_errors():
         place.number = 1
         place.line = lines.header()
         if plan.format.header != "match":
@@ -135,7 +135,7 @@ class CopyPlace:
         return shown if self.line is None else f'{shown}: "{_shortened(self.line)}"'
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def context_of_errors(self) -> Iterator[None]:
         """Add the position to errors inside the `with` block."""
         try:
             yield
@@ -169,7 +169,7 @@ def _add(
     for number, line in chunk:
         place.number, place.line, place.column = number, line, None
         try:
-            with place.told():
+            with place.context_of_errors():
                 row = values.row(split.fields(line) if plan.given or line else [])
         except _Skipped as skipped:
             rows.skipped += 1

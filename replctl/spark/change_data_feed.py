@@ -269,7 +269,7 @@ def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
     duplicate = raise_error_sql(
         "23505",
         f'table "{change_source.name}" has several rows with one key',
-        f"Rows are not unique in ({names}), so changes of them cannot be told apart.",
+        f"Rows are not unique in ({names}), so changes of them cannot be distinguished.",
     )
     missing = raise_error_sql(
         "23502",

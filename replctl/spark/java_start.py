@@ -227,15 +227,15 @@ def gateway(
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_ENDING)
             code = process.poll()
-            told = _told(error) if code is None else None
+            explained = _explained(error) if code is None else None
             _kill(process, folder)
-            if told is None:
+            if explained is None:
                 raise ConnectionFailure(
                     "could not start Spark",
                     detail=reason(_written(log), code),
                     hint=start_hint(code),
                 ) from error
-            text, translated = told
+            text, translated = explained
             why = cause(text, _written(log))
             if why is None:
                 raise translated from error
@@ -245,7 +245,7 @@ def gateway(
             raise
 
 
-def _told(error: Exception) -> tuple[str, PostgresError] | None:
+def _explained(error: Exception) -> tuple[str, PostgresError] | None:
     """Return the text of pyspark's exception, and the error for the user.  Return None if the JVM,
     which holds the text, no longer answers.
     """

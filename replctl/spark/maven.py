@@ -124,8 +124,8 @@ def _bringing(folder: Path) -> Iterator[None]:
             detail, hint = help_with(path)
             if time.monotonic() - begun > _OTHERS_TIMEOUT:
                 why = f"Another process has been downloading it for {_OTHERS_TIMEOUT:g} seconds."
-                told = why if detail is None else f"{why} {detail}"
-                raise _not_brought(folder.name, told, hint=hint) from error
+                waited = why if detail is None else f"{why} {detail}"
+                raise _not_brought(folder.name, waited, hint=hint) from error
             logger.info("waiting for %s, which another process downloads", folder.name)
     try:
         yield

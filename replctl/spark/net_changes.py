@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _Identity: TypeAlias = tuple[Hashable, ...]
 #: The stored values of a row without a key, as literals.
 _Form: TypeAlias = tuple[str, ...]
-_Told: TypeAlias = tuple[_Identity, _Form]
+_Identified: TypeAlias = tuple[_Identity, _Form]
 
 
 @dataclass
@@ -60,10 +60,10 @@ def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) 
     changes = fetched(engine, changes)
     names = [f"{image}{c.attnum}" for c in target.columns if c.sent is not None for image in "on"]
     identity = target.key or tuple(c.attnum for c in target.columns if c.sent is not None)
-    told_by = [target.column(attnum) for attnum in identity]
+    identifying = [target.column(attnum) for attnum in identity]
     is_keyed = bool(target.key)
-    olds, news = (_told(changes, image, told_by, is_keyed=is_keyed) for image in "on")
-    there = _counted(engine, existing, changes, told_by, is_keyed=is_keyed)
+    olds, news = (_identified(changes, image, identifying, is_keyed=is_keyed) for image in "on")
+    there = _counted(engine, existing, changes, identifying, is_keyed=is_keyed)
     followed = _FollowedRows(changes, olds, news, there, is_keyed=is_keyed)
     followed.follow()
     rows = followed.net()
@@ -88,8 +88,8 @@ class _FollowedRows:
     def __init__(
         self,
         changes: Staged,
-        olds: Sequence[_Told],
-        news: Sequence[_Told],
+        olds: Sequence[_Identified],
+        news: Sequence[_Identified],
         existing: defaultdict[_Identity, Counter[_Form]],
         *,
         is_keyed: bool,
@@ -166,9 +166,9 @@ class _FollowedRows:
         return result
 
 
-def _told(
+def _identified(
     rows: Staged, image: str, columns: Sequence[TargetColumn], *, is_keyed: bool
-) -> list[_Told]:
+) -> list[_Identified]:
     """Return the identity and the stored form of each row.
 
     Args:
@@ -217,7 +217,7 @@ def _counted(
         ),
     )
     result: defaultdict[_Identity, Counter[_Form]] = defaultdict(Counter)
-    told = _told(counted, "c", columns, is_keyed=is_keyed)
-    for (identity, form), number in zip(told, counted.values("number"), strict=True):
+    identified = _identified(counted, "c", columns, is_keyed=is_keyed)
+    for (identity, form), number in zip(identified, counted.values("number"), strict=True):
         result[identity][form] += number
     return result

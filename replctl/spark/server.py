@@ -178,9 +178,9 @@ def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> Connectio
     code = process.poll()
     process.kill()
     process.wait()
-    told = folder.read_failure()
-    if told is not None:
-        detail, hint = told
+    failure = folder.read_failure()
+    if failure is not None:
+        detail, hint = failure
     else:
         output = folder.log.read_text("utf-8", "replace")
         detail, hint = reason(output, code), start_hint(code)
@@ -360,9 +360,9 @@ class _Folder:
 
     def write_failure(self, error: PostgresError) -> None:
         """Record why a server has not started, for the process that waits for it."""
-        told = {"detail": error.detail or f"{error.message}.", "hint": error.hint}
+        failure = {"detail": error.detail or f"{error.message}.", "hint": error.hint}
         with open_private(self._failure, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "w") as file:
-            json.dump(told, file)
+            json.dump(failure, file)
 
     def read_failure(self) -> tuple[str, str | None] | None:
         """Return the detail and hint that `write_failure` has recorded, and remove the record."""

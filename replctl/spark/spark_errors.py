@@ -167,13 +167,13 @@ def translated(error: Exception) -> PostgresError:
     """
     if isinstance(error, PostgresError):
         return error
-    told = _told(error)
-    if isinstance(told, (InternalError, UndefinedFile, DataCorrupted, DiskFull, HostNotReached)):
-        told.path = _path(error)
-    return told
+    found = _recognized(error)
+    if isinstance(found, (InternalError, UndefinedFile, DataCorrupted, DiskFull, HostNotReached)):
+        found.path = _path(error)
+    return found
 
 
-def _told(error: Exception) -> PostgresError:
+def _recognized(error: Exception) -> PostgresError:
     message = str(error)
     condition, sqlstate = _condition(error)
     if "NON_DETERMINISTIC" in condition or "NONDETERMINISTIC" in condition:

@@ -36,7 +36,7 @@ def test_the_hint_ends_with_equal_rows(
         (
             [(7, "bad"), (7, "seven")],
             "23505",
-            "Rows are not unique in (id), so changes of them cannot be told apart. The table is in"
+            "Rows are not unique in (id), so changes of them cannot be distinguished. The table is"
             ' database "test_pub".',
         ),
         (
