@@ -115,6 +115,6 @@ def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> Po
         return error_at_token(text, error.token)
     for part in tree.iter_subtrees_topdown():
         if part.data.startswith(REFUSED):
-            name = part.data.removeprefix(REFUSED).replace("_", " ").upper()
+            name = part.data.removeprefix(REFUSED).replace("__", " ... ").replace("_", " ").upper()
             return FeatureNotSupported(f"{name} is not supported", position=part.meta.start_pos)
     return error_at_token(text, token)

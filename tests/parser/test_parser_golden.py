@@ -90,6 +90,16 @@ def test_other_commands_of_postgresql_are_refused_by_name() -> None:
         ("SELECT * FROM a TABLESAMPLE system (1)", "TABLESAMPLE", 14),
         ("ALTER TABLE a ADD b int, SET LOGGED", "SET LOGGED", 25),
         ("DROP TRIGGER a ON b", "DROP TRIGGER", 0),
+        # replctl has other forms of these statements
+        ("ALTER DATABASE a CONNECTION LIMIT 5", "ALTER DATABASE ... WITH", 0),
+        ("ALTER TYPE a SET (b = 1)", "ALTER TYPE ... SET", 0),
+        ("ALTER FUNCTION a() SET SCHEMA b", "ALTER FUNCTION ... SET SCHEMA", 0),
+        ("ALTER INDEX a DEPENDS ON EXTENSION b", "ALTER INDEX ... DEPENDS ON EXTENSION", 0),
+        ("CREATE COLLATION a (locale = 'b')", "CREATE COLLATION WITH OPTIONS", 0),
+        ("CREATE TYPE a AS (b int)", "CREATE COMPOSITE TYPE", 0),
+        ("COMMENT ON COLLATION a IS 'b'", "COMMENT ON COLLATION", 11),
+        ("EXPLAIN DELETE FROM a", "EXPLAIN DELETE", 8),
+        ("EXPLAIN REFRESH MATERIALIZED VIEW a", "EXPLAIN REFRESH MATERIALIZED VIEW", 8),
     ],
 )
 def test_refusals_point_at_what_is_refused(statement: str, message: str, position: int) -> None:

@@ -40,7 +40,7 @@ def test_a_query_of_catalogs_names_them(session: Session, query: str, catalogs: 
         ("EXPLAIN ANALYZE SELECT 1", "EXPLAIN with ANALYZE is not supported"),
         ("EXPLAIN (BUFFERS) SELECT 1", "EXPLAIN with BUFFERS is not supported"),
         ("EXPLAIN (FORMAT json) SELECT 1", "EXPLAIN with FORMAT JSON is not supported"),
-        ("EXPLAIN DELETE FROM pg_class", "EXPLAIN is not supported"),
+        ("EXPLAIN DELETE FROM pg_class", "EXPLAIN DELETE is not supported"),
     ],
 )
 def test_more_than_the_plan_is_refused(session: Session, statement: str, message: str) -> None:
