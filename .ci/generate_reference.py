@@ -205,7 +205,10 @@ def settings_page() -> list[str]:
             _row(f"`{name}`", ", ".join(f"`{value}`" if value else "empty" for value in values))
         )
     lines += ["", "## Settings without effect", ""]
-    lines += ["No result of a statement depends on these. They take every value of PostgreSQL.", ""]
+    lines += [
+        "replctl accepts PostgreSQL's values for these settings. They change no result of a statement.",
+        "",
+    ]
     lines += _table("setting", "meaning in PostgreSQL")
     for key, setting in known.items():
         if not (key in OBEYED or key in SUPPORTED or key.startswith("replctl.")):
@@ -271,7 +274,8 @@ def hints() -> list[str]:
     """Return the page of the errors with a HINT of replctl's."""
     lines = _page(
         "Errors with a hint",
-        "This page lists replctl's own errors that have a HINT. Other errors are PostgreSQL's, to the letter.",
+        "This page lists replctl's own errors that have a HINT. It does not list errors of PostgreSQL: "
+        "replctl reports them in PostgreSQL's words.",
     )
     lines += [
         "`...` stands for a name or a value. If the hint is empty on this page, the error itself has the"

@@ -67,5 +67,5 @@ def help_with(path: Path) -> tuple[str | None, str]:
         return None, f'End the program that has locked "{path}".'
     return (
         f'Process {pid} has locked "{path}".',
-        f"If the process is stopped, let it go on: kill -CONT {pid}. Or end it: kill -KILL {pid}.",
+        f"If the process is suspended, resume it: kill -CONT {pid}. Or end it: kill -KILL {pid}.",
     )

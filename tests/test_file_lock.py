@@ -152,9 +152,14 @@ def test_a_lock_whose_holder_is_stopped(
         pytest.skip("the system does not tell who holds a lock")
     with pytest.raises(LockNotAvailable) as caught, opened.lock("subscription-1"):
         pass
-    assert caught.value.message == ('could not obtain lock "subscription-1": its holder is stopped')
+    assert caught.value.message == (
+        'could not obtain lock "subscription-1": the process that holds it is suspended'
+    )
     assert f"kill -CONT {pid}" in (caught.value.hint or "")
-    with pytest.raises(LockNotAvailable, match="its holder is stopped"), ExitStack() as stack:
+    with (
+        pytest.raises(LockNotAvailable, match="the process that holds it is suspended"),
+        ExitStack() as stack,
+    ):
         lock_relations(session, [7], stack)
     os.kill(writer, signal.SIGCONT)
     list(execute(session, "SET lock_timeout = '1s'"))

@@ -82,7 +82,7 @@ HINTS: dict[str, str] = {
     "Finish the synchronization with \\sync, then repeat the command.": (
         "subscription/test_resync.py::test_a_table_that_catches_up_is_reconciled_too"
     ),
-    "Remove all of them but one at the publisher, then synchronize again.": "subscription/"
+    "Delete all of these rows except one at the publisher, then synchronize again.": "subscription/"
     "test_reconcile.py::test_keys_that_are_there_twice",
     "Add copy_data = reconcile to the options.": f"{_HINTS}_options_of_a_subscription",
     "Available values: {}.": f"{_HINTS}_options_of_a_subscription",
@@ -91,39 +91,39 @@ HINTS: dict[str, str] = {
     "Publications and subscriptions form a loop: origin = none keeps replicated changes from being"
     " sent on.": "subscription/test_rep_changes.py::test_a_loop_of_subscriptions_is_named",
     'You might need to increase "max_slot_wal_keep_size".': POSTGRESQL,
-    "Synchronize its subscription before.": "lake/test_slot_retention.py::"
+    "Synchronize its subscription first.": "lake/test_slot_retention.py::"
     "test_vacuum_warns_before_and_frees_what_a_lost_slot_held",
-    "Synchronize the subscription of the slot, or let the table's owner prolong its"
+    "Synchronize the subscription of the slot, or ask the table's owner to extend its"
     " retention.": "lake/test_slot_retention.py::"
     "test_a_slot_is_warned_before_the_owner_s_retention_takes_what_it_needs",
-    "Use SELECT pg_drop_replication_slot({}), then SELECT"
-    " pg_create_logical_replication_slot({}, {}): changes before that are lost.": "lake/"
+    "Use SELECT pg_drop_replication_slot({}), then SELECT pg_create_logical_replication_slot({},"
+    " {}): changes before the new slot are lost.": "lake/"
     "test_lost_slot.py::test_the_hint_is_for_who_reads_the_slot",
     "At the primary, use SELECT pg_drop_replication_slot({}), then SELECT"
     " pg_create_physical_replication_slot({}).": f"{_COMMANDS}a_standby_whose_slot_is_lost",
     # -- tables
-    "put_back_hint(relation)": "lake/test_version_chain.py",
-    "put_back_hint(place.relation)": "lake/test_version_chain.py",
-    "Put its file back from a backup.": f"{_HINTS}_a_log_with_a_hole",
-    "Put the file back from a backup.": "lake/test_table_error.py::test_a_file_that_cannot_be_read",
-    "Put the file back from a backup; or take it out of Delta's log, with its rows, by"
-    ' DeltaTable("{}").repair() of the Python package deltalake.': "lake/test_table_error.py::"
+    "restore_hint(relation)": "lake/test_version_chain.py",
+    "restore_hint(place.relation)": "lake/test_version_chain.py",
+    "Restore its file from a backup.": f"{_HINTS}_a_log_with_a_hole",
+    "Restore the file from a backup.": "lake/test_table_error.py::test_a_file_that_cannot_be_read",
+    "Restore the file from a backup. Or remove the file and its rows from Delta's log, in"
+    ' Python: deltalake.DeltaTable("{}").repair()': "lake/test_table_error.py::"
     "test_a_file_that_is_gone",
     "_TRUST": "lake/test_table_paths.py::test_foreign_files_are_refused",
     "_trust_hint(catalog, relation)": f"{_FOLLOWED}test_a_shallow_clone_at_a_source",
-    'If the catalog was put back from a backup, run "{}". To take'
-    " the commits for another writer's, use SELECT replctl_accept_commits({}).": "lake/"
+    'If the catalog was restored from a backup, run "{}". To treat the commits as another'
+    " writer's, use SELECT replctl_accept_commits({}).": "lake/"
     "test_commit_mark.py::test_a_mark_of_an_unknown_nonce_stops_its_table",
     "Use GRANT {} TO {}.": f"{_HINTS}_roles_that_may_not_read_files",
-    "If this cluster alone writes it from now on, adopt it again: DROP TABLE {}, which leaves the"
+    "If only this cluster writes it from now on, adopt it again: DROP TABLE {}, which leaves the"
     " files, then CREATE TABLE {} USING delta LOCATION {}.": "catalog/"
     "test_identify.py::test_a_copy_becomes_a_cluster_of_its_own",
     "A new table needs a directory of its own: choose one that is empty or does not"
     " exist.": _LOCATION,
     "_HINT": _LOCATION,
     "Write USING delta before {}.": _LOCATION,
-    "To use the Delta table without the name, use ALTER TABLE {} RESET ({}). To use what has the"
-    " name, use DROP TABLE {}, then CREATE TABLE {} USING delta TABLE"
+    "To keep this Delta table and forget the name, use ALTER TABLE {} RESET ({}). To adopt the"
+    " table that has the name now, use DROP TABLE {}, then CREATE TABLE {} USING delta TABLE"
     " {}.": f"{_NAMES}a_name_that_leads_elsewhere_stops_its_table",
     "Choose another name: ALTER TABLE {} SET ({} = 'SCHEMA.NAME').": _REGISTERED,
     "Make it in Spark: CREATE SCHEMA {}.": _REGISTERED,
@@ -134,8 +134,8 @@ HINTS: dict[str, str] = {
     "Start Spark with the catalog that has the table, such as --conf"
     " spark.sql.catalogImplementation=hive for a Hive metastore.": "spark/test_hive_catalog.py::"
     "test_tables_of_a_hive_metastore",
-    "Its owner can write a Delta table that readers of Iceberg read, too (UniForm): CREATE TABLE"
-    " ... USING delta TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true',"
+    "Its owner can write a Delta table that Iceberg's readers can also read (UniForm): CREATE"
+    " TABLE ... USING delta TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true',"
     " 'delta.universalFormat.enabledFormats' = 'iceberg').": MACHINE,  # Delta's library for Iceberg
     "Use CREATE TABLE ... (PRIMARY KEY (...) NOT ENFORCED) USING delta"
     " LOCATION.": f"{_HINTS}_keys_and_properties",
@@ -144,17 +144,17 @@ HINTS: dict[str, str] = {
     "test_a_table_without_deletion_vectors",
     "f\"When the cause is gone, use {' '.join(writes)}\" if writes else None": "subscription/"
     "test_part_written.py::test_what_cannot_be_undone_is_undone_later",
-    "If rows may change, its owner can use Spark: ALTER TABLE {} SET TBLPROPERTIES ({} ="
+    "To allow such changes, its owner can use Spark: ALTER TABLE {} SET TBLPROPERTIES ({} ="
     " 'false').": f"{_RULES}append_only_tables_take_new_rows",
-    "If no other program writes the table, use SET {} = on, or, for all sessions, ALTER DATABASE {}"
-    " SET {} = on. Else start Spark with Delta's store in DynamoDB: --conf"
+    "If no other program writes the table, use SET {} = on, or, for all sessions, ALTER DATABASE"
+    " {} SET {} = on. Otherwise start Spark with Delta's store in DynamoDB: --conf"
     " spark.delta.logStore.{}.impl={}.": "object_storage/test_s3_tables.py::"
     "test_writes_need_somebody_who_vouches",
     "_connector_hint(attached_clusters())": _CONNECTOR,
-    "If the format is not needed, its owner can use Spark: ALTER TABLE {} UNSET TBLPROPERTIES"
+    "If nobody needs the format, its owner can use Spark: ALTER TABLE {} UNSET TBLPROPERTIES"
     " ({}).": f"{_RULES}other_formats_are_refused_before_the_commit",
-    "If it was UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {} SET ({} ="
-    " 'UTC'). Otherwise name the other time zone.": "lake/test_partition_zone.py::"
+    "If this time zone was UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {}"
+    " SET ({} = 'UTC'). Otherwise name the time zone that it was.": "lake/test_partition_zone.py::"
     "test_values_that_need_a_zone_later",
     "_partition_hint(root, own)": f"{_RULES}partitions_with_identity_columns",
     "Delta would store NULL instead of ''. Use NULL, or a text that is not"
@@ -162,7 +162,7 @@ HINTS: dict[str, str] = {
     'Truncate table "{}" at the same time, or use TRUNCATE ... CASCADE.': POSTGRESQL,
     "To enable {} the table, set REPLICA IDENTITY using ALTER TABLE.": POSTGRESQL,
     "See server log for query details.": POSTGRESQL,
-    'Let replctl, and its Spark, write the files in "{}".': "lake/test_table_error.py::"
+    'Allow replctl and its Spark to write the files in "{}".': "lake/test_table_error.py::"
     "test_what_cannot_be_written_is_told_with_its_cause",
     "End the transaction, then repeat it.": "lake/test_unfinished_batch.py::"
     "test_a_block_that_has_locked_the_table_does_not_wait_for_itself",
@@ -186,12 +186,12 @@ HINTS: dict[str, str] = {
     # -- clusters
     "Start the program again.": "catalog/test_catalog_file.py::"
     "test_a_catalog_that_is_replaced_under_a_process_is_noticed",
-    'Stop all programs. Put back {} with the {} and {} that it had. If it had none, remove "{}" and'
-    ' "{}", and run "{}".': "catalog/test_catalog_file.py::"
+    "Stop all programs. Restore {} together with its own {} and {}. If the backup lacks these"
+    ' two, remove "{}" and "{}", and run "{}".': "catalog/test_catalog_file.py::"
     "test_a_catalog_next_to_a_later_wal_is_refused",
     "Name a directory for the cluster: --home DIRECTORY, or REPLCTL_HOME.": "psql/test_machine.py::"
     "test_a_user_without_home_names_a_directory",
-    "Until it can be written, only status and queries of catalogs work.": "psql/"
+    "Until this is corrected, only status and queries of catalogs work.": "psql/"
     "test_unwritable_home.py::test_a_read_only_home_can_be_read",
     'If you want to create a new cluster, either remove or empty the directory "{}" or choose'
     " another one.": POSTGRESQL,
@@ -206,11 +206,11 @@ HINTS: dict[str, str] = {
     "follow_hint(home, promoted_to)": f"{_STANDBY}one_standby_of_several_is_promoted",
     "follow_hint(standby.path, control.promoted_to or '')": f"{_STANDBY}"
     "one_standby_of_several_is_promoted",
-    "End them, then promote again.": f"{_STANDBY}promotion_waits_for_writers",
+    "End these processes, then promote again.": f"{_STANDBY}promotion_waits_for_writers",
     "None": PASSED_ON,
     "Back up its primary.": "lake/test_copied.py::test_a_copy_of_a_standby_stays_a_standby",
-    "Make their storage accessible at these places and promote again. --without-tables promotes"
-    " all the same; these tables can only be dropped then.": "catalog/test_standby.py::"
+    "Restore their storage at these paths, and promote again. Or promote without these tables:"
+    " --without-tables. You can then only drop them.": "catalog/test_standby.py::"
     "test_promotion_without_the_primary_s_tables",
     "Name the directory of the publisher's cluster: host=DIRECTORY. If it was moved, use ALTER"
     " SUBSCRIPTION ... CONNECTION.": "test_open_node.py::test_a_directory_without_a_cluster",
@@ -219,7 +219,7 @@ HINTS: dict[str, str] = {
     "links_out_of_a_copy_are_refused",
     "Copy the cluster without hard links.": f"{_COPIED}"
     "a_catalog_that_is_the_original_s_file_is_refused",
-    "Stop them first.": f"{_COPIED}who_is_in_use_is_not_identified",
+    "Stop these programs first.": f"{_COPIED}who_is_in_use_is_not_identified",
     'Copy its primary "{}" instead.': f"{_COMMANDS}a_copied_standby_is_no_cluster",
     # -- Spark
     "Try again: replctl starts another one, and completes or undoes unfinished work.": "psql/"
@@ -239,14 +239,15 @@ HINTS: dict[str, str] = {
     "test_a_server_with_another_setting_is_refused",
     "Start the server without {}.": "spark/test_spark_settings.py::"
     "test_a_server_with_another_setting_is_refused",
-    "Start it with {}.": "spark/test_spark_settings.py::test_a_server_without_delta_is_refused",
+    "Start the server with {}.": "spark/test_spark_settings.py::"
+    "test_a_server_without_delta_is_refused",
     "Run: pip install 'pyspark[connect]~={}.0'": MACHINE,
     "Remove its directory from PYTHONPATH, or install the right one: pip install"
     " 'pyspark[connect]~={}.0'": "spark/test_installation.py::test_one_that_pythonpath_names",
     'Add a line for {} to /etc/passwd, or to a file that "nss_wrapper" shows:'
     " LD_PRELOAD=libnss_wrapper.so NSS_WRAPPER_PASSWD=FILE NSS_WRAPPER_GROUP=/etc/group.": MACHINE,
-    "Set XDG_CACHE_HOME to a directory that this user can write, or to one that has them"
-    ' from "replctl spark prepare".': MACHINE,
+    "Set XDG_CACHE_HOME to a directory that this user can write, or that has the jars from"
+    ' "replctl spark prepare".': MACHINE,
     "_NETWORK_HINT": MACHINE,
     "Put the cluster's directory on a file system that is not mounted noexec, or name another"
     " directory for temporary files: --conf"

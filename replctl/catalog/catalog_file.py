@@ -164,9 +164,9 @@ def check_wal(home: Path, users: Collection[Path]) -> None:
     if reason is not None:
         raise ObjectNotInPrerequisiteState(
             f'"{_WAL}" in "{home}" does not belong to the "{CATALOG}" there',
-            detail=f"{reason} {CATALOG} was put back without its {_WAL}.",
-            hint=f"Stop all programs. Put back {CATALOG} with the {_WAL} and {_SHM} that it had. If"
-            f' it had none, remove "{home / _WAL}" and "{home / _SHM}", and run'
+            detail=f"{reason} {CATALOG} was restored without its {_WAL}.",
+            hint=f"Stop all programs. Restore {CATALOG} together with its own {_WAL} and {_SHM}. If"
+            f' the backup lacks these two, remove "{home / _WAL}" and "{home / _SHM}", and run'
             f' "{own_command("cluster", "identify", "--restored", home=home)}".',
         )
 

@@ -73,7 +73,7 @@ _KEY_BYTES = 32
 _LOCK_MODE = 0o600
 #: Seconds to wait for other processes that are opening the cluster.
 _OPENING_PATIENCE = 60.0
-#: Seconds of waiting for a lock, after which the waiter checks whether the holder is stopped.
+#: Seconds of waiting for a lock, after which the waiter checks whether the holder is suspended.
 _PATIENCE = 30.0
 
 
@@ -347,20 +347,22 @@ class Cluster:
             file_lock.release()
 
     def check_holder(self, name: str, waited: float) -> None:
-        """Check that the process that holds a lock is not stopped, so that it can release the lock.
+        """Check that the process that holds a lock is not suspended, and so can release it.
 
         Args:
             waited: seconds that this process has waited; short waits skip the check.
 
         Raises:
-            LockNotAvailable: the holder is stopped (55P03).
+            LockNotAvailable: the holder is suspended (55P03).
         """
         path = self._lock_file(name)
         pid = holder(path) if waited >= _PATIENCE else None
         if pid is not None and is_stopped(pid):
             detail, hint = help_with(path)
             raise LockNotAvailable(
-                f'could not obtain lock "{name}": its holder is stopped', detail=detail, hint=hint
+                f'could not obtain lock "{name}": the process that holds it is suspended',
+                detail=detail,
+                hint=hint,
             )
 
     def _lock_file(self, name: str) -> Path:

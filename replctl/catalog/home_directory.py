@@ -103,7 +103,7 @@ def refusal_of(path: Path, error: Exception) -> PostgresError:
         kind = FileAccessDenied
     return kind(
         f'could not use directory "{path}": {reason.strerror}',
-        hint="Until it can be written, only status and queries of catalogs work.",
+        hint="Until this is corrected, only status and queries of catalogs work.",
     )
 
 

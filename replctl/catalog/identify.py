@@ -138,7 +138,7 @@ def _check_not_in_use(cluster: Cluster) -> None:
         raise ObjectInUse(
             f'the cluster in "{cluster.path}" is being used by other programs',
             detail=f"Processes that use it: {pids}.",
-            hint="Stop them first.",
+            hint="Stop these programs first.",
         )
 
 

@@ -105,5 +105,5 @@ def _wait_for_writers(primary: Cluster, deadline: float) -> None:
             raise LockNotAvailable(
                 "server did not promote in time",
                 detail=f'Processes that use the old primary "{primary.path}" still write tables.',
-                hint="End them, then promote again.",
+                hint="End these processes, then promote again.",
             ) from error

@@ -55,8 +55,8 @@ def check_upgradable(home: Path, revision: str, users: Collection[int]) -> None:
             f" {'older' if is_newer else 'newer'}.",
             hint="Use a newer replctl: the one that made or upgraded the cluster."
             if is_newer
-            else "Use the replctl that made the cluster, or write its databases with that one's"
-            ' "replctl dump" and make them again in a new home.',
+            else "Use the replctl that made the cluster. Or write its databases with its"
+            ' "replctl dump", and create them again in a new home.',
         )
     if users:
         pids = ", ".join(map(str, sorted(users)))
@@ -64,7 +64,7 @@ def check_upgradable(home: Path, revision: str, users: Collection[int]) -> None:
             f'catalog of cluster "{home}" cannot be upgraded from revision {revision} to'
             f" {schema.REVISION}: it is being used by other programs",
             detail=f"Processes that use it: {pids}.",
-            hint="Stop them first.",
+            hint="Stop these programs first.",
         )
 
 

@@ -174,6 +174,7 @@ def check_not_invalidated(slot: ReplicationSlot, *, has_subscription: bool = Fal
     elif not has_subscription:
         error.hint = (
             f"Use SELECT pg_drop_replication_slot({name}), then SELECT"
-            f" pg_create_logical_replication_slot({name}, {plugin}): changes before that are lost."
+            f" pg_create_logical_replication_slot({name}, {plugin}): changes before the new slot"
+            " are lost."
         )
     raise error

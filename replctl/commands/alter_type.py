@@ -288,9 +288,9 @@ def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -
         if not moved:  # the owner of the Delta table has already changed it
             return False
         raise FeatureNotSupported(
-            f'changing the type of column "{moved[0].column.name}" is not supported: its values are'
-            " stored otherwise then, in a Delta table that belongs to others",
-            hint="Change its type in the Delta table.",
+            f'changing the type of column "{moved[0].column.name}" is not supported: the'
+            " Delta table belongs to others, and would store its values in another form",
+            hint="Change its type in the Delta table first.",
         )
     names: Mapping[int, str] = {}
     version = None

@@ -47,7 +47,7 @@ def users_in_expressions(
         if domain.base not in own_types and any(uses(c.check) for c in domain.constraints):
             shown = ddl.environment.format_type(name)
             raise FeatureNotSupported(
-                f"dropping what a CHECK of domain {shown} uses is not supported"
+                f"dropping an object that a CHECK of domain {shown} uses is not supported"
             )
 
 

@@ -58,8 +58,8 @@ class FilledColumns:
         assert relation.storage is not None
         if not relation.storage.has_own_row_ids:
             raise FeatureNotSupported(
-                "adding a column whose value each row computes is not supported for a Delta table"
-                " that belongs to others"
+                "adding a column whose values are computed for each row is not supported for a"
+                " Delta table that belongs to others"
             )
         check_defaults(self._ddl.privileges, [column])
         table = self._tables.setdefault(relation.oid, _FilledTable())
@@ -107,8 +107,8 @@ class FilledColumns:
         for relid, table in self._tables.items():
             if relid in ddl.retyped:
                 raise FeatureNotSupported(
-                    "ALTER COLUMN ... TYPE with ADD COLUMN of a column whose value each row"
-                    " computes is not supported",
+                    "ALTER COLUMN ... TYPE is not supported with ADD COLUMN of a column whose"
+                    " values are computed for each row",
                 )
             own = Counter(oid for oid in table.calls.sequences if oid in ddl.made)
             calls = tuple(

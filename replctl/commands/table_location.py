@@ -46,7 +46,7 @@ from replctl.session import Session
 _TAG = "CREATE TABLE"
 _OPTIONS = (CATALOG_TABLE, FOREIGN_FILES, PARTITION_TIMEZONE)
 _TRUST = (
-    "If the table is a shallow clone, or its log is to be trusted for another reason, adopt it with"
+    "If the table is a shallow clone, or you trust its log for another reason, adopt it with"
     f" WITH ({FOREIGN_FILES} = on)."
 )
 

@@ -120,7 +120,7 @@ def _refused(name: str, format_: str) -> FeatureNotSupported:
             return FeatureNotSupported(
                 "adopting an Iceberg table is not supported",
                 detail=f'"{name}" is an Iceberg table.',
-                hint="Its owner can write a Delta table that readers of Iceberg read, too"
+                hint="Its owner can write a Delta table that Iceberg's readers can also read"
                 " (UniForm): CREATE TABLE ... USING delta TBLPROPERTIES"
                 " ('delta.enableIcebergCompatV2' = 'true',"
                 " 'delta.universalFormat.enabledFormats' = 'iceberg').",
@@ -181,8 +181,8 @@ def check_name(session: Session, relation: Relation) -> None:
     raise ObjectNotInPrerequisiteState(
         f'the name "{name}" no longer leads to the Delta table of table "{relation.name}"',
         detail=f'The Delta table is "{storage.location}". The name leads to {other}.',
-        hint=f"To use the Delta table without the name, use ALTER TABLE {table} RESET"
-        f" ({CATALOG_TABLE}). To use what has the name, use DROP TABLE {table}, then CREATE TABLE"
-        f" {table} USING delta TABLE {quote_literal(name)}.",
+        hint=f"To keep this Delta table and forget the name, use ALTER TABLE {table} RESET"
+        f" ({CATALOG_TABLE}). To adopt the table that has the name now, use"
+        f" DROP TABLE {table}, then CREATE TABLE {table} USING delta TABLE {quote_literal(name)}.",
         table=relation.name,
     )

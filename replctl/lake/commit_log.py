@@ -185,14 +185,14 @@ def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
         if place not in (error.detail or ""):
             error.detail = place if error.detail is None else f"{place} {error.detail}"
         if isinstance(error, UndefinedFile) and error.hint is None:
-            error.hint = put_back_hint(relation)
+            error.hint = restore_hint(relation)
         raise
 
 
-def put_back_hint(relation: Relation) -> str:
+def restore_hint(relation: Relation) -> str:
     """Return the hint for a missing table directory."""
     name = quote_qualified_identifier(relation.schema, relation.name)
-    return f"Put the directory back from a backup, or use DROP TABLE {name}."
+    return f"Restore the directory from a backup, or use DROP TABLE {name}."
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
@@ -313,7 +313,7 @@ def _trust_hint(catalog: Catalog, relation: Relation) -> str:
         return f"To copy the rows into the directory, use Spark: {copy}"
     name = quote_qualified_identifier(relation.schema, relation.name)
     return (
-        "If the table is a shallow clone, or its log is to be trusted for another reason: in"
+        "If the table is a shallow clone, or you trust its log for another reason: in"
         f' database "{current_database(catalog)}", use ALTER TABLE {name} SET'
         f" ({FOREIGN_FILES} = on);"
     )
@@ -369,7 +369,7 @@ def _written_by_a_copy(
         " know of",
         detail=f'Version {version} of the Delta table "{relation.storage.location}" is marked by a'
         " newer state or a copy of this catalog.",
-        hint=f'If the catalog was put back from a backup, run "{identify}". To take the commits for'
+        hint=f'If the catalog was restored from a backup, run "{identify}". To treat the commits as'
         " another writer's, use SELECT"
         f" replctl_accept_commits({quote_literal(relation.qualified_name)}).",
     )

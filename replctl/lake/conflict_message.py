@@ -176,7 +176,7 @@ def doubly_published(
     return UniqueViolation(
         f'published table "{relation.qualified_name}" has several rows with the same key',
         detail="Duplicate keys exist." if key is None else f"Key {key} is duplicated.",
-        hint="Remove all of them but one at the publisher, then synchronize again.",
+        hint="Delete all of these rows except one at the publisher, then synchronize again.",
         table=relation.name,
     )
 

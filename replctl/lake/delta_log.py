@@ -86,7 +86,7 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     if newer and newer[0] != version + 1:
         raise ObjectNotInPrerequisiteState(
             f'the log of the Delta table "{location}" does not have version {version + 1} any more',
-            hint="Put its file back from a backup.",
+            hint="Restore its file from a backup.",
         )
     for expected, number in enumerate(newer, start=version + 1):
         if number != expected:

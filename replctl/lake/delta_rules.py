@@ -212,7 +212,7 @@ def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisit
     return ObjectNotInPrerequisiteState(
         f'cannot {_DOES[action]} table "{relation.name}"',
         detail=f'The Delta table "{location}" is append-only: its owner has set {_APPEND_ONLY}.',
-        hint="If rows may change, its owner can use Spark: ALTER TABLE"
+        hint="To allow such changes, its owner can use Spark: ALTER TABLE"
         f" {table_name(location)} SET TBLPROPERTIES"
         f" ({quote_literal(_APPEND_ONLY)} = 'false').",
         table=relation.name,
@@ -239,7 +239,7 @@ def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
             f'cannot write table "{relation.name}": Spark does not have the library "{library}"',
             detail=f'The owner of the Delta table has set {_UNIFORM} to "{name}". Without the'
             " library, Delta fails after its commit.",
-            hint="If the format is not needed, its owner can use Spark: ALTER TABLE"
+            hint="If nobody needs the format, its owner can use Spark: ALTER TABLE"
             f" {table_name(relation.storage.location)} UNSET TBLPROPERTIES"
             f" ({quote_literal(_UNIFORM)}).",
             table=relation.name,

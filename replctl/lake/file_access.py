@@ -106,7 +106,7 @@ def _check_not_read_only(relation: Relation) -> None:
             f'cannot write table "{relation.name}": it belongs to the cluster that this one is'
             " a copy of",
             detail=f'Its Delta table is "{location}".',
-            hint="If this cluster alone writes it from now on, adopt it again: DROP TABLE"
+            hint="If only this cluster writes it from now on, adopt it again: DROP TABLE"
             f" {name}, which leaves the files, then CREATE TABLE {name} USING delta LOCATION"
             f" {quote_literal(location)}.",
         )

@@ -97,9 +97,10 @@ def check_partition_zones(relation: Relation) -> None:
                 " without a time zone",
                 detail=f'One of them is "{bare[0]}", in the time zone of the session that wrote'
                 " it.",
-                hint=f"If it was UTC, adopt the table with WITH ({PARTITION_TIMEZONE} = 'UTC'),"
-                f" or use ALTER TABLE {name} SET ({PARTITION_TIMEZONE} = 'UTC'). Otherwise name the"
-                " other time zone.",
+                hint="If this time zone was UTC, adopt the table with WITH"
+                f" ({PARTITION_TIMEZONE} = 'UTC'), or use ALTER TABLE {name} SET"
+                f" ({PARTITION_TIMEZONE} = 'UTC'). Otherwise name the"
+                " time zone that it was.",
             )
         if bare and zone is not None and not is_utc(zone):
             _check_distinct(relation, column, bare, texts)

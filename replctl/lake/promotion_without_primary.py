@@ -161,8 +161,8 @@ def _check_storage(missing: Sequence[Relation]) -> None:
         if len(places) > 1
         else "could not find the Delta table of a table",
         detail=f"Not there: {shown}.",
-        hint="Make their storage accessible at these places and promote again. --without-tables"
-        " promotes all the same; these tables can only be dropped then.",
+        hint="Restore their storage at these paths, and promote again. Or promote without these"
+        " tables: --without-tables. You can then only drop them.",
     )
 
 

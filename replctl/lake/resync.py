@@ -85,7 +85,7 @@ def check_ownership(
     """
     if not ownership.is_own:
         raise ObjectNotInPrerequisiteState(
-            f'table "{relation.qualified_name}" cannot be synchronized again by itself',
+            f'table "{relation.qualified_name}" cannot be reconciled automatically',
             detail=_NOT_OWN,
             hint=refresh_hint(subscription, relation.relation_name),
         )
@@ -105,7 +105,7 @@ def check_loss(
         return
     relation = table.relation
     raise ObjectNotInPrerequisiteState(
-        f'table "{relation.qualified_name}" cannot be synchronized again by itself:'
+        f'table "{relation.qualified_name}" cannot be reconciled automatically:'
         f" {deleted} of its {total} rows would be deleted",
         detail=f"That is more than {percentage} percent, which resync_max_delete allows. The table"
         " at the publisher may be about to be loaded again.",

@@ -74,7 +74,7 @@ def invalidate_slots(session: Session) -> None:
                 sqlstate="01000",
                 detail=f"It is going to be invalidated when the log has grown by"
                 f" {availability.safe_size} bytes more.",
-                hint="Synchronize its subscription before.",
+                hint="Synchronize its subscription first.",
             )
 
 
@@ -136,7 +136,7 @@ def _check_adopted_tables(session: Session, slot: ReplicationSlot) -> Replicatio
                 sqlstate="01000",
                 detail=f"{view.setting} ({shown(view.retention)}) keeps them until"
                 f" {until:%Y-%m-%d %H:%M:%S}+00.",
-                hint="Synchronize the subscription of the slot, or let the table's owner prolong"
+                hint="Synchronize the subscription of the slot, or ask the table's owner to extend"
                 " its retention.",
             )
     return _note(session, slot, [item.outlook for item in found], now)

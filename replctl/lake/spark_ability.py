@@ -39,8 +39,9 @@ def check_spark_can_write(session: Session, relation: Relation) -> None:
         f'cannot write table "{relation.name}": Delta does not exclude other writers on S3',
         detail=f'If two Sparks commit to "{storage.location}" at once, one commit is lost.',
         hint=f"If no other program writes the table, use SET {SINGLE_WRITER} = on, or, for all"
-        f" sessions, ALTER DATABASE {quote_identifier(database)} SET {SINGLE_WRITER} = on. Else"
-        f" start Spark with Delta's store in DynamoDB: --conf spark.delta.logStore.{scheme}.impl"
+        f" sessions, ALTER DATABASE {quote_identifier(database)} SET {SINGLE_WRITER} = on."
+        " Otherwise start Spark with Delta's store in DynamoDB: --conf"
+        f" spark.delta.logStore.{scheme}.impl"
         f"={_STORE}.",
         table=relation.name,
     )

@@ -16,7 +16,7 @@ from replctl.errors import (
     PostgresError,
     UndefinedFile,
 )
-from replctl.lake.commit_log import put_back_hint
+from replctl.lake.commit_log import restore_hint
 from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import LOG_FOLDER
@@ -67,7 +67,9 @@ def named(
             return error
         named_error = _with_table(place, error)
         if named_error.hint is None and isinstance(named_error, FileAccessDenied):
-            named_error.hint = f'Let replctl, and its Spark, write the files in "{place.location}".'
+            named_error.hint = (
+                f'Allow replctl and its Spark to write the files in "{place.location}".'
+            )
         if named_error.hint is None:
             _advise(session, named_error, place, subscription)
     except PostgresError:  # the catalog or the log cannot be read
@@ -97,7 +99,7 @@ def _advise(
     """Add a HINT to an error, if the user can do something about it."""
     if place.path is None:
         if latest_version(place.location) is None:
-            error.hint = put_back_hint(place.relation)
+            error.hint = restore_hint(place.relation)
         return
     is_log = place.path.startswith(f"{LOG_FOLDER}/")
     table = None if subscription is None or is_log else _member(session, place, subscription)
@@ -108,11 +110,11 @@ def _advise(
         else:
             offer_reconcile(error, subscription, name)
     elif is_log or not place.is_missing:
-        error.hint = "Put the file back from a backup."
+        error.hint = "Restore the file from a backup."
     else:
         error.hint = (
-            "Put the file back from a backup; or take it out of Delta's log, with its rows, by"
-            f' DeltaTable("{place.location}").repair() of the Python package deltalake.'
+            "Restore the file from a backup. Or remove the file and its rows from Delta's log, in"
+            f' Python: deltalake.DeltaTable("{place.location}").repair()'
         )
 
 

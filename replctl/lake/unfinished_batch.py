@@ -152,7 +152,7 @@ def _help(
     if isinstance(cause, ConnectionFailure):
         return None
     if isinstance(cause, (DiskFull, FileAccessDenied)):
-        return f"Let replctl write the table's files, then {then}."
+        return f"Allow replctl to write the table's files, then {then}."
     return refresh_hint(subscription, member.relation_name)
 
 

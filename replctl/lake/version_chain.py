@@ -170,7 +170,7 @@ def _sentence(location: str, known: str | None, found: str) -> str:
     if known is not None and known != found:
         return f'Another Delta table is at "{location}": its id is {found}, and was {known} before.'
     return (
-        f'The Delta table "{location}" was put back to an earlier state, or its log was'
+        f'The Delta table "{location}" was restored to an earlier state, or its log was'
         " overwritten: it does not have the versions that were known any more."
     )
 
@@ -201,7 +201,7 @@ def replaced(relation: Relation, cleaned: object = None) -> ReplacedTable:
             " the last one that was read, so it is not known which rows have changed.",
         )
     return ReplacedTable(
-        f'table "{name}" was replaced or put back by another program',
+        f'table "{name}" was replaced or restored by another program',
         detail=f'The Delta table "{location}" does not have the versions any more'
         " that were read before, so it is not known which rows have changed.",
     )

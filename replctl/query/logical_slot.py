@@ -113,7 +113,7 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
             f"SET {name} = '{usual}'" for name, _, usual in session.value_format.changed()
         ]
         raise FeatureNotSupported(
-            "decoding is not supported with other than the default settings of the output",
+            "decoding is only supported with the default output settings",
             hint=f"Use {'; '.join(statements)}.",
         )
     slot, plugin = _opened(session, call)

@@ -24,7 +24,7 @@ from replctl.replication.refresh_hint import publication_refresh, refresh_all_hi
 from replctl.replication.subscription_run import SubscriptionRun
 
 _PUBLISHER_WENT_BACK = (
-    "The publisher's catalog was put back from a backup, or another one has taken its place: its"
+    "The publisher's catalog was restored from a backup, or another one has taken its place: its"
     " log does not have the commits that were applied."
 )
 _NO_SLOT = (
@@ -32,7 +32,7 @@ _NO_SLOT = (
     " subscription needs may be gone."
 )
 _SUBSCRIBER_WENT_BACK = (
-    "The catalog of the subscription was put back from a backup: it does not know what was applied"
+    "The catalog of the subscription was restored from a backup: it does not know what was applied"
     " since."
 )
 

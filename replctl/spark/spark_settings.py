@@ -168,7 +168,7 @@ def check_delta(found: Mapping[str, str | None]) -> None:
     raise ObjectNotInPrerequisiteState(
         "the Spark server does not have Delta Lake",
         detail=f'Its {missing} is "{found.get(missing) or ""}".',
-        hint=f"Start it with {' and '.join(settings)}.",
+        hint=f"Start the server with {' and '.join(settings)}.",
     )
 
 

@@ -145,7 +145,7 @@ _OWN = (
         str(_MAX_INT),
         "Replication / Subscribers",
         "Maximum number of changed rows that a subscription decodes and applies together.",
-        "A transaction that changes more rows is applied by itself. Zero: no limit.",
+        "A transaction that changes more rows is applied alone. Zero: no limit.",
     ),
     Setting(
         "replctl.max_query_memory",
@@ -189,7 +189,7 @@ _OWN = (
         "0",
         str(_MAX_INT),
         "Replication",
-        "Time for which VACUUM keeps versions for programs unknown to replctl.",
+        "VACUUM keeps the versions of this time span, so that other programs can read them.",
     ),
 )
 

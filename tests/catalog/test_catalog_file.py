@@ -77,7 +77,7 @@ def test_a_catalog_next_to_a_later_wal_is_refused(
         open_cluster(home)
     error = caught.value
     assert error.message == f'"{_WAL}" in "{home}" does not belong to the "{_CATALOG}" there'
-    assert "was put back without its" in (error.detail or "")
+    assert "was restored without its" in (error.detail or "")
     assert stale == ((home / _CATALOG).read_bytes(), (home / _WAL).read_bytes())
     assert list((home / "tmp").iterdir()) == []
 

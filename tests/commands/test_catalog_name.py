@@ -133,9 +133,9 @@ def test_a_name_that_leads_elsewhere_stops_its_table(
     new = schema.make("t", "two", "9, 'new'")
     (failure,) = target.sync()
     hint = (
-        "HINT: To use the Delta table without the name, use ALTER TABLE public.t RESET"
-        " (catalog_table). To use what has the name, use DROP TABLE public.t, then CREATE TABLE"
-        f" public.t USING delta TABLE '{full}'."
+        "HINT: To keep this Delta table and forget the name, use ALTER TABLE public.t RESET"
+        " (catalog_table). To adopt the table that has the name now, use DROP TABLE public.t, then"
+        f" CREATE TABLE public.t USING delta TABLE '{full}'."
     )
     message = f'the name "{full}" no longer leads to the Delta table of table "t"'
     assert message in str(failure.error)

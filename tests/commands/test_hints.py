@@ -90,7 +90,7 @@ def test_hints_of_a_log_with_a_hole(lake: Lake, tmp_path: Path) -> None:
     shutil.move(path, backup)
     with pytest.raises(PostgresError, match="does not have version 2 any more") as raised:
         lake.enter()
-    assert raised.value.hint == "Put its file back from a backup."
+    assert raised.value.hint == "Restore its file from a backup."
     shutil.move(backup, path)
     assert lake.enter() > end
 

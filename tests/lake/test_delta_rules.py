@@ -196,7 +196,7 @@ def test_rows_of_append_only_tables_stay(
     assert answer_of(session, statement) == (
         f'ERROR 55000: cannot {does} table "t"',
         f'DETAIL: The Delta table "{folder}" is append-only: its owner has set delta.appendOnly.',
-        "HINT: If rows may change, its owner can use Spark: ALTER TABLE"
+        "HINT: To allow such changes, its owner can use Spark: ALTER TABLE"
         f" delta.`{folder}` SET TBLPROPERTIES ('delta.appendOnly' = 'false').",
     )
     with pytest.raises(ObjectNotInPrerequisiteState, match="in a transaction block"):
@@ -219,7 +219,7 @@ def test_other_formats_need_their_library(session: Session, tmp_path: Path) -> N
         'cannot write table "t": Spark does not have the library "delta-iceberg"'
     )
     assert caught.value.hint == (
-        "If the format is not needed, its owner can use Spark: ALTER TABLE"
+        "If nobody needs the format, its owner can use Spark: ALTER TABLE"
         f" delta.`{folder}` UNSET TBLPROPERTIES ('delta.universalFormat.enabledFormats')."
     )
     check_uniform(relation_of(session), has_class)

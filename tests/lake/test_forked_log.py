@@ -142,7 +142,7 @@ def test_a_publisher_that_was_put_back_stops_the_subscription(pair: Pair, count:
     assert error.sqlstate == "55000"
     what = "is not in this server's history" if count == 40 else "is ahead of the WAL flush"
     assert what in error.message
-    assert "put back from a backup" in (error.detail or "")
+    assert "restored from a backup" in (error.detail or "")
     assert error.hint == _REFRESH
     assert pair.error() is not None  # again, until somebody follows the HINT
 
@@ -336,7 +336,7 @@ def test_a_subscriber_that_was_put_back_stops(pair: Pair, *, has_moved: bool) ->
     assert error is not None
     assert error.sqlstate == "55000"
     assert "but has confirmed" in error.message
-    assert "catalog of the subscription was put back" in (error.detail or "")
+    assert "catalog of the subscription was restored" in (error.detail or "")
     assert error.hint == _REFRESH
     pair.run(pair.subscriber, _REFRESH)
     with pair.nodes() as nodes:

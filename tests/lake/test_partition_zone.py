@@ -88,9 +88,9 @@ def _needed(table: str, *, stored: str = "") -> tuple[str, ...]:
     return (
         'ERROR 0A000: partition column "At" of table "public.t" has values without a time zone',
         f'DETAIL: {stored}One of them is "{_BARE}", in the time zone of the session that wrote it.',
-        "HINT: If it was UTC, adopt the table with WITH (partition_timezone = 'UTC'), or use"
-        f" ALTER TABLE {table} SET (partition_timezone = 'UTC'). Otherwise name the other time"
-        " zone.",
+        "HINT: If this time zone was UTC, adopt the table with WITH (partition_timezone = 'UTC'),"
+        f" or use ALTER TABLE {table} SET (partition_timezone = 'UTC'). Otherwise name the time"
+        " zone that it was.",
     )
 
 
@@ -115,8 +115,8 @@ def test_values_that_need_a_zone_later(session: Session, tmp_path: Path) -> None
 def test_values_that_cannot_be_told_apart(session: Session, tmp_path: Path) -> None:
     _write(tmp_path, [_BARE, "2024-07-01T14:00:00+02:00"])
     assert _adopt(session, tmp_path, "Europe/Zurich") == (
-        'ERROR 0A000: partition column "At" of table "public.t" has values that cannot be told'
-        " apart",
+        'ERROR 0A000: partition column "At" of table "public.t" has values that cannot be'
+        " distinguished",
         f'DETAIL: They are "{_BARE}", without a time zone, and "2024-07-01T14:00:00+02:00".',
     )
     assert _adopt(session, tmp_path, "UTC") == ("CREATE TABLE",)

@@ -101,7 +101,7 @@ def test_vacuum_warns_before_and_frees_what_a_lost_slot_held(lake: Lake, cluster
     _grow(session, 1)
     assert lake.run("vacuum")[:3:2] == (
         'WARNING 01000: replication slot "s" is close to "max_slot_wal_keep_size"',
-        "HINT: Synchronize its subscription before.",
+        "HINT: Synchronize its subscription first.",
     )
     assert [lake.reads(version) for version in range(5)] == [False] * 2 + [True] * 3
     _grow(session, 1)
@@ -188,7 +188,7 @@ def test_a_slot_is_warned_before_the_owner_s_retention_takes_what_it_needs(lake:
         detail,
     )
     assert hint == (
-        "HINT: Synchronize the subscription of the slot, or let the table's owner prolong its"
+        "HINT: Synchronize the subscription of the slot, or ask the table's owner to extend its"
         " retention."
     )
     assert lake.run(_STATUS)[0] == "| s | reserved | NULL | NULL | f"

@@ -56,10 +56,10 @@ def test_a_file_that_cannot_be_read(lake: Lake) -> None:
         f'could not read file "{path.name}" of table "public.t" of database "postgres"'
     )
     assert (told.detail or "").endswith("Spark failed: some words")
-    assert told.hint == "Put the file back from a backup."
+    assert told.hint == "Restore the file from a backup."
     log = f"file:{lake.location}/_delta_log/00000000000000000000.checkpoint.parquet"
     told = named(lake.session, about(log))
-    assert (told.sqlstate, told.hint) == ("58P01", "Put the file back from a backup.")
+    assert (told.sqlstate, told.hint) == ("58P01", "Restore the file from a backup.")
 
 
 def test_a_target_s_file_is_replaced_by_another_copy(lake: Lake) -> None:
@@ -75,7 +75,7 @@ def test_the_table_itself(lake: Lake) -> None:
     Path(lake.location).rename(f"{lake.location}-elsewhere")
     told = named(lake.session, about(lake.location, error))
     assert told.detail == 'It concerns table "public.t" of database "postgres".'
-    assert told.hint == "Put the directory back from a backup, or use DROP TABLE public.t."
+    assert told.hint == "Restore the directory from a backup, or use DROP TABLE public.t."
 
 
 @pytest.mark.parametrize("path", [None, "file:/nowhere/part-1.parquet"])
@@ -98,7 +98,7 @@ def test_statements_tell_it(lake: Lake) -> None:
 
 @pytest.mark.parametrize("error", [DiskFull("x", hint="y"), FileAccessDenied("x")])
 def test_what_cannot_be_written_is_told_with_its_cause(lake: Lake, error: PostgresError) -> None:
-    allowed = f'Let replctl, and its Spark, write the files in "{lake.location}".'
+    allowed = f'Allow replctl and its Spark to write the files in "{lake.location}".'
     hint = error.hint or allowed
     told = named(lake.session, about(f"{lake.location}/part-9.parquet", error), subscribe(lake))
     assert (told.sqlstate, told.message, told.hint) == (error.sqlstate, "x", hint)

@@ -80,7 +80,7 @@ _FAULTS: dict[Callable[[Lake], None], str] = {
     overwrite: "Another program overwrote the table without a predicate (WRITE) in version 4 of",
     create_or_replace: "Another program replaced the table (CREATE OR REPLACE TABLE) in version 4",
     write_anew: "Another Delta table is at",
-    put_back: "was put back to an earlier state",
+    put_back: "was restored to an earlier state",
     move_in: "Another Delta table is at",
 }
 

@@ -200,8 +200,8 @@ _REFRESH = "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
     ("cause", "hint"),
     [
         (InternalError("x"), _REFRESH),
-        (DiskFull("x"), "Let replctl write the table's files, then {}."),
-        (FileAccessDenied("x"), "Let replctl write the table's files, then {}."),
+        (DiskFull("x"), "Allow replctl to write the table's files, then {}."),
+        (FileAccessDenied("x"), "Allow replctl to write the table's files, then {}."),
         (DiskFull("x", hint="Check free disk space."), "Check free disk space."),
         (ConnectionFailure("x"), None),
     ],

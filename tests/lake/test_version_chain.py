@@ -87,7 +87,7 @@ def test_what_does_not_continue_the_log_is_a_break(
     with pytest.raises(DecodingFailure) as caught, decoded:
         pass
     error = caught.value.reported(Subscription(0, 0, "my sub", 10, "", ("p",), "s"))
-    assert error.message == 'table "public.t" was replaced or put back by another program'
+    assert error.message == 'table "public.t" was replaced or restored by another program'
     assert error.sqlstate == "55000"
     assert error.hint == 'ALTER SUBSCRIPTION "my sub" REFRESH TABLE public.t;'
 

@@ -81,7 +81,7 @@ def test_writes_need_somebody_who_vouches(publisher: Database, s3: S3) -> None:
     assert "io.delta.storage.S3DynamoDBLogStore" in (refused.hint or "")
     refused = _refused(publisher, "ALTER TABLE t SET (delta.enableChangeDataFeed = false)")
     assert refused.message == message
-    statement = (refused.hint or "").partition("all sessions, ")[2].partition(". Else")[0]
+    statement = (refused.hint or "").partition("all sessions, ")[2].partition(". Otherwise")[0]
     assert statement == "ALTER DATABASE test_pub SET replctl.s3_single_writer = on"
     publisher.run(statement)
     publisher.run("SET replctl.s3_single_writer = on")

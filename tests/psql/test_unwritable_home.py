@@ -111,7 +111,7 @@ class Home:
             assert f'"{self.path}' in done.stderr
             assert reason in done.stderr
             assert "Traceback" not in done.stderr
-            assert "HINT:  Until it can be written, only status and queries" in done.stderr
+            assert "HINT:  Until this is corrected, only status and queries" in done.stderr
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_a_server_without_delta_is_refused(missing: str) -> None:
         check_delta({name: value for name, value in DELTA.items() if name != missing})
     assert caught.value.detail == f'Its {missing} is "".'
     assert caught.value.hint == (
-        "Start it with spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and"
+        "Start the server with spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and"
         " spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog."
     )
 

@@ -150,7 +150,7 @@ def test_a_shallow_clone_at_a_source(
     engine.run(f"DELETE FROM delta.`{source}`")
     engine.run(f"CREATE OR REPLACE TABLE delta.`{source}` {clone}")
     engine.run(pair.hint("is outside the directory of table").partition("use Spark: ")[2])
-    subscriber.run(pair.hint("was replaced or put back"))
+    subscriber.run(pair.hint("was replaced or restored"))
     pair.assert_equal()
 
 

@@ -35,7 +35,7 @@ def test_a_table_that_was_put_back_stops_its_subscription_until_it_is_copied_aga
     # What was committed before is applied; then it stops, however often it is tried
     for _attempt in range(2):
         (failure,) = subscriber.sync()
-        assert 'table "public.t" was replaced or put back' in failure.error.message
+        assert 'table "public.t" was replaced or restored' in failure.error.message
         assert failure.error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
     assert subscriber.rows("SELECT * FROM u") == publisher.rows("SELECT * FROM u")
     assert publisher.rows(_SORTED) == [("1",)]

@@ -95,7 +95,7 @@ def test_what_is_the_subscriptions_own_is_reconciled_by_itself(
     assert subscriber.sync() == []
     assert copy.messages == [_AGAIN]
     assert copy.warnings[0].sqlstate == "01000"
-    assert 'table "public.t" was replaced or put back' in (copy.warnings[0].detail or "")
+    assert 'table "public.t" was replaced or restored' in (copy.warnings[0].detail or "")
     copy.assert_equal()
 
     # A file that is to be decoded is gone; the newest version does not need it
@@ -127,7 +127,7 @@ def test_too_many_rows_are_not_deleted_without_being_asked(
     error = failure.error
     assert error.sqlstate == "55000"
     assert error.message == (
-        'table "public.t" cannot be synchronized again by itself: 4 of its 20 rows would be deleted'
+        'table "public.t" cannot be reconciled automatically: 4 of its 20 rows would be deleted'
     )
     assert "more than 15 percent, which resync_max_delete allows" in (error.detail or "")
     assert error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
