@@ -31,6 +31,15 @@ def _pages() -> list[Path]:
     return sorted(_DOCS.rglob("*.md"))
 
 
+@pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
+def test_a_page_loads_nothing_from_elsewhere(page: Path) -> None:
+    """Material draws mermaid with a script from another host, so drawings are files."""
+    text = page.read_text("utf-8")
+    assert re.findall(r"^ *```mermaid|<script|!\[[^]]*\]\(\w+:", text, re.MULTILINE) == []
+    for path in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+        assert (page.parent / path).is_file()
+
+
 def _statements() -> list[object]:
     return [
         pytest.param(block[1], id=f"{page.stem}-{number}")
