@@ -209,7 +209,7 @@ def _converted(moment: Moment, target: str) -> Moment | None:
 
 
 def order(a: Moment, b: Moment) -> int | None:
-    """Compare two values like a comparison function; return None for a date and a time of day."""
+    """Return -1, 0 or 1 for the order of two values; None for a date and a time of day."""
     of_day = ("time", "timetz")
     if (a.type_name in of_day) != (b.type_name in of_day):
         return None

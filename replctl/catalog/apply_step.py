@@ -26,7 +26,7 @@ class WriteStep(NamedTuple):
 
 
 def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:
-    """Return a number that increases with each write of a subscription into a table, from 1."""
+    """Return the number of a subscription's next write into a table.  The first write has 1."""
     return _put_apply_step(catalog, subscription_oid, relid, state_schema.apply_step.c.step + 1)
 
 

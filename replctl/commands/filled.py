@@ -97,7 +97,7 @@ class FilledColumns:
 
     def finish(self) -> None:
         """Request the rewrites of the tables.  After all rewrites, advance the sequences that the
-        statement created past the values in use.
+        statement created, so that they do not repeat a value.
 
         Raises:
             FeatureNotSupported: the statement also changes types of columns of the table.

@@ -41,7 +41,7 @@ class Source:
     def commented(
         self, entry: Entry, class_name: str, oid: int, what: str, name: str, number: int = 0
     ) -> Entry:
-        """Return an entry with the comment on one of its objects added, if there is a comment.
+        """Return an entry, with the comment on one of its objects if there is one.
 
         Args:
             what: the kind of the object in the statement, such as `TABLE` or `COLUMN`.

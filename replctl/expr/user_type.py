@@ -75,8 +75,8 @@ def domain_rules(environment: Environment, name: str) -> DomainRules | None:
 
 
 def domain_check(environment: Environment, name: str, value: nodes.Expr) -> nodes.Expr:
-    """Return the expression that checks a value of a domain's base type, for engines; the value
-    itself if there are no checks.
+    """Return the expression with which an engine checks a value of a domain's base type; the value
+    itself if the domain has no checks.
     """
     checked: nodes.Expr = without_domains(environment, nodes.CoerceToDomain(value, name))
     return checked

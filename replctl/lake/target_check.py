@@ -139,7 +139,7 @@ class TargetCheck:
             error = DataCorrupted(
                 f'table "{name}" has changes of subscription "{known.name}" that the catalog does'
                 " not know of",
-                detail="The catalog is of an earlier time than the table.",
+                detail="The catalog is older than the table.",
             )
             for root in self._members_above(catalog, leaf):
                 offer_reconcile(error, known, root.relation_name)

@@ -433,7 +433,7 @@ class SubscriberState(Protocol):
         """Record the new state of a table."""
 
     def check_targets(self) -> None:
-        """Check that the rows that the subscription has applied still exist.
+        """Check that no other program has replaced rows that the subscription has applied.
 
         Raises:
             ObjectNotInPrerequisiteState: another program has replaced the rows of a table (55000).

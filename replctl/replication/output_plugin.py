@@ -103,7 +103,7 @@ class Message:
 
     @property
     def end_lsn(self) -> int:
-        """Return the LSN that a reader has reached with the message."""
+        """Return the LSN that a reader has reached after the message."""
         return self.lsn
 
 

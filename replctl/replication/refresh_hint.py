@@ -74,8 +74,8 @@ def _is_off(subscription: Subscription) -> bool:
 
 
 def offer_reconcile(error: PostgresError, subscription: Subscription, table: RelationName) -> None:
-    """Add the HINT to an error that a reconcile of the table helps.  Also mark the error, so that
-    an automatic reconcile can follow.
+    """Add the HINT that reconciles a table to an error, and allow an automatic reconcile of the
+    table.
     """
     error.hint = refresh_hint(subscription, table)
     error.reconciles = (table,)

@@ -46,8 +46,8 @@ def reason(output: str, code: int | None = None) -> str:
 
 
 def cause(error: str, output: str) -> str | None:
-    """Return the reason why Spark has not started in a running JVM; None if there is only the error
-    itself.
+    """Return the reason why Spark has not started in a running JVM; None if the output says
+    no more than the error.
 
     Args:
         error: the text of Java's exception.
