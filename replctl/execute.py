@@ -45,8 +45,6 @@ _READING = (
     ast.AlterSystem,
     ast.Checkpoint,
 )
-#: Statements that use more than one transaction of the catalog.
-_IN_STEPS = (ast.CreateTableAs, ast.RefreshMaterializedView)
 
 
 def execute(session: Session, text: str) -> Iterator[Result]:
@@ -64,7 +62,7 @@ def execute(session: Session, text: str) -> Iterator[Result]:
         with _bounded(session):
             if session.block is None:
                 session.transaction_start = session.statement_start
-                if len(statements) > 1 or isinstance(statement, _IN_STEPS):
+                if len(statements) > 1 or _is_in_steps(statement):
                     _begin_implicitly(session)
             _check_block(session, statement)
             with _naming_tables(session):
@@ -97,6 +95,16 @@ def describe(session: Session, text: str) -> list[tuple[str, str]]:
                 _check_block(session, statement)
             return query_describe.describe(session, statement)
     return []
+
+
+def _is_in_steps(statement: ast.Statement) -> bool:
+    """Return whether a statement uses more than one transaction of the catalog."""
+    match statement:
+        case ast.CreateTableAs() | ast.RefreshMaterializedView():
+            return True
+        case ast.CreateSchema():
+            return bool(statement.elements)
+    return False
 
 
 def _begin_implicitly(session: Session) -> None:
@@ -368,7 +376,7 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
         case ast.CreateSchema():
             from replctl.commands import create_schema
 
-            return create_schema.create_schema(session, statement)
+            return create_schema.create_schema(session, statement, partial(_run_within, session))
         case ast.CreateDatabase():
             from replctl.commands import database
 

@@ -81,12 +81,13 @@ def _create_view(ddl: Ddl, statement: ast.CreateView) -> str:
 
 def _view_place(ddl: Ddl, statement: ast.CreateView, query: Query) -> Schema:
     """Return the schema of a new view.  A view that reads temporary relations is also temporary."""
+    target = replace(statement.relation, pos=-1)
     if statement.persistence == "temporary":
-        return temporary_place(ddl, statement.relation)
+        return temporary_place(ddl, target)
     read = load_relations(ddl.catalog, used_relations(query))
     if any(relation.persistence == RelPersistence.TEMPORARY for relation in read.values()):
         ddl.notice(f'view "{statement.relation.name}" will be a temporary view')
-        return temporary_place(ddl, statement.relation)
+        return temporary_place(ddl, target)
     return _place(ddl, statement.relation)
 
 

@@ -26,14 +26,22 @@ class CreateBuilder:
 
     # -- schemas and databases
 
-    def create_schema(self, if_not_exists: bool | None, name: Token) -> ast.CreateSchema:
-        return ast.CreateSchema(str(name), bool(if_not_exists), pos=start_of(name))
-
-    def create_schema_authorization(
-        self, if_not_exists: bool | None, name: Token | None, role: Token
+    def create_schema(
+        self, if_not_exists: bool | None, schema: ast.CreateSchema
     ) -> ast.CreateSchema:
+        return dataclasses.replace(schema, if_not_exists=bool(if_not_exists))
+
+    def create_schema_with_elements(
+        self, schema: ast.CreateSchema, *elements: ast.SchemaElement
+    ) -> ast.CreateSchema:
+        return dataclasses.replace(schema, elements=elements)
+
+    def schema_name(self, name: Token) -> ast.CreateSchema:
+        return ast.CreateSchema(str(name), pos=start_of(name))
+
+    def schema_authorization(self, name: Token | None, role: Token) -> ast.CreateSchema:
         return ast.CreateSchema(
-            optional_text(name), bool(if_not_exists), role_name(role), pos=start_of(name or role)
+            optional_text(name), authorization=role_name(role), pos=start_of(name or role)
         )
 
     def create_database(self, name: Token, *options: ast.DefElem) -> ast.CreateDatabase:

@@ -85,7 +85,7 @@ class RoleBuilder:
 
     # -- GRANT, REVOKE
 
-    def grant_stmt(
+    def grant_on(
         self,
         privileges: tuple[ast.Privilege, ...],
         target: _Target,
@@ -234,7 +234,7 @@ class RoleBuilder:
         grantees: tuple[str, ...],
         with_option: bool | None,
     ) -> ast.Grant:
-        return self.grant_stmt(privileges, target, grantees, with_option, None)
+        return self.grant_on(privileges, target, grantees, with_option, None)
 
     def default_acl_revoke(
         self,

@@ -23,6 +23,10 @@ from replctl.types.identifier import MAX_BYTES, clipped_with_notice
 
 #: The prefix of rules in unsupported.lark for statements that replctl does not support.
 REFUSED = "no_"
+#: Messages of PostgreSQL for statements that it refuses, too, by rule.
+_MESSAGES = {
+    "no_elements_if_not_exists": "CREATE SCHEMA IF NOT EXISTS cannot include schema elements"
+}
 _SURELY_SHORT = MAX_BYTES // 4  # in characters, which have up to four bytes each
 
 
@@ -116,5 +120,6 @@ def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> Po
     for part in tree.iter_subtrees_topdown():
         if part.data.startswith(REFUSED):
             name = part.data.removeprefix(REFUSED).replace("__", " ... ").replace("_", " ").upper()
-            return FeatureNotSupported(f"{name} is not supported", position=part.meta.start_pos)
+            message = _MESSAGES.get(part.data, f"{name} is not supported")
+            return FeatureNotSupported(message, position=part.meta.start_pos)
     return error_at_token(text, token)

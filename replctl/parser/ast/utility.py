@@ -9,7 +9,13 @@ from replctl.parser.ast.expression import RangeVar, RawExpr, TypeName
 from replctl.parser.ast.query import Delete, Insert, SelectStmt, Update
 from replctl.parser.ast.replication import DefElem
 from replctl.parser.ast.syntax_node import Node
-from replctl.parser.ast.table import ColumnDef, Constraint
+from replctl.parser.ast.table import (
+    ColumnDef,
+    Constraint,
+    CreateIndex,
+    CreateSequence,
+    CreateTable,
+)
 from replctl.record import dataclass
 
 
@@ -29,6 +35,7 @@ class CreateSchema(Node):
     name: str | None
     if_not_exists: bool = False
     authorization: str | None = None
+    elements: tuple[SchemaElement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -441,3 +448,7 @@ class Copy(Node):
     is_program: bool = False
     options: tuple[CopyOption, ...] = ()
     where: RawExpr | None = None
+
+
+#: Statements that CREATE SCHEMA may contain.
+SchemaElement: TypeAlias = CreateTable | CreateIndex | CreateSequence | CreateView | Grant
