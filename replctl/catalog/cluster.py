@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from sqlalchemy import Connection, exc, insert, select
 
 from replctl.catalog import schema, state_schema
-from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
+from replctl.catalog.acl import ALL_RIGHTS, PUBLIC, AclItem, default_acl, encode_acl
 from replctl.catalog.catalog_engine import catalog_engine
 from replctl.catalog.catalog_file import (
     CatalogFiles,
@@ -63,7 +63,13 @@ from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.character import invalid_bytes
 
 BOOTSTRAP_SUPERUSER = 10  # as BOOTSTRAP_SUPERUSERID in pg_authid.h
-POSTGRES_DATABASE = 5
+#: OIDs (pg_database.dat), names and comments of the databases that initdb creates.
+TEMPLATE1_DATABASE, TEMPLATE0_DATABASE, POSTGRES_DATABASE = 1, 4, 5
+_DATABASES = (
+    (TEMPLATE1_DATABASE, "template1", "default template for new databases"),
+    (TEMPLATE0_DATABASE, "template0", "unmodifiable empty database"),
+    (POSTGRES_DATABASE, "postgres", "default administrative connection database"),
+)
 PG_CATALOG_NAMESPACE = 11
 INFORMATION_SCHEMA = 13000
 PUBLIC_NAMESPACE = 2200
@@ -454,7 +460,7 @@ class Cluster:
                 self.upgraded_from = revision
 
     def _bootstrap(self, connection: Connection) -> None:
-        """Create the objects that initdb creates: the roles, and database postgres with its
+        """Create the objects that initdb creates: the roles, and the databases with their
         schemas.
         """
         identifier = new_system_identifier()
@@ -473,26 +479,8 @@ class Cluster:
             connection.execute(insert(schema.pg_authid).values(**row, xmin=BOOTSTRAP_XID))
         for row in initial_memberships(BOOTSTRAP_SUPERUSER):
             connection.execute(insert(schema.pg_auth_members).values(**row, xmin=BOOTSTRAP_XID))
-        connection.execute(
-            insert(schema.pg_database).values(
-                oid=POSTGRES_DATABASE,
-                datname="postgres",
-                datdba=BOOTSTRAP_SUPERUSER,
-                xmin=BOOTSTRAP_XID,
-            )
-        )
-        for row in initial_schemas(POSTGRES_DATABASE):
-            connection.execute(insert(schema.pg_namespace).values(**row, xmin=BOOTSTRAP_XID))
-        for row in initial_comments(POSTGRES_DATABASE):
-            connection.execute(insert(schema.pg_description).values(**row, xmin=BOOTSTRAP_XID))
-        connection.execute(
-            insert(schema.pg_shdescription).values(
-                objoid=POSTGRES_DATABASE,
-                classoid=_PG_DATABASE,
-                description="default administrative connection database",
-                xmin=BOOTSTRAP_XID,
-            )
-        )
+        for oid, name, comment in _DATABASES:
+            _bootstrap_database(connection, oid, name, comment)
 
 
 def new_system_identifier() -> int:
@@ -503,6 +491,39 @@ def new_system_identifier() -> int:
 def new_signing_key() -> str:
     """Return a new key for the marks of a cluster's commits."""
     return secrets.token_hex(_KEY_BYTES)
+
+
+def _bootstrap_database(connection: Connection, oid: int, name: str, comment: str) -> None:
+    """Create a database of initdb with its schemas.  Nobody can connect to template0, and the
+    templates have access lists (setup_privileges() in initdb.c).
+    """
+    is_template = oid != POSTGRES_DATABASE
+    owner = BOOTSTRAP_SUPERUSER
+    owner_rights = AclItem(owner, owner, ALL_RIGHTS["database"])
+    shared_rows = {
+        schema.pg_database: {
+            "oid": oid,
+            "datname": name,
+            "datdba": owner,
+            "datistemplate": is_template,
+            "datallowconn": oid != TEMPLATE0_DATABASE,
+            "datacl": encode_acl((AclItem(PUBLIC, owner, "c"), owner_rights))
+            if is_template
+            else None,
+        },
+        schema.pg_shdescription: {
+            "objoid": oid,
+            "classoid": _PG_DATABASE,
+            "description": comment,
+        },
+    }
+    rows = [
+        *shared_rows.items(),
+        *((schema.pg_namespace, row) for row in initial_schemas(oid)),
+        *((schema.pg_description, row) for row in initial_comments(oid)),
+    ]
+    for table, row in rows:
+        connection.execute(insert(table).values(**row, xmin=BOOTSTRAP_XID))
 
 
 def initial_schemas(database_oid: int) -> list[dict[str, Any]]:

@@ -10,10 +10,12 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_authid import Role, find_role
 from replctl.catalog.pg_control import check_connectable
+from replctl.catalog.pg_database import allows_connections
 from replctl.catalog.scram import is_password
 from replctl.errors import (
     ConnectNotPermitted,
     DatabaseDoesNotExist,
+    DatabaseNotAcceptingConnections,
     InvalidAuthorizationSpecification,
     InvalidPassword,
     TooManyConnections,
@@ -62,8 +64,8 @@ def log_in(
         InvalidPassword: the password is wrong or has expired (28P01, FATAL).
         InvalidAuthorizationSpecification: there is no such role, or it may not log in (FATAL).
         TooManyConnections: the role's connection limit is reached (53300, FATAL).
-        DatabaseDoesNotExist, ConnectNotPermitted: the database does not exist, or the role may not
-            connect to it (FATAL).
+        DatabaseDoesNotExist, DatabaseNotAcceptingConnections, ConnectNotPermitted: the database
+            does not exist, nobody can connect to it, or the role may not connect to it (FATAL).
     """
     check_connectable(cluster.control())
     with cluster.read(0) as catalog:
@@ -89,6 +91,10 @@ def _database_to_connect(cluster: Cluster, name: str, role: Role) -> int:
         raise DatabaseDoesNotExist(f'database "{name}" does not exist')
     oid = cluster.database_oid(name)
     with cluster.read(oid) as catalog:
+        if not allows_connections(catalog):
+            raise DatabaseNotAcceptingConnections(
+                f'database "{name}" is not currently accepting connections'
+            )
         if not Privileges(catalog, role.oid).has_on_database("c"):
             raise ConnectNotPermitted(
                 f'permission denied for database "{name}"',

@@ -12,3 +12,16 @@ def current_database(catalog: Catalog) -> str:
     row = catalog.first(table, table.c.oid == catalog.database_oid)
     assert row is not None
     return str(row.datname)
+
+
+def is_template(catalog: Catalog, oid: int) -> bool:
+    """Return whether a database is a template for new databases."""
+    table = schema.pg_database
+    return catalog.first(table, table.c.oid == oid, table.c.datistemplate) is not None
+
+
+def allows_connections(catalog: Catalog) -> bool:
+    """Return whether roles can connect to the database that `catalog` belongs to."""
+    table = schema.pg_database
+    row = catalog.first(table, table.c.oid == catalog.database_oid, table.c.datallowconn)
+    return row is not None

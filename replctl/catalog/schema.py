@@ -18,7 +18,7 @@ from replctl.catalog.schema_table import boolean, integer, oid, text, versioned
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file or state_schema.py (date, then a letter): programs of another revision then refuse the
 #: catalog.
-REVISION = "20261128d"
+REVISION = "20261128e"
 
 pg_authid = versioned(
     "pg_authid",
@@ -55,6 +55,8 @@ pg_database = versioned(
     oid(),
     text("datname"),
     oid("datdba"),
+    boolean("datistemplate"),
+    boolean("datallowconn", default=True),
     text("datacl", nullable=True),
     shared=True,
 )

@@ -33,7 +33,7 @@ from replctl.catalog import schema, schema_table, state_schema
 from replctl.catalog.commit_digest import next_digest
 from replctl.catalog.lock import LockMode, ObjectLock, hold_locks, locks_held, locks_of
 from replctl.catalog.sqlite_error import refusal_of_query
-from replctl.errors import InternalError, TransactionInProgress
+from replctl.errors import FeatureNotSupported, InternalError, TransactionInProgress
 from replctl.record import dataclass
 
 #: The distance of consecutive LSNs: bytes of log per record (about the size of PostgreSQL's commit
@@ -211,11 +211,13 @@ class Catalog:
         Raises:
             TransactionInProgress: another open transaction has locked an object of the row, because
                 it has changed the object or depends on it (55P03).
+            FeatureNotSupported: the row belongs to a template database.
         """
         self._changed()
         if "dbid" in table.c:
             values.setdefault("dbid", self.database_oid)
         if table.info.get("versioned"):
+            self._check_not_template(table, values.get("dbid"))
             self.lock(locks_of(table, values))
             values["xmin"] = self.xid
         self.connection.execute(insert(table), values)  # values() takes as long as SQLite itself
@@ -269,7 +271,24 @@ class Catalog:
         marked = self.connection.execute(
             update(table).where(condition).values(xmax=self.xid)
         ).rowcount
+        if own + marked:
+            self._check_not_template(table, self.database_oid)
         return own + marked
+
+    def _check_not_template(self, table: Table, database_oid: int | None) -> None:
+        """Check that a row does not belong to a template database: new databases have no copies of
+        a template's objects.
+        """
+        if not table.info["shared"] and database_oid in self._templates:
+            name = self._templates[database_oid]
+            raise FeatureNotSupported(
+                f'changing objects of template database "{name}" is not supported'
+            )
+
+    @cached_property
+    def _templates(self) -> dict[int | None, str]:
+        rows = self.select(schema.pg_database, schema.pg_database.c.datistemplate)
+        return {int(row.oid): str(row.datname) for row in rows}
 
     def lock(self, locks: Collection[ObjectLock]) -> None:
         """Lock objects.  A transaction block holds the locks until its end.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from replctl.catalog import schema, schema_table
 from replctl.catalog.cluster import initial_comments, initial_schemas
 from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.catalog.pg_database import is_template
 from replctl.catalog.pg_db_role_setting import delete_settings_of_database
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import list_subscriptions
@@ -19,6 +20,7 @@ from replctl.errors import (
     InsufficientPrivilege,
     InvalidCatalogName,
     ObjectInUse,
+    WrongObjectType,
 )
 from replctl.parser import ast
 from replctl.session import Session
@@ -26,11 +28,11 @@ from replctl.transaction_block import prevent_in_block
 
 #: Options and the values that replctl accepts, because they state the default.
 _HARMLESS = {
-    "encoding": ("utf8", "utf-8", "default"),
-    "template": ("template0", "template1", "default"),
+    "encoding": ("utf8", "utf-8"),
     "connection limit": ("-1",),
     "connection_limit": ("-1",),
     "allow_connections": ("true", "on"),
+    "is_template": ("false", "off"),
 }
 
 
@@ -39,6 +41,7 @@ def create_database(session: Session, statement: ast.CreateDatabase) -> str:
 
     Raises:
         DuplicateDatabase: the database exists.
+        InvalidCatalogName: the template does not exist (3D000).
         FeatureNotSupported: replctl does not support an option or its value.
     """
     prevent_in_block(session.block, "CREATE DATABASE")
@@ -46,19 +49,21 @@ def create_database(session: Session, statement: ast.CreateDatabase) -> str:
 
 
 def _create_database(ddl: Ddl, statement: ast.CreateDatabase) -> str:
-    owner = ddl.session.role_oid
+    owner, template = ddl.session.role_oid, ast.DefElem("template", "template1")
     for option in statement.options:
-        value = (option.value or "").lower()
+        if option.value is None:  # DEFAULT
+            continue
         if option.name == "owner":
-            owner = role_oid(ddl.session, ddl.catalog, option.value or "")
-        elif value not in _HARMLESS.get(option.name, ()):
-            raise FeatureNotSupported(
-                f'option "{option.name}" of CREATE DATABASE is not supported', position=option.pos
-            )
+            owner = role_oid(ddl.session, ddl.catalog, option.value)
+        elif option.name == "template":
+            template = option
+        elif option.value.lower() not in _HARMLESS.get(option.name, ()):
+            raise _unsupported(option)
     privileges = ddl.privileges
     if not privileges.is_superuser and not privileges.role.may_create_databases:
         raise InsufficientPrivilege("permission denied to create database")
     privileges.check_become(owner, ddl.environment.role_name(owner) or "")
+    _check_template(ddl, template)
     if find_database(ddl.catalog, statement.name) is not None:
         raise DuplicateDatabase(f'database "{statement.name}" already exists')
     oid = ddl.catalog.new_oid()
@@ -70,11 +75,29 @@ def _create_database(ddl: Ddl, statement: ast.CreateDatabase) -> str:
     return "CREATE DATABASE"
 
 
+def _check_template(ddl: Ddl, option: ast.DefElem) -> None:
+    """Check that a new database can be like the database that `option` names.  Templates have only
+    the objects that a new database has anyway.
+    """
+    oid = find_database(ddl.catalog, option.value or "")
+    if oid is None:
+        raise InvalidCatalogName(f'template database "{option.value}" does not exist')
+    if not is_template(ddl.catalog, oid):
+        raise _unsupported(option)
+
+
+def _unsupported(option: ast.DefElem) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f'option "{option.name}" of CREATE DATABASE is not supported', position=option.pos
+    )
+
+
 def drop_database(session: Session, statement: ast.DropDatabase) -> str:
     """Drop a database with all its objects.
 
     Raises:
         InvalidCatalogName: there is no such database.
+        WrongObjectType: the database is a template (42809).
         ObjectInUse: the session is connected to the database, a slot in it is active, or it has
             subscriptions.
     """
@@ -93,6 +116,8 @@ def _drop_database(ddl: Ddl, statement: ast.DropDatabase) -> str:
     row = ddl.catalog.first(schema.pg_database, schema.pg_database.c.oid == oid)
     assert row is not None
     ddl.privileges.check_owner(int(row.datdba), "database", name)
+    if row.datistemplate:
+        raise WrongObjectType("cannot drop a template database")
     if oid == ddl.session.database_oid:
         raise ObjectInUse("cannot drop the currently open database")
     connection = ddl.catalog.connection

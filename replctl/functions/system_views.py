@@ -85,7 +85,7 @@ _DEFAULTS: dict[str, Row] = {
     },
     "pg_constraint": {"condeferred": 0, "contypid": 0},
     "pg_database": {
-        "encoding": 6, "datlocprovider": "c", "datistemplate": 0, "datallowconn": 1,
+        "encoding": 6, "datlocprovider": "c",
         "dathasloginevt": 0, "datconnlimit": -1, "dattablespace": 1663, "datcollate": "C.UTF-8",
         "datctype": "C.UTF-8",
     },

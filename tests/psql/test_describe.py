@@ -5,11 +5,15 @@ from __future__ import annotations
 from fix_psql import Psql
 
 DATABASES = """\
-                                              List of databases
-   Name   |  Owner   | Encoding | Locale Provider | Collate | Ctype  | Locale | ICU Rules | Access privileges 
-----------+----------+----------+-----------------+---------+--------+--------+-----------+-------------------
- postgres | postgres | UTF8     | libc            | C.utf8  | C.utf8 |        |           | 
-(1 row)
+                                                 List of databases
+   Name    |  Owner   | Encoding | Locale Provider | Collate | Ctype  | Locale | ICU Rules |   Access privileges   
+-----------+----------+----------+-----------------+---------+--------+--------+-----------+-----------------------
+ postgres  | postgres | UTF8     | libc            | C.utf8  | C.utf8 |        |           | 
+ template0 | postgres | UTF8     | libc            | C.utf8  | C.utf8 |        |           | =c/postgres          +
+           |          |          |                 |         |        |        |           | postgres=CTc/postgres
+ template1 | postgres | UTF8     | libc            | C.utf8  | C.utf8 |        |           | =c/postgres          +
+           |          |          |                 |         |        |        |           | postgres=CTc/postgres
+(3 rows)
 
 """  # noqa: E501, W291
 ROLES = """\
@@ -31,7 +35,7 @@ SUBSCRIPTIONS = """\
 
 def test_databases(psql: Psql) -> None:
     assert psql("-X", "-l").stdout == DATABASES
-    assert psql("-X", "-c", "\\l postgres").stdout == DATABASES
+    assert psql("-X", "-At", "-c", "\\l postgres").stdout.startswith("postgres|postgres|UTF8|")
     assert psql("-X", "-At", "-c", "\\l post?").stdout == ""
 
 
