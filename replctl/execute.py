@@ -222,6 +222,7 @@ def _run_when_free(session: Session, statement: ast.Statement) -> Result:
     That is safe: a blocked statement fails before it has effects that its failure does not undo.
     """
     session.finish_batches = partial(_finish_batches, session)
+    kept, session.early_calls = session.early_calls, {}
     try:
         return _run(session, statement)
     except (TransactionInProgress, UnfinishedBatch) as blocked:
@@ -229,6 +230,8 @@ def _run_when_free(session: Session, statement: ast.Statement) -> Result:
 
         give_way(session, blocked)
         return when_free(session, lambda: _run(session, statement))
+    finally:
+        session.early_calls = kept
 
 
 def _run(session: Session, statement: ast.Statement) -> Result:

@@ -45,6 +45,7 @@ from replctl.types.value_format import ValueFormat, value_format_of
 
 if TYPE_CHECKING:
     from replctl.expr.environment import Routine
+    from replctl.expr.nodes import FuncExpr
     from replctl.spark import Engine
 
 #: The severities that client_min_messages suppresses; none for other values.
@@ -109,6 +110,8 @@ class Session:
         routine: the SQL function whose query is running.
         function_depth: the depth of nested functions.
         finish_batches: finishes partly written batches of subscriptions, or raises an error.
+        early_calls: the results, as texts, of functions that were called before the rest of the
+            running statement.
         login: the login that opened the session.
         key: the session's name in the cluster.
         trusted_names: names in Spark's catalogs with the locations to which they lead, and the
@@ -140,6 +143,7 @@ class Session:
     routine: Routine | None = None
     function_depth: int = 0
     finish_batches: Callable[[UnfinishedBatch], None] = _raise
+    early_calls: dict[FuncExpr, list[list[str | None]]] = field(default_factory=dict)
     login: Login | None = None
     key: str = field(init=False)
     trusted_names: dict[tuple[str, str], float] = field(init=False, default_factory=dict)

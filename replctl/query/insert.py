@@ -31,6 +31,7 @@ from replctl.lake.target import inserted_into
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
+from replctl.query.early_call import CallsFirst, call_early, check_called
 from replctl.query.lake import LakeDialect
 from replctl.query.on_conflict import arbiters, without_conflicts
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
@@ -79,8 +80,16 @@ def insert(session: Session, statement: ast.Insert) -> Result:
         PostgresError: the statement is wrong, or the table refuses a row.
     """
     _refuse(statement)
+    try:
+        return _insert(session, statement)
+    except CallsFirst as first:
+        call_early(session, first)
+        return _insert(session, statement)
+
+
+def _insert(session: Session, statement: ast.Insert) -> Result:
     with session.read() as catalog:
-        context = function_context(session, catalog)
+        context = replace(function_context(session, catalog), evaluated=session.early_calls)
         analyzer = QueryAnalyzer(context.environment, session.transaction_start)
         relation = modified_relation(analyzer, statement.relation)
         plan = plan_of(catalog, relation)
@@ -211,6 +220,7 @@ def _new_rows(
     for column in columns[: len(exprs)]:
         _check_given(column, statement)
     tree = rewritten(dialect.context, analyzer.with_outputs(tree, exprs))
+    check_called(tree, dialect.context)
     given = {
         column.attnum: i
         for i, column in enumerate(columns[: len(exprs)], start=1)
@@ -304,7 +314,9 @@ def _listed_rows(
     )
     query = Query(outputs, values=tuple(full))
     check_query(dialect.context.environment, query)
-    return _NewRows(stored, None, _named(stored, rewritten(dialect.context, query), dialect))
+    query = rewritten(dialect.context, query)
+    check_called(query, dialect.context)
+    return _NewRows(stored, None, _named(stored, query, dialect))
 
 
 def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> str:
