@@ -44,6 +44,7 @@ from replctl.functions import (
     privilege_functions,
     recovery_functions,
     replication_functions,
+    statistics_functions,
 )
 from replctl.functions.function_context import FunctionContext, Implementation
 from replctl.session_setting import change_setting, reload_configuration, shown_setting
@@ -256,6 +257,7 @@ FUNCTIONS: dict[str, Implementation] = {
     **origin_functions.FUNCTIONS,
     **replication_functions.FUNCTIONS,
     **privilege_functions.FUNCTIONS,
+    **statistics_functions.FUNCTIONS,
 }
 
 #: Functions that PostgreSQL writes in SQL, and that therefore have no prosrc, by their names.
@@ -276,6 +278,8 @@ NOT_STRICT = frozenset(
         "format_type",
         "set_config_by_name",
         "pg_stat_reset_replication_slot",
+        "pg_stat_reset_shared",
+        "pg_stat_reset_slru",
         "pg_stat_reset_subscription_stats",
     }
 )
@@ -334,7 +338,9 @@ SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
     **{
         source: _as_set(function)
         for source, function in (
-            replication_functions.ROW_FUNCTIONS | lsn_functions.ROW_FUNCTIONS
+            replication_functions.ROW_FUNCTIONS
+            | lsn_functions.ROW_FUNCTIONS
+            | statistics_functions.ROW_FUNCTIONS
         ).items()
     },
     **origin_functions.SET_FUNCTIONS,
