@@ -412,6 +412,10 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import function
 
             return function.create_function(session, statement)
+        case ast.AlterFunction():
+            from replctl.commands import function
+
+            return function.alter_function(session, statement)
         case ast.CreateOperator():
             from replctl.commands import function
 

@@ -25,3 +25,9 @@ def allows_connections(catalog: Catalog) -> bool:
     table = schema.pg_database
     row = catalog.first(table, table.c.oid == catalog.database_oid, table.c.datallowconn)
     return row is not None
+
+
+def find_database(catalog: Catalog, name: str) -> int | None:
+    """Return the OID of the database of that name; None if there is none."""
+    row = catalog.first(schema.pg_database, schema.pg_database.c.datname == name)
+    return None if row is None else int(row.oid)

@@ -13,6 +13,7 @@ from replctl.catalog.acl import decode_acl, encode_acl, with_owner
 from replctl.catalog.aclchk import owner_of, privileges_of
 from replctl.catalog.heap import update_column, update_constraint, update_relation
 from replctl.catalog.pg_class import Relation, find_relation_oid
+from replctl.catalog.pg_database import find_database
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_namespace import find_schema, rename_schema
 from replctl.catalog.pg_publication import (
@@ -29,10 +30,10 @@ from replctl.catalog.worker import client_name, rename_walsender
 from replctl.commands.alter_table import change_owner, check_new_owner
 from replctl.commands.column_definition import check_column_name
 from replctl.commands.create_schema import check_schema_name
-from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.domain import rename_domain_constraint
 from replctl.commands.find_object import (
+    check_not_builtin,
     find_database_oid,
     find_function,
     find_new_schema,
@@ -43,6 +44,7 @@ from replctl.commands.find_object import (
     subscription_of_name,
 )
 from replctl.commands.find_relation import find_relation
+from replctl.commands.function import move_function, rename_function
 from replctl.commands.policy import rename_policy
 from replctl.commands.role import rename_role, role_oid
 from replctl.commands.subscription_permission import (
@@ -158,6 +160,8 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             rename_policy(ddl, statement)
         case "role":
             rename_role(ddl, statement.name[-1], new)
+        case "function":
+            rename_function(ddl, statement)
         case "type" | "domain":
             _rename_type(ddl, _user_type(ddl, kind, statement.name), new)
         case _:
@@ -321,10 +325,12 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
         case "function":
             oid = find_function(ddl, name, statement.arguments).oid
             _check_given(ddl, "pg_proc", oid, "function", name[-1], owner)
+            check_not_builtin(oid, "functions")
             _give(ddl, "pg_proc", oid, owner)
         case "operator":
             oid = find_operator(ddl, name, statement.arguments or ()).oid
             _check_given(ddl, "pg_operator", oid, "operator", name[-1], owner)
+            check_not_builtin(oid, "operators")
             catalog.update(schema.pg_operator, schema.pg_operator.c.oid == oid, oprowner=owner)
         case _:
             raise FeatureNotSupported(f"ALTER {kind.upper()} ... OWNER TO is not supported")
@@ -400,6 +406,9 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     tag = f"ALTER {statement.object_type.upper()}"
     if statement.object_type in ("type", "domain"):
         _move_type(ddl, statement)
+        return tag
+    if statement.object_type == "function":
+        move_function(ddl, statement)
         return tag
     relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
     if relation is None:

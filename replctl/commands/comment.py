@@ -5,10 +5,10 @@ from __future__ import annotations
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_authid import get_role
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_database import find_database
 from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.relation_kind import RelKind
-from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.domain import named_constraint, owned_domain
 from replctl.commands.find_object import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from replctl.catalog import schema, schema_table
 from replctl.catalog.cluster import initial_comments, initial_schemas
 from replctl.catalog.pg_class import load_relations, relation_oids
-from replctl.catalog.pg_database import is_template
+from replctl.catalog.pg_database import find_database, is_template
 from replctl.catalog.pg_db_role_setting import delete_settings_of_database
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import list_subscriptions
@@ -158,9 +158,3 @@ def _empty(ddl: Ddl, oid: int) -> None:
     for table in schema_table.metadata.sorted_tables:
         if table.info.get("versioned") and not table.info["shared"]:
             inside.delete(table)
-
-
-def find_database(catalog: Catalog, name: str) -> int | None:
-    """Return the OID of the database of that name; None if there is none."""
-    row = catalog.first(schema.pg_database, schema.pg_database.c.datname == name)
-    return None if row is None else int(row.oid)

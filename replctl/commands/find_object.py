@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from replctl.catalog.aclchk import owner_of
+from replctl.catalog.pg_database import find_database
 from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_proc import UserFunction, get_function
 from replctl.catalog.pg_publication import Publication, find_publication
 from replctl.catalog.pg_subscription import Subscription, find_subscription
-from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl
 from replctl.does_not_exist import no_schema
 from replctl.errors import (
@@ -20,7 +23,7 @@ from replctl.errors import (
 from replctl.expr.environment import SYSTEM_SCHEMA
 from replctl.expr.type_names import split_name, type_of
 from replctl.parser import ast
-from replctl.types.builtin import Function, Operator, Type
+from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 
 
 def find_schema_oid(ddl: Ddl, name: str) -> int:
@@ -119,8 +122,11 @@ def find_function(
     Raises:
         UndefinedFunction, AmbiguousFunction: there is no such function, or there are several of
             that name.
+        InvalidSchemaName: there is no such schema.
     """
     schema_name, last = split_name(ddl.environment, name)
+    if schema_name is not None and ddl.environment.schema_oid(schema_name) is None:
+        raise no_schema(schema_name)
     functions = [found for _place, found in ddl.environment.functions(schema_name, last)]
     shown = ".".join(name)
     if arguments is None:
@@ -138,6 +144,32 @@ def find_function(
             return function
     listed = ", ".join(ddl.environment.format_type(type_) for type_ in types)
     raise UndefinedFunction(f"function {shown}({listed}) does not exist")
+
+
+def owned_function(
+    ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None] | None
+) -> UserFunction:
+    """Return a function that the current role may change.
+
+    Raises:
+        UndefinedFunction, AmbiguousFunction: see `find_function`.
+        InsufficientPrivilege: another role owns the function.
+        FeatureNotSupported: the function is built in.
+    """
+    oid = find_function(ddl, name, arguments).oid
+    ddl.privileges.check_owner(owner_of(ddl.catalog, "pg_proc", oid), "function", name[-1])
+    check_not_builtin(oid, "functions")
+    return get_function(ddl.catalog, oid)
+
+
+def check_not_builtin(oid: int, what: str) -> None:
+    """Check that an object does not belong to the system.
+
+    Args:
+        what: the kind of the object in the plural.
+    """
+    if oid < FIRST_USER_OID:
+        raise FeatureNotSupported(f"changing built-in {what} is not supported")
 
 
 def find_operator(
@@ -159,4 +191,4 @@ def find_operator(
 
 
 def _type_name(ddl: Ddl, raw: ast.TypeName | None) -> str | None:
-    return None if raw is None else type_of(ddl.environment, raw)[0].name
+    return None if raw is None else type_of(ddl.environment, replace(raw, pos=-1))[0].name

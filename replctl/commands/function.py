@@ -19,11 +19,15 @@ from replctl.catalog.pg_proc import (
 from replctl.catalog.pg_type import get_type
 from replctl.catalog.system_privilege import may_call_builtin
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.find_object import find_function, find_new_schema, owned_function
 from replctl.commands.naming import creation_schema
 from replctl.errors import (
     DuplicateFunction,
     FeatureNotSupported,
+    InsufficientPrivilege,
     InvalidFunctionDefinition,
+    InvalidParameterValue,
+    SqlSyntaxError,
     UndefinedFunction,
     UndefinedObject,
 )
@@ -48,6 +52,16 @@ def create_function(session: Session, statement: ast.CreateFunction) -> str:
     return carry_out(session, lambda ddl: _create_function(ddl, statement))
 
 
+def alter_function(session: Session, statement: ast.AlterFunction) -> str:
+    """Change attributes of a function.  Those that change no result are only checked.
+
+    Raises:
+        PostgresError: PostgreSQL refuses an attribute.
+        FeatureNotSupported: the attribute is SECURITY DEFINER.
+    """
+    return carry_out(session, lambda ddl: _alter_function(ddl, statement))
+
+
 def create_operator(session: Session, statement: ast.CreateOperator) -> str:
     """Create an operator.
 
@@ -66,8 +80,7 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
     if statement.returns is None:
         raise InvalidFunctionDefinition("function result type must be specified")
     result = _usable_type(ddl, statement.returns)
-    if options.get("security") == "true":
-        raise FeatureNotSupported("SECURITY DEFINER functions are not supported")
+    _check_invoker(options.get("security", "false"))
     if "as" not in options:
         raise InvalidFunctionDefinition("no function body specified")
     function = UserFunction(
@@ -88,9 +101,79 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
     return "CREATE FUNCTION"
 
 
-def _enter(ddl: Ddl, function: UserFunction, *, or_replace: bool) -> None:
-    """Add a function to the catalog, or replace the one with the same name and argument types."""
-    existing = next(
+def _alter_function(ddl: Ddl, statement: ast.AlterFunction) -> str:
+    function = owned_function(ddl, statement.name, statement.arguments)
+    names = [option.name for option in statement.options]
+    for number, option in enumerate(statement.options):
+        if option.name in names[:number]:  # errorConflictingDefElem
+            raise SqlSyntaxError("conflicting or redundant options", position=option.pos)
+        value = option.value or ""
+        match option.name:
+            case "volatility":
+                function = replace(function, volatility=_VOLATILITY[value])
+            case "strict":
+                function = replace(function, is_strict=value == "true")
+            case "security":
+                _check_invoker(value)
+            case "leakproof" if value == "true" and not ddl.privileges.is_superuser:
+                raise InsufficientPrivilege("only superuser can define a leakproof function")
+            case "cost" | "rows" if float(value) <= 0:
+                raise InvalidParameterValue(f"{option.name.upper()} must be positive")
+            case "rows" if not function.returns_set:
+                raise InvalidParameterValue(
+                    "ROWS is not applicable when function does not return a set"
+                )
+            case "parallel" if value not in ("safe", "restricted", "unsafe"):
+                raise SqlSyntaxError('parameter "parallel" must be SAFE, RESTRICTED, or UNSAFE')
+    update_function(ddl.catalog, function)
+    return "ALTER FUNCTION"
+
+
+def rename_function(ddl: Ddl, statement: ast.Rename) -> None:
+    """Rename a function.
+
+    Raises:
+        DuplicateFunction: the schema has a function with the new name and the same arguments.
+        InsufficientPrivilege: another role owns the function, or the current role may not create
+            objects in its schema.
+    """
+    function = owned_function(ddl, statement.name, statement.arguments)
+    place = ddl.environment.schema_name(function.schema_oid) or ""
+    ddl.privileges.check_schema(function.schema_oid, place, "C")
+    _put_name(ddl, replace(function, name=statement.new_name), place)
+
+
+def move_function(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
+    """Move a function to another schema.
+
+    Raises:
+        InvalidSchemaName: there is no such schema.
+        DuplicateFunction: the schema has a function of the same name and arguments.
+        InsufficientPrivilege: another role owns the function, or the current role may not create
+            objects in the schema.
+    """
+    found = find_function(ddl, statement.name, statement.arguments)
+    place = find_new_schema(ddl, statement.new_schema)
+    ddl.privileges.check_schema(place, statement.new_schema, "C")
+    if ddl.environment.schema_oid(found.schema) == place:
+        return
+    function = owned_function(ddl, statement.name, statement.arguments)
+    _put_name(ddl, replace(function, schema_oid=place), statement.new_schema)
+
+
+def _put_name(ddl: Ddl, function: UserFunction, place: str) -> None:
+    """Give a function its new name or schema (IsThereFunctionInNamespace)."""
+    if _same_signature(ddl, function) is not None:
+        shown = ", ".join(ddl.environment.format_type(a) for a in function.arguments)
+        raise DuplicateFunction(
+            f'function {function.name}({shown}) already exists in schema "{place}"'
+        )
+    update_function(ddl.catalog, function)
+
+
+def _same_signature(ddl: Ddl, function: UserFunction) -> UserFunction | None:
+    """Return the function with the same schema, name and argument types."""
+    return next(
         (
             other
             for other in list_functions(ddl.catalog)
@@ -99,6 +182,11 @@ def _enter(ddl: Ddl, function: UserFunction, *, or_replace: bool) -> None:
         ),
         None,
     )
+
+
+def _enter(ddl: Ddl, function: UserFunction, *, or_replace: bool) -> None:
+    """Add a function to the catalog, or replace the one with the same name and argument types."""
+    existing = _same_signature(ddl, function)
     if existing is None:
         insert_function(ddl.catalog, replace(function, oid=ddl.catalog.new_oid()))
         return
@@ -113,6 +201,11 @@ def _enter(ddl: Ddl, function: UserFunction, *, or_replace: bool) -> None:
             hint=f"Use DROP FUNCTION {function_signature(ddl, existing)} first.",
         )
     update_function(ddl.catalog, replace(function, oid=existing.oid, owner=existing.owner))
+
+
+def _check_invoker(security: str) -> None:
+    if security == "true":
+        raise FeatureNotSupported("SECURITY DEFINER functions are not supported")
 
 
 def _language(options: dict[str, str]) -> str:

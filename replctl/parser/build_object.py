@@ -11,7 +11,13 @@ from lark import Token
 
 from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.build_parts import Names, name_texts, names_only, role_name, start_of
+from replctl.parser.build_parts import (
+    Names,
+    name_texts,
+    names_only,
+    role_name,
+    start_of,
+)
 
 
 class _DroppedFunction(NamedTuple):
@@ -24,7 +30,7 @@ class _DroppedFunction(NamedTuple):
     def argument_types(self) -> tuple[ast.TypeName, ...] | None:
         if self.arguments is None:
             return None
-        return tuple(argument.type_name for argument in self.arguments)
+        return tuple(a.type_name for a in self.arguments if a.mode != "out")
 
 
 class ObjectBuilder:
@@ -187,6 +193,34 @@ class ObjectBuilder:
 
     def rename_type(self, word: Token, name: Names, new_name: Token) -> ast.Rename:
         return ast.Rename(_kind(word), name_texts(name), str(new_name), pos=start_of(name[0]))
+
+    def rename_function(self, function: _DroppedFunction, new_name: Token) -> ast.Rename:
+        return ast.Rename(
+            "function",
+            name_texts(function.name),
+            str(new_name),
+            arguments=function.argument_types,
+            pos=start_of(function.name[0]),
+        )
+
+    def move_function(self, function: _DroppedFunction, schema: Token) -> ast.AlterObjectSchema:
+        return ast.AlterObjectSchema(
+            "function",
+            name_texts(function.name),
+            str(schema),
+            arguments=function.argument_types,
+            pos=start_of(function.name[0]),
+        )
+
+    def alter_function(
+        self, function: _DroppedFunction, *options: ast.DefElem
+    ) -> ast.AlterFunction:
+        return ast.AlterFunction(
+            name_texts(function.name),
+            function.argument_types,
+            options,
+            pos=start_of(function.name[0]),
+        )
 
     def rename_table(
         self, if_exists: bool | None, relation: ast.RangeVar, new_name: Token

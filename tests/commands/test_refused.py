@@ -30,6 +30,9 @@ from replctl.session import Session
         ("alter table t set schema pg_catalog", "objects of users in schema pg_catalog are not"),
         ("alter table t add check (a > 0) not valid", "NOT VALID constraints are not supported"),
         ("create database d lc_collate 'de_DE'", 'option "lc_collate" of CREATE DATABASE'),
+        ("alter function abs (int) owner to postgres", "changing built-in functions is not"),
+        ("alter function abs (int) strict", "changing built-in functions is not supported"),
+        ("alter operator + (int, int) owner to postgres", "changing built-in operators is not"),
         ("begin isolation level serializable", "ISOLATION LEVEL SERIALIZABLE is not supported"),
     ],
 )

@@ -38,6 +38,7 @@ UtilityStatement: TypeAlias = (
     | CreateEnum
     | RenameEnumValue
     | CreateFunction
+    | AlterFunction
     | CreateOperator
     | CreateCollation
     | CreateView

@@ -117,6 +117,15 @@ class CreateFunction(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterFunction(Node):
+    """ALTER FUNCTION with attributes, such as STRICT; `arguments` is None without parentheses."""
+
+    name: tuple[str, ...]
+    arguments: tuple[TypeName | None, ...] | None
+    options: tuple[DefElem, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateOperator(Node):
     """CREATE OPERATOR name (...); argument types and function are fields, and not in `options`."""
 
@@ -197,6 +206,7 @@ class Rename(Node):
     sub_name: str | None = None
     missing_ok: bool = False
     relation_type: ObjectType = "table"
+    arguments: tuple[TypeName | None, ...] | None = None  # of functions
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -214,6 +224,7 @@ class AlterObjectSchema(Node):
     name: tuple[str, ...]
     new_schema: str
     missing_ok: bool = False
+    arguments: tuple[TypeName | None, ...] | None = None  # of functions
 
 
 # ---------------------------------------------------------------------------------------------
