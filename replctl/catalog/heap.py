@@ -267,6 +267,7 @@ def update_relation(catalog: Catalog, relation: Relation) -> None:
         relname=relation.name,
         relnamespace=relation.schema_oid,
         relowner=relation.owner,
+        relpersistence=relation.persistence,
         relispopulated=relation.is_populated,
         relrowsecurity=relation.has_row_security,
         relforcerowsecurity=relation.forces_row_security,

@@ -27,6 +27,7 @@ from replctl.commands import (
 )
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.delta_property import is_delta_property, set_delta_properties
+from replctl.commands.persistence import check_persistence, set_persistence
 from replctl.commands.policy import set_row_security
 from replctl.commands.reloptions import changed_options
 from replctl.commands.role import role_oid
@@ -43,9 +44,7 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
 
-#: The kinds of relations that ALTER TABLE accepts: for most actions, and for OWNER TO.
 _TABLES = (RelKind.TABLE, RelKind.PARTITIONED_TABLE)
-_OWNED = (*_TABLES, RelKind.VIEW, RelKind.MATERIALIZED_VIEW, RelKind.SEQUENCE)
 _TAG = "ALTER TABLE"
 
 #: Actions in the order of execution (AlterTablePass).
@@ -58,6 +57,13 @@ _PASSES = (
     ("add_constraint primary", "add_constraint unique"),
     ("set_default", "add_constraint foreign", "add_identity"),
 )
+
+#: The kinds of relations on which ALTER TABLE has an action; for other actions, tables.
+_KINDS = {
+    "OWNER TO": (*_TABLES, RelKind.VIEW, RelKind.MATERIALIZED_VIEW, RelKind.SEQUENCE),
+    "SET LOGGED": (*_TABLES, RelKind.SEQUENCE),
+    "SET UNLOGGED": (*_TABLES, RelKind.SEQUENCE),
+}
 
 #: Unsupported actions of ALTER TABLE, and their words in SQL.
 _REFUSED = {"validate_constraint": "VALIDATE CONSTRAINT"}
@@ -84,6 +90,7 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
         ddl.notice(f'relation "{statement.relation.name}" does not exist, skipping')
         return _TAG
     recurses = statement.relation.inherit
+    persistence = check_persistence(ddl, relation, statement.commands)
     changes = [
         change
         for command in statement.commands
@@ -96,6 +103,8 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
             continue
         for command in commands:
             _carry_out(ddl, ddl.relation(relation.oid), command, recurses=recurses)
+    if persistence is not None:
+        set_persistence(ddl, ddl.relation(relation.oid), persistence)
     return _TAG
 
 
@@ -124,7 +133,7 @@ def find_table(
         raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
     relation = get_relation(ddl.catalog, oid)
     assert relation is not None
-    if relation.kind not in (_OWNED if action == "OWNER TO" else _TABLES):
+    if relation.kind not in _KINDS.get(action, _TABLES):
         raise WrongObjectType(
             f'ALTER action {action} cannot be performed on relation "{relation.name}"',
             detail=f"This operation is not supported for {relation.kind.plural}.",
@@ -209,6 +218,8 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
         case "set_options" | "reset_options":
             resets = command.kind == "reset_options"
             _change_options(ddl, relation, command.options, resets=resets)
+        case "set_logged" | "set_unlogged":
+            pass  # after all other actions
         case "owner_to":
             change_owner(ddl, relation, role_oid(ddl.session, ddl.catalog, name))
         case other:

@@ -19,7 +19,7 @@ from replctl.catalog.pg_sequence import (
     sequence_state,
     update_sequence,
 )
-from replctl.catalog.relation_kind import RelKind, ReplicaIdentity
+from replctl.catalog.relation_kind import RelKind, RelPersistence, ReplicaIdentity
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.naming import Schema, creation_schema, relation_name
@@ -112,7 +112,7 @@ def sequence_of_column(
         owner_attnum=column.attnum,
         ownership=draft.ownership,
     )
-    _insert(ddl, place, name, sequence, state, table.owner)
+    _insert(ddl, place, name, sequence, state, table.owner, table.persistence)
     literal = ast.Constant("string", quote_qualified_identifier(place.name, name))
     regclass = ast.TypeCast(literal, ast.TypeName(("pg_catalog", "regclass")))
     return ast.FuncCall(("pg_catalog", "nextval"), (regclass,))
@@ -131,7 +131,7 @@ def _create_sequence(ddl: Ddl, statement: ast.CreateSequence) -> str:
     owner = _owner_option(statement.options)
     if owner is not None:
         sequence = _with_owner(ddl, sequence, owner, ddl.session.role_oid, place.oid)
-    _insert(ddl, place, target.name, sequence, state, ddl.session.role_oid)
+    _insert(ddl, place, target.name, sequence, state, ddl.session.role_oid, place.persistence)
     return "CREATE SEQUENCE"
 
 
@@ -161,7 +161,13 @@ def _owner_option(options: Items[ast.DefElem]) -> ast.DefElem | None:
 
 
 def _insert(
-    ddl: Ddl, place: Schema, name: str, sequence: Sequence, state: State, owner: int
+    ddl: Ddl,
+    place: Schema,
+    name: str,
+    sequence: Sequence,
+    state: State,
+    owner: int,
+    persistence: RelPersistence,
 ) -> None:
     oid = ddl.catalog.new_oid()
     relation = Relation(
@@ -172,7 +178,7 @@ def _insert(
         RelKind.SEQUENCE,
         owner,
         "",
-        place.persistence,
+        persistence,
         ReplicaIdentity.NOTHING,
         _COLUMNS,
     )

@@ -84,6 +84,12 @@ class AlterTableBuilder:
     def cmd_set_without_cluster(self) -> ast.AlterTableCmd:
         return ast.AlterTableCmd("set_without_cluster")
 
+    def cmd_set_logged(self) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("set_logged")
+
+    def cmd_set_unlogged(self) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("set_unlogged")
+
     def cmd_set_statistics(self, name: Token, value: str) -> ast.AlterTableCmd:
         return ast.AlterTableCmd("set_statistics", str(name), value=value, pos=start_of(name))
 

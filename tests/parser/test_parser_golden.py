@@ -88,7 +88,7 @@ def test_other_commands_of_postgresql_are_refused_by_name() -> None:
         ("SELECT 1; LOCK TABLE a", "LOCK", 10),
         ("SELECT a, xmlconcat(b) FROM c", "XMLCONCAT", 10),
         ("SELECT * FROM a TABLESAMPLE system (1)", "TABLESAMPLE", 14),
-        ("ALTER TABLE a ADD b int, SET LOGGED", "SET LOGGED", 25),
+        ("ALTER TABLE a ADD b int, SET TABLESPACE c", "SET TABLESPACE", 25),
         ("DROP TRIGGER a ON b", "DROP TRIGGER", 0),
         # replctl has other forms of these statements
         ("ALTER DATABASE a CONNECTION LIMIT 5", "ALTER DATABASE ... WITH", 0),

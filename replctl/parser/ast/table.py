@@ -136,7 +136,7 @@ class AlterTableCmd(Node):
         "replica_identity", "attach_partition", "detach_partition", "inherit", "no_inherit",
         "owner_to", "set_options", "reset_options", "set_storage", "set_statistics",
         "set_compression", "set_column_options", "reset_column_options", "cluster_on",
-        "set_without_cluster",
+        "set_without_cluster", "set_logged", "set_unlogged",
         "row_level_security", "other",
     ]  # fmt: skip
     name: str | None = None
