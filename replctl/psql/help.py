@@ -386,10 +386,23 @@ where action is one of:
     ),
     "INSERT": (
         "create new rows in a table",
-        """INSERT INTO table_name [ ( column_name [, ...] ) ]
+        """INSERT INTO table_name [ AS alias ] [ ( column_name [, ...] ) ]
     { DEFAULT VALUES | VALUES ( { expression | DEFAULT } [, ...] ) [, ...] | query }
-    [ ON CONFLICT [ ( column_name [, ...] ) ] DO NOTHING ]
-    [ RETURNING { * | expression [ [ AS ] output_name ] } [, ...] ]""",
+    [ ON CONFLICT [ conflict_target ] conflict_action ]
+    [ RETURNING { * | expression [ [ AS ] output_name ] } [, ...] ]
+
+where conflict_target can be one of:
+
+    ( column_name [, ...] ) [ WHERE index_predicate ]
+    ON CONSTRAINT constraint_name
+
+and conflict_action is one of:
+
+    DO NOTHING
+    DO UPDATE SET { column_name = { expression | DEFAULT } |
+                    ( column_name [, ...] ) = [ ROW ] ( { expression | DEFAULT } [, ...] )
+                  } [, ...]
+              [ WHERE condition ]""",
     ),
     "UPDATE": (
         "update rows of a table",

@@ -33,7 +33,7 @@ from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.early_call import CallsFirst, call_early, check_called
 from replctl.query.lake import LakeDialect
-from replctl.query.on_conflict import arbiters, without_conflicts
+from replctl.query.on_conflict import conflict_action, resolved
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.query_rewrite import rewritten
 from replctl.query.range_table import FromScope
@@ -94,15 +94,15 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
         relation = modified_relation(analyzer, statement.relation)
         plan = plan_of(catalog, relation)
         rows = _new_rows(session, analyzer, relation, statement, LakeDialect(context))
-        plan = replace(plan, supplied=rows.supplied)
-        indexes = arbiters(context.environment.privileges, relation, statement.on_conflict)
+        action = conflict_action(session, catalog, analyzer, plan, statement)
+        plan = replace(plan, supplied=rows.supplied | action.assigned)
         outputs = _returning(analyzer, relation, statement)
         _conditions, checks = changed_rows(
             context.environment.privileges,
             relation,
             "a",
             session.setting("row_security"),
-            reads=POLICY_VARNO in used_columns(Query(outputs)),
+            reads=action.is_named or POLICY_VARNO in used_columns(Query(outputs)),
         )
         check_conditions(context.environment, [check.condition for check in checks])
     check_names(session, context.read_tables)
@@ -113,10 +113,10 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
         spark.jobs.inserted(engine, inserted_into(table.target, rows.supplied), source) as proposed,
     ):
         check_new_rows(session, relation, proposed, checks)
-        with without_conflicts(session, table, proposed, indexes) as outcome:
-            table.check(outcome)
+        with resolved(session, table, proposed, action) as outcome:
+            action.check_written(table, outcome)
             shown = returned_rows(session, relation, outcome, outputs)
-            count = table.write(outcome)
+            count = table.write(outcome, changes_keys=action.changes_keys(outcome))
     return returned(f"INSERT 0 {count}", outputs, shown)
 
 

@@ -194,7 +194,7 @@ def _change(
     from_ = tuple(analyzer.from_clause(items, inner))
     values: dict[int, nodes.Expr] = {}
     if isinstance(statement, ast.Update):
-        values = assigned_values(analyzer, inner, member, statement.assignments)
+        values = assigned_values(analyzer, inner, member, statement.assignments, alias.name)
     where = analyzer.where(statement.where, inner)
     supplied = frozenset(member.column_at(attnum).name for attnum in values)
     plan = replace(plan_of(catalog, member), named=named, supplied=supplied)

@@ -1,125 +1,276 @@
-"""ON CONFLICT DO NOTHING: skip rows whose key already exists in a unique index."""
+"""ON CONFLICT: skip a row whose key already exists in a unique index, or change the row that has
+the key (ExecOnConflictUpdate).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from replctl import spark
-from replctl.catalog.aclchk import Privileges
+from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Index, Relation
-from replctl.catalog.relation_kind import ConstraintKind
-from replctl.errors import (
-    FeatureNotSupported,
-    InvalidColumnReference,
-    ObjectNotInPrerequisiteState,
-    SqlSyntaxError,
-    UndefinedColumn,
-    UndefinedObject,
-    WrongObjectType,
-)
+from replctl.catalog.transaction import Catalog
+from replctl.errors import CardinalityViolation, FeatureNotSupported
+from replctl.expr import nodes
+from replctl.expr.context import ExprContext
 from replctl.parser import ast
-from replctl.query.write import WrittenTable
+from replctl.query.analyze_query import QueryAnalyzer
+from replctl.query.arbiter import arbiter
+from replctl.query.permission import check_change, check_conditions, check_query, used_columns
+from replctl.query.range_table import FromScope, RangeTableEntry, relation_entry
+from replctl.query.row_change import (
+    EXCLUDED_NAME,
+    TARGET,
+    RowChange,
+    affected_rows,
+    changed_columns,
+    check_changeable,
+    needs_old_rows,
+    tableoid_sql,
+)
+from replctl.query.row_policy import conflict_checks
+from replctl.query.sequence_values import check_values
+from replctl.query.set_clause import assigned_values
+from replctl.query.sql import TABLEOID
+from replctl.query.tree import transform
+from replctl.query.with_check import check_updated_rows
+from replctl.query.write import Plan, WrittenTable
+from replctl.record import dataclass
 from replctl.session import Session
+from replctl.spark import EXCLUDED
 
 if TYPE_CHECKING:
-    from replctl.spark import Outcome
+    from replctl.spark import Outcome, Staged, UniqueKey
+
+#: The varno of the proposed row in DO UPDATE.
+_EXCLUDED_VARNO = TARGET - 1
 
 
-def arbiters(
-    privileges: Privileges, relation: Relation, clause: ast.OnConflict | None
-) -> tuple[Index, ...]:
-    """Return the unique index in which an existing key makes INSERT skip a row, if there is one
-    (infer_arbiter_indexes).  Several indexes would have to be checked row by row.
+@dataclass(frozen=True, slots=True)
+class ConflictAction:
+    """The effect of INSERT on a row whose key exists.
+
+    Attributes:
+        index: the unique index of the key; None if the table has none.
+        is_named: the clause names the index, so that the statement reads the key's columns.
+        update: the change of DO UPDATE; None for DO NOTHING.
+    """
+
+    index: Index | None = None
+    is_named: bool = False
+    update: RowChange | None = None
+
+    @property
+    def assigned(self) -> frozenset[str]:
+        """Return the names of the columns that DO UPDATE assigns."""
+        if self.update is None:
+            return frozenset()
+        relation = self.update.plan.relation
+        return frozenset(relation.column_at(attnum).name for attnum in self.update.values)
+
+    def check_written(self, table: WrittenTable, outcome: Outcome) -> None:
+        """Check that the table accepts an outcome, and that foreign keys do.
+
+        Raises:
+            IntegrityError: a check fails.
+        """
+        table.check(outcome)
+        if self.update is not None:
+            changed = changed_columns(outcome.target, self.update.values)
+            table.check_references(outcome, changed)
+
+    def changes_keys(self, outcome: Outcome) -> bool:
+        """Return whether keys do not identify the old images of the changed rows."""
+        return self.update is not None and (outcome.moves_keys or not outcome.target.key)
+
+
+# ---------------------------------------------------------------------------------------------
+# Analysis
+
+
+def conflict_action(
+    session: Session,
+    catalog: Catalog,
+    analyzer: QueryAnalyzer,
+    plan: Plan,
+    statement: ast.Insert,
+) -> ConflictAction:
+    """Return the action of an INSERT, and check the privileges for it.
 
     Raises:
-        InvalidColumnReference: no unique index is over the columns (42P10).
-        UndefinedColumn, UndefinedObject, WrongObjectType: there is no such column or constraint.
-        ObjectNotInPrerequisiteState: the index is deferrable (55000).
-        FeatureNotSupported: DO UPDATE, or several indexes.
+        PostgresError: the clause is wrong, or a publication of the table needs another replica
+            identity for DO UPDATE.
     """
+    clause, relation = statement.on_conflict, plan.relation
     if clause is None:
-        return ()
-    if clause.action == "update":
-        if not clause.targets and clause.constraint is None:
-            raise SqlSyntaxError(
-                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
-                hint="For example, ON CONFLICT (column_name).",
-                position=clause.pos,
-            )
-        raise FeatureNotSupported("ON CONFLICT DO UPDATE is not supported")
-    if clause.constraint is not None:
-        found = [_index_of_constraint(relation, clause.constraint)]
-    elif clause.targets:
-        found = _inferred(relation, clause)
-    else:
-        found = [index for index in relation.indexes if index.is_unique]
-    for index in found:
-        if index.is_deferrable:
-            raise ObjectNotInPrerequisiteState(
-                "ON CONFLICT does not support deferrable unique constraints/exclusion constraints"
-                " as arbiters"
-            )
-    if len(found) > 1:
-        raise FeatureNotSupported(
-            "ON CONFLICT of several unique indexes is not supported",
-            hint="Name the columns of one of them: ON CONFLICT (column_name).",
-        )
-    for index in found:
-        privileges.check_relation(relation, "r", index.key)
-    return tuple(found)
+        return ConflictAction()
+    index = arbiter(analyzer, relation, statement)
+    is_named = clause.constraint is not None or bool(clause.targets)
+    key = set() if index is None or not is_named else {*index.key}
+    if clause.action == "nothing":
+        if key:
+            analyzer.environment.privileges.check_relation(relation, "r", key)
+        return ConflictAction(index, is_named)
+    update = _update(analyzer, plan, statement, clause)
+    _check_permitted(analyzer, relation, update, key)
+    old, new = conflict_checks(
+        analyzer.environment.privileges, relation, session.setting("row_security")
+    )
+    check_conditions(analyzer.environment, [check.condition for check in (*old, *new)])
+    check_changeable(catalog, relation, "update")
+    return ConflictAction(index, is_named, replace(_of_pairs(update), checks=(*old, *new)))
 
 
-def _index_of_constraint(relation: Relation, name: str) -> Index:
-    constraint = next((c for c in relation.constraints if c.name == name), None)
-    if constraint is None:
-        raise UndefinedObject(f'constraint "{name}" for table "{relation.name}" does not exist')
-    index = next((i for i in relation.indexes if i.oid == constraint.index_oid), None)
-    if index is None or constraint.kind == ConstraintKind.FOREIGN_KEY:
-        raise WrongObjectType("constraint in ON CONFLICT clause has no associated index")
-    return index
+def _update(
+    analyzer: QueryAnalyzer, plan: Plan, statement: ast.Insert, clause: ast.OnConflict
+) -> RowChange:
+    """Return the change of DO UPDATE, in which the proposed row has the varno _EXCLUDED_VARNO."""
+    relation = plan.relation
+    alias = statement.relation.alias or ast.Alias(relation.name)
+    entry = relation_entry(analyzer.environment, relation, TARGET, alias, statement.relation.pos)
+    columns = relation_entry(analyzer.environment, relation, _EXCLUDED_VARNO, None).columns
+    excluded = RangeTableEntry(EXCLUDED_NAME, _EXCLUDED_VARNO, columns)
+    scope = FromScope((entry, excluded), entry.columns + excluded.columns)
+    inner = analyzer.analyzer(scope, ExprContext.UPDATE)
+    values = assigned_values(analyzer, inner, relation, clause.assignments, alias.name)
+    where = analyzer.where(clause.where, inner)
+    return RowChange(plan, (), where, values)
 
 
-def _inferred(relation: Relation, clause: ast.OnConflict) -> list[Index]:
-    """Return the first unique index over exactly the named columns."""
-    attnums = set()
-    for target in clause.targets:
-        if not isinstance(target, ast.ColumnRef) or len(target.fields) != 1:
-            raise FeatureNotSupported("expressions in ON CONFLICT are not supported")
-        column = relation.column(target.fields[0])
-        if column is None:
-            name = target.fields[0]
-            raise UndefinedColumn(f'column "{name}" does not exist', position=clause.pos)
-        attnums.add(column.attnum)
-    alike = [i for i in relation.indexes if i.is_unique_over_columns and set(i.key) == attnums]
-    whole = [index for index in alike if index.predicate is None]
-    if not whole and alike and clause.target_where is not None:
-        raise FeatureNotSupported("partial indexes in ON CONFLICT are not supported")
-    if not whole:
-        raise InvalidColumnReference(
-            "there is no unique or exclusion constraint matching the ON CONFLICT specification"
-        )
-    return whole[:1]
+def _check_permitted(
+    analyzer: QueryAnalyzer, relation: Relation, update: RowChange, key: set[int]
+) -> None:
+    """Check the current role's privileges.  It must be able to read the columns that the clause
+    uses of the table's row or of the proposed row, and those of the key.
+
+    Raises:
+        InsufficientPrivilege: a privilege is missing.
+    """
+    privileges, query = analyzer.environment.privileges, update.reading_query
+    used = used_columns(query)
+    read = used.get(TARGET, set()) | used.get(_EXCLUDED_VARNO, set())
+    check_not_native(relation, EXPRESSIONS, read)
+    check_change(privileges, relation, "w", list(update.values), read | key)
+    check_query(analyzer.environment, query)
+    check_values(privileges, ((relation.column_at(a), e) for a, e in update.values.items()))
+
+
+def _of_pairs(update: RowChange) -> RowChange:
+    """Return a change in which the columns of the proposed row are further columns of the target,
+    as the result of `spark.jobs.conflicting` has them.
+    """
+
+    def replaced(part: Any) -> Any:
+        if isinstance(part, nodes.Var) and part.varno == _EXCLUDED_VARNO:
+            return replace(part, varno=TARGET, attnum=EXCLUDED + part.attnum)
+        return None
+
+    values = {attnum: transform(expr, replaced) for attnum, expr in update.values.items()}
+    return replace(update, values=values, where=transform(update.where, replaced))
+
+
+# ---------------------------------------------------------------------------------------------
+# Execution
 
 
 @contextmanager
-def without_conflicts(
-    session: Session, table: WrittenTable, proposed: Outcome, indexes: Sequence[Index]
+def resolved(
+    session: Session, table: WrittenTable, proposed: Outcome, action: ConflictAction
 ) -> Iterator[Outcome]:
-    """Yield the outcome of an INSERT without the rows whose key exists in the table or in an
-    earlier row.
+    """Yield the outcome of an INSERT after the conflicts of its rows are resolved.
 
-    Like PostgreSQL, check all rows before looking for conflicts, but not their keys.
+    Like PostgreSQL, check all proposed rows before looking for conflicts, but not their keys.
 
-    Args:
-        indexes: the result of `arbiters`.
+    Raises:
+        CardinalityViolation: DO UPDATE would affect a row twice (21000).
+        PostgresError: DO UPDATE cannot change a row.
     """
-    names = {index.name for index in indexes}
-    keys = [k for k in proposed.target.unique if k.leaf is None and k.name in names]
-    if not keys:
+    name = None if action.index is None else action.index.name
+    key = next((k for k in proposed.target.unique if k.leaf is None and k.name == name), None)
+    if key is None:
         yield proposed
         return
     table.check_rows(proposed, ())
-    with spark.jobs.unconflicting(session.engine(), proposed, keys[0]) as outcome:
+    engine = session.engine()
+    if action.update is None:
+        with spark.jobs.unconflicting(engine, proposed, key) as outcome:
+            yield outcome
+        return
+    _check_leaves(session, action.update, proposed)
+    with (
+        spark.jobs.conflicting(engine, proposed, key) as pairs,
+        _upserted(session, proposed, pairs, action.update) as outcome,
+    ):
+        _check_once(session, outcome, pairs, key, action.update)
+        if any(group.op == "U" and group.new_leaf != group.old_leaf for group in outcome.groups):
+            raise FeatureNotSupported(
+                "invalid ON UPDATE specification",
+                detail="The result tuple would appear in a different partition than the original"
+                " tuple.",
+            )
+        check_updated_rows(session, table.relation, outcome, action.update.checks)
         yield outcome
+
+
+@contextmanager
+def _upserted(
+    session: Session, proposed: Outcome, pairs: Staged, update: RowChange
+) -> Iterator[Outcome]:
+    target = proposed.target
+    if any(column.is_assigned for column in target.columns):
+        raise FeatureNotSupported(
+            "ON CONFLICT DO UPDATE is not supported if Delta assigns the identity values of the new"
+            " rows"
+        )
+    tableoid = tableoid_sql(target, "leaf")
+    rows = f"SELECT *, {tableoid} AS c{TABLEOID} FROM {pairs.view} WHERE leaf IS NOT NULL"
+    changes = affected_rows(session, update, target, rows, ("position", "leaf"), is_update=True)
+    moves_keys = not changed_columns(target, update.values).isdisjoint(target.key)
+    with_old = needs_old_rows(update, target) or any(c.is_using for c in update.checks)
+    with spark.jobs.upserted(
+        session.engine(), proposed, pairs, changes, moves_keys=moves_keys, with_old=with_old
+    ) as outcome:
+        yield outcome
+
+
+def _check_leaves(session: Session, update: RowChange, proposed: Outcome) -> None:
+    """Check that the partitions of the proposed rows allow updates.
+
+    Raises:
+        PostgresError: a publication of a partition needs another replica identity.
+    """
+    numbers = sorted({group.new_leaf for group in proposed.groups if group.new_leaf is not None})
+    with session.read() as catalog:
+        for number in numbers:
+            leaf = update.plan.tree[proposed.target.leaves[number].relid]
+            check_changeable(catalog, leaf, "update")
+
+
+def _check_once(
+    session: Session, outcome: Outcome, pairs: Staged, key: UniqueKey, update: RowChange
+) -> None:
+    """Check that the statement affects no row twice.
+
+    Raises:
+        CardinalityViolation: it does (21000).
+        FeatureNotSupported: this depends on the order of the rows.
+    """
+    engine = session.engine()
+    if pairs.is_small and len(pairs.values("position")) < 2:
+        return
+    moves = not changed_columns(outcome.target, update.values).isdisjoint(key.used)
+    if moves and spark.jobs.moves_to_proposed(engine, outcome, pairs, key):
+        raise FeatureNotSupported(
+            "ON CONFLICT DO UPDATE that changes the key of a row is not supported if another"
+            " proposed row has the old or the new key",
+            hint="Insert one of the rows in a statement of its own.",
+        )
+    if spark.jobs.affects_twice(engine, outcome, pairs, key):
+        raise CardinalityViolation(
+            "ON CONFLICT DO UPDATE command cannot affect row a second time",
+            hint="Ensure that no rows proposed for insertion within the same command have"
+            " duplicate constrained values.",
+        )

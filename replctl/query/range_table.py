@@ -91,11 +91,13 @@ class FromScope:
         entries: the tables of FROM, in their order.
         columns: the columns for names without a table; the merged columns of USING come first.
         parent: the scope of the outer query.
+        hidden: names of tables that only other parts of the statement may use.
     """
 
     entries: tuple[RangeTableEntry, ...] = ()
     columns: tuple[NamedColumn, ...] = ()
     parent: FromScope | None = None
+    hidden: tuple[str, ...] = ()
 
     def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
         found = [expr for column, expr in self.columns if column == name]
@@ -152,6 +154,13 @@ class FromScope:
                     hint=f'Perhaps you meant to reference the table alias "{entry.name}".',
                     position=pos,
                 )
+        if name in self._all_names():
+            return UndefinedTable(
+                f'invalid reference to FROM-clause entry for table "{name}"',
+                detail=f'There is an entry for table "{name}", but it cannot be referenced from'
+                " this part of the query.",
+                position=pos,
+            )
         return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=pos)
 
     def expand(self, pos: int) -> tuple[NamedColumn, ...]:
@@ -167,7 +176,14 @@ class FromScope:
         for entry in other.entries:
             if (entry.name, entry.schema) in names:
                 raise DuplicateAlias(f'table name "{entry.name}" specified more than once')
-        return FromScope(self.entries + other.entries, self.columns + other.columns, self.parent)
+        return dataclasses.replace(
+            self, entries=self.entries + other.entries, columns=self.columns + other.columns
+        )
+
+    def _all_names(self) -> set[str]:
+        """Return the names of the tables of this query and of outer queries."""
+        own = {entry.name for entry in self.entries} | {*self.hidden}
+        return own if self.parent is None else own | self.parent._all_names()
 
     def _all_entries(self) -> tuple[RangeTableEntry, ...]:
         return self.entries + (() if self.parent is None else self.parent._all_entries())

@@ -19,6 +19,7 @@ from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.lake import changing_query
 from replctl.query.permission import used_columns
 from replctl.query.range_table import FromScope, relation_entry
+from replctl.query.row_change import EXCLUDED_NAME, tableoid_sql
 from replctl.query.row_policy import POLICY_VARNO, numbered_as
 from replctl.query.select import with_object_names
 from replctl.query.session_calls import divided
@@ -40,7 +41,10 @@ def returning_of(
     entry = relation_entry(
         analyzer.environment, relation, POLICY_VARNO, alias, statement.relation.pos
     )
-    inner = analyzer.analyzer(FromScope((entry,), entry.columns), ExprContext.RETURNING)
+    clause = statement.on_conflict if isinstance(statement, ast.Insert) else None
+    hidden = () if clause is None or clause.action == "nothing" else (EXCLUDED_NAME,)
+    scope = FromScope((entry,), entry.columns, hidden=hidden)
+    inner = analyzer.analyzer(scope, ExprContext.RETURNING)
     match statement:
         case ast.Update():
             analyzer.from_clause(statement.from_clause, inner)
@@ -116,12 +120,10 @@ def returned_rows(
 
 
 def _changed_rows(outcome: Outcome) -> str:
-    leaves = " ".join(
-        f"WHEN {number} THEN {leaf.relid}L" for number, leaf in enumerate(outcome.target.leaves)
-    )
+    tableoid = tableoid_sql(outcome.target, "coalesce(new_leaf, old_leaf)")
     columns = "".join(f", w{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
     return (
-        f"SELECT position, CASE coalesce(new_leaf, old_leaf) {leaves} END AS c{TABLEOID}{columns}"
+        f"SELECT position, {tableoid} AS c{TABLEOID}{columns}"
         f" FROM {outcome.rows.view} WHERE op IN ('I', 'U', 'D')"
     )
 

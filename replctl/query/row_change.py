@@ -25,6 +25,8 @@ from replctl.spark import NEXT_VALUE, Target, TargetColumn
 
 #: The varno of the table that a statement changes.
 TARGET = POLICY_VARNO
+#: The name of the proposed row in ON CONFLICT DO UPDATE.
+EXCLUDED_NAME = "excluded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,16 @@ def changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
         if generated is not None and not generating_columns(generated).isdisjoint(assigned):
             changed.add(column.attnum)
     return changed
+
+
+def tableoid_sql(target: Target, leaf: str) -> str:
+    """Return SQL of the tableoid of a row.
+
+    Args:
+        leaf: SQL of the index of its leaf partition.
+    """
+    whens = (f"WHEN {number} THEN {item.relid}L" for number, item in enumerate(target.leaves))
+    return f"CASE {leaf} {' '.join(whens)} END"
 
 
 def check_changeable(catalog: Catalog, relation: Relation, command: str) -> None:

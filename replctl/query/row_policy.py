@@ -23,10 +23,17 @@ _FALSE = nodes.Const("bool", "f")
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """A condition that new rows must satisfy; `policy` is None if it combines several policies."""
+    """A condition that rows must satisfy.
+
+    Attributes:
+        policy: the name of the policy; None if the condition combines several policies.
+        is_using: the condition is that of USING, for rows that ON CONFLICT DO UPDATE changes
+            (WCO_RLS_CONFLICT_CHECK).
+    """
 
     policy: str | None
     condition: nodes.Expr
+    is_using: bool = False
 
 
 def condition_query(relation: Relation, condition: nodes.Expr) -> Query:
@@ -90,6 +97,28 @@ def row_checks(
     if reads:
         found += _checks(catalog, _concerned(privileges, relation, "r"), uses_check=False)
     return tuple(found)
+
+
+def conflict_checks(
+    privileges: Privileges, relation: Relation, row_security: str
+) -> tuple[tuple[RowCheck, ...], tuple[RowCheck, ...]]:
+    """Return the checks of the rows that ON CONFLICT DO UPDATE changes: those of the old rows, and
+    those of the new rows; two empty tuples if no policy applies.
+
+    The update always reads the row, because it compares keys.
+
+    Raises:
+        InsufficientPrivilege: see `changed_rows`.
+    """
+    if not is_row_security_active(privileges, relation, row_security):
+        return (), ()
+    catalog = privileges.catalog
+    old = [
+        replace(check, is_using=True)
+        for command in ("w", "r")
+        for check in _checks(catalog, _concerned(privileges, relation, command), uses_check=False)
+    ]
+    return tuple(old), row_checks(privileges, relation, "w", reads=True)
 
 
 def numbered_as(expr: nodes.Expr, parent: Relation, child: Relation) -> nodes.Expr:

@@ -1,4 +1,4 @@
-"""SET of UPDATE: the new values of columns."""
+"""SET of UPDATE and of ON CONFLICT DO UPDATE: the new values of columns."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ def assigned_values(
     inner: Analyzer,
     relation: Relation,
     assignments: Sequence[ast.Assignment],
+    name: str,
 ) -> dict[int, nodes.Expr]:
     """Return the new values of SET, by attnum (transformUpdateTargetList).
 
     Args:
         inner: an analyzer whose scope has the columns that the values may use.
+        name: the name of the relation in the statement.
     """
     values: dict[int, nodes.Expr] = {}
     for assignment in assignments:
         for target, raw in _pairs(assignment):
-            column = _assigned_column(relation, target)
+            column = _assigned_column(relation, target, name)
             if column.attnum in values:
                 raise SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
             check_takes_updates(relation, column.name)
@@ -63,9 +65,14 @@ def _pairs(assignment: ast.Assignment) -> list[tuple[ast.ResTarget, ast.RawExpr]
     if len(assignment.targets) == 1:
         return [(assignment.targets[0], assignment.value)]
     value = assignment.value
+    if isinstance(value, ast.SubLink) and value.kind == "expr" and value.test is None:
+        raise FeatureNotSupported(
+            "a sub-SELECT as source for a multiple-column UPDATE item is not supported",
+            position=raw_location(value),
+        )
     if not isinstance(value, ast.RowExpr):
         raise FeatureNotSupported(
-            "source for a multiple-column UPDATE item must be a ROW() expression",
+            "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
             position=raw_location(value),
         )
     if len(value.args) != len(assignment.targets):
@@ -75,14 +82,13 @@ def _pairs(assignment: ast.Assignment) -> list[tuple[ast.ResTarget, ast.RawExpr]
     return list(zip(assignment.targets, value.args, strict=True))
 
 
-def _assigned_column(relation: Relation, target: ast.ResTarget) -> Column:
+def _assigned_column(relation: Relation, target: ast.ResTarget, name: str) -> Column:
     column = relation.column(target.name or "")
     if column is None:
-        raise no_column(
-            target.name,
-            relation.name,
-            position=target.pos,
-        )
+        error = no_column(target.name, relation.name, position=target.pos)
+        if target.indirection and target.name == name:
+            error.hint = "SET target columns cannot be qualified with the relation name."
+        raise error
     if target.indirection:
         raise FeatureNotSupported(
             "UPDATE of an element of a column is not supported", position=target.pos

@@ -32,21 +32,44 @@ def check_new_rows(
     Raises:
         InsufficientPrivilege: a policy refuses a row (42501).
     """
+    _check(session, relation, _images(outcome, "w", "op IN ('I', 'U')"), checks)
+
+
+def check_updated_rows(
+    session: Session, relation: Relation, outcome: Outcome, checks: Sequence[RowCheck]
+) -> None:
+    """Check that policies allow the changes of ON CONFLICT DO UPDATE, before they are written.  The
+    outcome must have the old rows, if a check is about them.
+
+    Raises:
+        InsufficientPrivilege: a policy refuses an old or a new row (42501).
+    """
+    for is_using, image in ((True, "o"), (False, "w")):
+        own = [check for check in checks if check.is_using == is_using]
+        if own:
+            _check(session, relation, _images(outcome, image, "op = 'U'"), own)
+
+
+def _images(outcome: Outcome, image: str, condition: str) -> str:
+    """Return SQL of the old (o) or new (w) rows of an outcome."""
+    columns = ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
+    return f"SELECT {columns} FROM {outcome.rows.view} WHERE {condition}"
+
+
+def _check(session: Session, relation: Relation, rows: str, checks: Sequence[RowCheck]) -> None:
     for check in checks:
-        query = _failing_rows(session, relation, outcome, check.condition)
+        query = _failing_rows(session, relation, rows, check.condition)
         if session.engine().fetch(query, [_COLUMN]):
             policy = "" if check.policy is None else f' "{check.policy}"'
+            clause = " (USING expression)" if check.is_using else ""
             raise InsufficientPrivilege(
-                f'new row violates row-level security policy{policy} for table "{relation.name}"'
+                f"new row violates row-level security policy{policy}{clause}"
+                f' for table "{relation.name}"'
             )
 
 
-def _failing_rows(
-    session: Session, relation: Relation, outcome: Outcome, condition: nodes.Expr
-) -> str:
-    """Return SQL that finds a new row that does not satisfy a condition; no row if all do."""
-    columns = ", ".join(f"w{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
-    new_rows = f"SELECT {columns} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
+def _failing_rows(session: Session, relation: Relation, rows: str, condition: nodes.Expr) -> str:
+    """Return SQL that finds a row that does not satisfy a condition; no row if all do."""
     query = Query(
         (Output("", nodes.Const("bool", "t")),),
         (FromTable(POLICY_VARNO, relation),),
@@ -54,7 +77,7 @@ def _failing_rows(
     )
     with session.read() as catalog:
         context = function_context(session, catalog)
-        query, dialect = changing_query(context, query, new_rows)
+        query, dialect = changing_query(context, query, rows)
         text = QueryWriter(dialect).write(query)
     check_names(session, context.read_tables)
     return f"{text} LIMIT 1"

@@ -59,6 +59,7 @@ from replctl.spark.table_comparison import RowDifference as RowDifference
 from replctl.spark.table_comparison import Sides as Sides
 from replctl.spark.translation import to_sql as to_sql
 from replctl.spark.translation import untranslatable as untranslatable
+from replctl.spark.values import EXCLUDED as EXCLUDED
 from replctl.spark.values import NEXT_VALUE as NEXT_VALUE
 from replctl.spark.values import OPTIMIZED_FILE_SIZE as OPTIMIZED_FILE_SIZE
 from replctl.spark.values import ChangedFiles as ChangedFiles

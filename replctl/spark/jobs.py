@@ -49,3 +49,7 @@ from replctl.spark.staging import local_rows as local_rows
 from replctl.spark.table_comparison import compare as compare
 from replctl.spark.uniqueness import first_collision as first_collision
 from replctl.spark.uniqueness import first_problem as first_problem
+from replctl.spark.upsert import affects_twice as affects_twice
+from replctl.spark.upsert import conflicting as conflicting
+from replctl.spark.upsert import moves_to_proposed as moves_to_proposed
+from replctl.spark.upsert import upserted as upserted

@@ -71,11 +71,11 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
         forms = ", ".join(matching_form(column, f"c{column.attnum}") for column in columns)
         values = ", ".join(matching_group(column, f"c{column.attnum}") for column in columns)
         present = " AND ".join(f"c{attnum} IS NOT NULL" for attnum in key.attnums)
-        conditions = [*([] if key.nulls_not_distinct else [present]), *_predicate(key, "c")]
+        conditions = [*([] if key.nulls_not_distinct else [present]), *predicate_of(key, "c")]
         existing = existing_rows_sql(target, conditions)
         twice = f"SELECT {values} FROM ({existing}) GROUP BY {forms} HAVING count(*) > 1"
         same = " AND ".join(matches(c, f"n.w{c.attnum}", f"e.c{c.attnum}", "<=>") for c in columns)
-        is_new = " AND ".join(["op IN ('I', 'U')", *_predicate(key, "n.w")])
+        is_new = " AND ".join(["op IN ('I', 'U')", *predicate_of(key, "n.w")])
         query = (
             f"SELECT n.* FROM {outcome.rows.view} n LEFT SEMI JOIN ({twice}) e ON {same}"
             f" WHERE {is_new}"
@@ -86,7 +86,7 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
     return None
 
 
-def _predicate(key: UniqueKey, prefix: str) -> list[str]:
+def predicate_of(key: UniqueKey, prefix: str) -> list[str]:
     """Return the conditions, in SQL, of the rows in a partial index.
 
     Args:
@@ -170,7 +170,7 @@ def _forms(columns: Sequence[TargetColumn]) -> str:
 
 def _entering_sql(outcome: Outcome, key: UniqueKey) -> str:
     """Return SQL of the rows of an outcome that enter the index."""
-    conditions = ["op IN ('I', 'U', 'C')", *_predicate(key, "w")]
+    conditions = ["op IN ('I', 'U', 'C')", *predicate_of(key, "w")]
     if not key.nulls_not_distinct:
         conditions += [f"w{attnum} IS NOT NULL" for attnum in key.attnums]
     if key.leaf is not None:
@@ -192,16 +192,22 @@ def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -
     )
 
 
-def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return SQL of the table's rows that the outcome does not change, and that may equal new
-    ones."""
-    rows, target = outcome.rows, outcome.target
-    conditions = _predicate(key, "c")
+def indexed_rows_sql(outcome: Outcome, key: UniqueKey) -> str:
+    """Return SQL of the table's rows in an index that may equal new rows of the outcome."""
+    rows = outcome.rows
+    conditions = predicate_of(key, "c")
     if rows.is_small and not key.nulls_not_distinct:
         conditions += [literal_condition(f"c{a}", rows, [f"w{a}"]) for a in key.attnums]
     if key.leaf is not None:
         conditions.append(f"leaf = {key.leaf}")
-    existing = existing_rows_sql(target, conditions)
+    return existing_rows_sql(outcome.target, conditions)
+
+
+def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
+    """Return SQL of the table's rows that the outcome does not change, and that may equal new
+    ones."""
+    rows, target = outcome.rows, outcome.target
+    existing = indexed_rows_sql(outcome, key)
     match outcome.matching:
         case "key" if target.key:
             alike = [

@@ -174,6 +174,10 @@ class Leaf:
 #: numbers.  Tables have fewer columns than that.
 NEXT_VALUE = 0x7000
 
+#: The attnum 0 of the virtual columns for the row that INSERT proposes, next to the row that it
+#: conflicts with.
+EXCLUDED = 0x6000
+
 
 @dataclass(frozen=True, slots=True)
 class EnumType:

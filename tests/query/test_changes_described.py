@@ -15,6 +15,7 @@ def tables(session: Session) -> Session:
     """A session with two tables."""
     list(execute(session, "CREATE TABLE t (id serial PRIMARY KEY, a numeric(5,2), UNIQUE (a))"))
     list(execute(session, "CREATE TABLE r (id int)"))
+    list(execute(session, "CREATE TABLE u (id int); CREATE UNIQUE INDEX ON u (id) WHERE id > 0"))
     return session
 
 
@@ -29,6 +30,11 @@ def tables(session: Session) -> Session:
         (
             "DELETE FROM t USING r RETURNING t.id AS gone, 'x'",
             [("gone", "integer"), ("?column?", "text")],
+        ),
+        (
+            "INSERT INTO t AS x DEFAULT VALUES ON CONFLICT (id) DO UPDATE SET a = excluded.a + x.a"
+            " RETURNING x.a",
+            [("a", "numeric(5,2)")],
         ),
         ("DELETE FROM t", []),
     ],
@@ -48,6 +54,11 @@ def test_columns_are_described(
         ("INSERT INTO t DEFAULT VALUES RETURNING nextval('t_id_seq')", "functions of sequences"),
         ("COPY (DELETE FROM t RETURNING id) TO STDOUT", "RETURNING in COPY is not supported"),
         ("INSERT INTO t DEFAULT VALUES ON CONFLICT DO NOTHING", "ON CONFLICT of several unique"),
+        (
+            "INSERT INTO u DEFAULT VALUES ON CONFLICT (id) WHERE id > 1 DO UPDATE SET id = 1",
+            "ON CONFLICT with another condition than that of the partial index",
+        ),
+        ("UPDATE t SET (id, a) = (SELECT 1, 2)", "a sub-SELECT as source for a multiple-column"),
     ],
 )
 def test_what_it_cannot_give_is_refused(tables: Session, statement: str, message: str) -> None:
