@@ -149,8 +149,8 @@ def _fill_from(item: Any, sizes: list[Any] | None, lower: list[Any] | None) -> l
             "wrong number of array subscripts",
             detail="Low bound array has different size than dimensions array.",
         )
-    if result and any(bound != 1 for bound in lower):
-        raise FeatureNotSupported("arrays that do not begin at 1 are not supported")
+    if result:
+        _check_begins_at_1(lower)
     return result
 
 
@@ -301,3 +301,124 @@ def subscript(value: list[Any], indexes: list[int]) -> Any:
 def array_slice(value: list[Any], lower: int | None, upper: int | None) -> list[Any]:
     """Return value[lower:upper] by the first dimension; keep the others complete."""
     return value[max(lower or 1, 1) - 1 : max(len(value) if upper is None else upper, 0)]
+
+
+def with_element(value: Any, indexes: list[int], new: Any) -> list[Any]:
+    """Return an array in which one element is `new`.  An array of one dimension grows, and NULL
+    fills the gap (array_set_element).
+
+    Raises:
+        ArraySubscriptError: the number of subscripts is wrong, or one is out of range (2202E).
+        ProgramLimitExceeded: the array would be too large (54000).
+        FeatureNotSupported: the array would not begin at 1.
+    """
+    value = plain(value)
+    sizes = dimensions(value)
+    if not sizes:
+        _check_begins_at_1(indexes)
+        item: Any = new
+        for _index in indexes:
+            item = [item]
+        return item  # type: ignore[no-any-return]
+    _check_number(len(indexes), sizes, is_slice=False)
+    if len(sizes) == 1:
+        return _spliced(value, indexes[0], indexes[0], [new])
+    if any(not 1 <= index <= size for index, size in zip(indexes, sizes, strict=True)):
+        raise ArraySubscriptError("array subscript out of range")
+    return _nested(value, [range(index - 1, index) for index in indexes], iter([new]))
+
+
+def with_slice(value: Any, lower: list[int | None], upper: list[int | None], new: Any) -> list[Any]:
+    """Return an array in which a slice has the elements of `new`, row by row.  If `new` is NULL,
+    the array does not change (array_set_slice).
+
+    Args:
+        lower, upper: the bounds of each dimension; None if omitted.
+
+    Raises:
+        The errors of `with_element`.
+    """
+    value = plain(value)
+    if new is None:
+        return value  # type: ignore[no-any-return]
+    source, sizes = list(flat(plain(new))), dimensions(value)
+    if not sizes:
+        return _new_slice(lower, upper, source)
+    _check_number(len(upper), sizes, is_slice=True)
+    bounds = [
+        (1 if low is None else low, size if up is None else up)
+        for low, up, size in zip(lower, upper, sizes, strict=False)
+    ]
+    bounds += [(1, size) for size in sizes[len(bounds) :]]
+    if any(low > up for low, up in bounds):
+        raise ArraySubscriptError("upper bound cannot be less than lower bound")
+    if len(sizes) == 1:
+        ((low, up),) = bounds
+        _check_size(max(up, len(value)) - min(low, 1) + 1)
+        _check_source(source, up - low + 1)
+        return _spliced(value, low, up, source[: up - low + 1])
+    if any(low < 1 or up > size for (low, up), size in zip(bounds, sizes, strict=True)):
+        raise ArraySubscriptError("array subscript out of range")
+    _check_source(source, math.prod(up - low + 1 for low, up in bounds))
+    return _nested(value, [range(low - 1, up) for low, up in bounds], iter(source))
+
+
+def _new_slice(lower: list[int | None], upper: list[int | None], source: list[Any]) -> list[Any]:
+    """Return the array of a slice that is assigned to an empty array."""
+    bounds = []
+    for low, up in zip(lower, upper, strict=True):
+        if low is None or up is None:
+            raise ArraySubscriptError(
+                "array slice subscript must provide both boundaries",
+                detail="When assigning to a slice of an empty array value, slice boundaries must be"
+                " fully specified.",
+            )
+        bounds.append((low, up))
+    sizes = [up - low + 1 for low, up in bounds]
+    for size in (*sizes, math.prod(sizes)):
+        _check_size(size)
+    _check_source(source, math.prod(sizes))
+    if not all(sizes):
+        return []
+    _check_begins_at_1([low for low, _up in bounds])
+    items = source[: math.prod(sizes)]
+    for size in reversed(sizes[1:]):
+        items = [items[i : i + size] for i in range(0, len(items), size)]
+    return items
+
+
+def _spliced(value: list[Any], lower: int, upper: int, new: list[Any]) -> list[Any]:
+    """Return an array of one dimension with the elements from `lower` to `upper` replaced."""
+    _check_size(max(upper, len(value)) - min(lower, 1) + 1)
+    _check_begins_at_1([min(lower, 1)])
+    gap = [None] * (lower - 1 - len(value))
+    return [*value[: lower - 1], *gap, *new, *value[upper:]]
+
+
+def _nested(value: list[Any], ranges: list[range], source: Iterator[Any]) -> list[Any]:
+    """Return an array with the elements in the ranges of its dimensions replaced."""
+    own, *inner = ranges
+    copy = list(value)
+    for i in own:
+        copy[i] = _nested(value[i], inner, source) if inner else next(source)
+    return copy
+
+
+def _check_number(count: int, sizes: list[int], *, is_slice: bool) -> None:
+    if count > len(sizes) or (count < len(sizes) and not is_slice):
+        raise ArraySubscriptError("wrong number of array subscripts")
+
+
+def _check_source(source: list[Any], count: int) -> None:
+    if len(source) < count:
+        raise ArraySubscriptError("source array too small")
+
+
+def _check_size(count: int) -> None:
+    if not 0 <= count <= MAX_SIZE:
+        raise ProgramLimitExceeded(f"array size exceeds the maximum allowed ({MAX_SIZE})")
+
+
+def _check_begins_at_1(lower: list[int]) -> None:
+    if any(bound != 1 for bound in lower):
+        raise FeatureNotSupported("arrays that do not begin at 1 are not supported")

@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from replctl.adt import arrayfuncs, comparison, functions, jsonpath_exec, network
-from replctl.errors import CheckViolation, FeatureNotSupported, NotNullViolation, PostgresError
+from replctl.adt import arrayfuncs, comparison, functions, jsonb, jsonpath_exec, network
+from replctl.errors import (
+    CheckViolation,
+    FeatureNotSupported,
+    NotNullViolation,
+    NullValueNotAllowed,
+    PostgresError,
+)
 from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
 from replctl.types import builtin
@@ -471,6 +477,8 @@ def _mismatch() -> PostgresError:
 
 def _subscript(expr: nodes.SubscriptingRef) -> Step:
     container = _compile(expr.arg)
+    if expr.assigned is not None:
+        return _assignment(expr, container, _compile(expr.assigned))
     if expr.arg.type == "jsonb":
         return _jsonb_subscript(expr, container)
     uppers = [None if item is None else _compile(item) for item in expr.upper]
@@ -517,3 +525,36 @@ def _jsonb_subscript(expr: nodes.SubscriptingRef, container: Step) -> Step:
         return extract(value, [str(item) for item in path])
 
     return evaluate
+
+
+def _assignment(expr: nodes.SubscriptingRef, container: Step, assigned: Step) -> Step:
+    """Compile the assignment of a value to a part of an array or of a jsonb value.  The whole may
+    be NULL (array_subscript_assign, jsonb_subscript_assign).
+    """
+    uppers = [None if item is None else _compile(item) for item in expr.upper]
+    lowers = [None if item is None else _compile(item) for item in expr.lower or ()]
+    is_jsonb = expr.type == "jsonb"
+    expects_array = is_jsonb and expr.upper[0] is not None and expr.upper[0].type == "int4"
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        value, new = container(row, operand), assigned(row, operand)
+        upper, lower = (
+            [None if step is None else _given(step(row, operand), is_jsonb) for step in steps]
+            for steps in (uppers, lowers)
+        )
+        if is_jsonb:
+            empty = "[]" if expects_array else "{}"
+            return jsonb.with_element(value or empty, [str(item) for item in upper], new)
+        whole = [] if value is None else value
+        if expr.lower is None:
+            return arrayfuncs.with_element(whole, [i for i in upper if i is not None], new)
+        return arrayfuncs.with_slice(whole, lower, upper, new)
+
+    return evaluate
+
+
+def _given(subscript: Any, is_jsonb: bool) -> Any:
+    if subscript is None:
+        what = "jsonb" if is_jsonb else "array"
+        raise NullValueNotAllowed(f"{what} subscript in assignment must not be null")
+    return subscript

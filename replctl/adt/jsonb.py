@@ -20,6 +20,7 @@ from replctl.errors import (
     InvalidParameterValue,
     InvalidTextRepresentation,
     NullValueNotAllowed,
+    ProgramLimitExceeded,
 )
 from replctl.types.character import byte_difference
 from replctl.types.integer import decimal_int
@@ -27,6 +28,7 @@ from replctl.types.numeric import numeric_in, numeric_out
 
 _decoder = json.JSONDecoder(parse_int=numeric_in, parse_float=numeric_in)
 _KIND = {type(None): 0, str: 1, Decimal: 2, bool: 3, list: 4, dict: 5}
+_MAX_ELEMENTS = 2**25 - 1  # JSONB_MAX_ELEMS in jsonb.h
 _KIND_NAMES = ("null", "string", "numeric", "boolean", "array", "object")
 _TYPE_NAMES = ("null", "string", "number", "boolean", "array", "object")
 
@@ -297,6 +299,54 @@ def _set(value: Any, path: list[str | None], new: Any, create: bool = True) -> A
         return container
 
     return _changed(value, path, 0, put) if path and (value or create) else value
+
+
+def with_element(text: str, path: list[str], new: str | None) -> str:
+    """Implement `value['a'][0] = new`, which makes missing objects and arrays
+    (jsonb_set_element)."""
+    return dump(_with_element(load(text), path, 0, None if new is None else load(new)))
+
+
+def _with_element(value: Any, path: list[str], place: int, new: Any) -> Any:
+    """Return a copy of a value in which the element at `path[place:]` is `new` (setPath)."""
+    if place == len(path):
+        return new
+    step = path[place]
+    if isinstance(value, dict):
+        if step in value:
+            return {**value, step: _with_element(value[step], path, place + 1, new)}
+        return {**value, step: _grown(path, place + 1, new)}
+    if not isinstance(value, list):
+        raise InvalidParameterValue(
+            "cannot replace existing key",
+            detail="The path assumes key is a composite object, but it is a scalar value.",
+        )
+    index = _path_index(step, place + 1)
+    if index < -len(value):
+        raise InvalidParameterValue(
+            f"path element at position {place + 1} is out of range: {index}"
+        )
+    copy = list(value)
+    if index < len(value):
+        copy[index] = _with_element(value[index], path, place + 1, new)
+        return copy
+    return [*copy, *_nulls(index - len(value)), _grown(path, place + 1, new)]
+
+
+def _grown(path: list[str], place: int, new: Any) -> Any:
+    """Return `new` in new objects and arrays, so that it is at `path[place:]` (push_path)."""
+    if place == len(path):
+        return new
+    inner, index = _grown(path, place + 1, new), _index(path[place])
+    return {path[place]: inner} if index is None else [*_nulls(index), inner]
+
+
+def _nulls(count: int) -> list[None]:
+    if count >= _MAX_ELEMENTS:
+        raise ProgramLimitExceeded(
+            f"number of jsonb array elements exceeds the maximum allowed ({_MAX_ELEMENTS})"
+        )
+    return [None] * count
 
 
 def _set_lax(

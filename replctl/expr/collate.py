@@ -114,12 +114,13 @@ def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
             node = _window_function(environment, node, inner)
         case nodes.CaseExpr():
             node = _case(environment, node, inner)
-        case nodes.SubscriptingRef(arg=arg, upper=upper, lower=lower):
+        case nodes.SubscriptingRef(arg=arg, upper=upper, lower=lower, assigned=assigned):
             node = dataclasses.replace(
                 node,
                 upper=_visit_apart(environment, upper),
                 lower=None if lower is None else _visit_apart(environment, lower),
                 arg=_visit_into(environment, arg, inner),
+                assigned=None if assigned is None else _visit_into(environment, assigned, inner),
             )
         case _:
             node = _with_children(environment, node, inner)

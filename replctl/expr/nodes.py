@@ -297,7 +297,8 @@ class CollateExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptingRef(Node):
-    """`arg[upper]`; if `lower` is not None, `arg[lower:upper]` (omitted bounds are None)."""
+    """`arg[upper]`; if `lower` is not None, `arg[lower:upper]` (omitted bounds are None).  If
+    `assigned` is not None, it is the whole `arg` in which this part has that value."""
 
     arg: Expr
     type: str
@@ -305,6 +306,7 @@ class SubscriptingRef(Node):
     lower: tuple[Expr | None, ...] | None = None
     typmod: int = -1
     collation: str | None = None
+    assigned: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from replctl.catalog.aclchk import privileges_of
 from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native, native_refused
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import NumberedCalls
-from replctl.does_not_exist import no_column
 from replctl.errors import (
     DuplicateColumn,
     FeatureNotSupported,
@@ -30,6 +29,7 @@ from replctl.lake.catalog_name import check_names
 from replctl.lake.target import inserted_into
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
+from replctl.query.assigned_column import AssignedColumn, AssignedValues, assigned_column
 from replctl.query.catalog_part import with_answers
 from replctl.query.early_call import CallsFirst, call_early, check_called
 from replctl.query.lake import LakeDialect
@@ -185,49 +185,72 @@ def _new_rows(
     dialect: LakeDialect,
 ) -> _NewRows:
     """Return the rows to insert, with a value for every column that is not generated."""
-    columns = _target_columns(relation, statement.columns)
+    targets = _targets(relation, statement.columns)
     environment = dialect.context.environment
-    check_change(environment.privileges, relation, "a", [c.attnum for c in columns], None)
+    check_change(environment.privileges, relation, "a", _attnums(targets), None)
     inner = analyzer.analyzer(FromScope(), ExprContext.INSERT)
     stored = tuple(column for column in relation.columns if not column.generated)
     query = statement.query
     if query is None or (query.values and not query.order_by and query.limit is None):
-        rows = _listed_rows(analyzer, inner, relation, columns, statement, dialect)
+        rows = _listed_rows(analyzer, inner, relation, targets, statement, dialect)
         if rows is not None:
             width = 0 if query is None else len(query.values[0])
-            return replace(rows, supplied=_names(columns[:width]))
+            return replace(rows, supplied=_names(targets[:width]))
         assert query is not None
         is_given = [not isinstance(value, ast.SetToDefault) for value in query.values[0]]
-        columns = list(compress(columns, is_given))
+        targets = list(compress(targets, is_given))
         values = compress(query.values[0], is_given)
         query = ast.SelectStmt(tuple(ast.ResTarget(value) for value in values))
     tree = analyzer.query(query, keep_unknown=True)
     check_query(environment, tree)
-    outputs_ = [output for output in tree.outputs if not output.is_junk]
-    _check_widths(len(outputs_), columns, statement, query)
-    exprs = [
-        analyzer.finished(
-            inner.coerce_for_assignment(
-                output.expr,
-                column.declared_type,
-                column.declared_typmod,
-                column.name,
-                expr_location(output.expr),
-            )
-        )
-        for output, column in zip(outputs_, columns, strict=False)
-    ]
-    for column in columns[: len(exprs)]:
-        _check_given(column, statement)
+    found = [output.expr for output in tree.outputs if not output.is_junk]
+    _check_widths(len(found), targets, statement, query)
+    targets = targets[: len(found)]
+    exprs, given = _assigned_outputs(analyzer, inner, targets, found)
+    for target in targets:
+        _check_given(target.column, statement)
     tree = rewritten(dialect.context, analyzer.with_outputs(tree, exprs))
     check_called(tree, dialect.context)
     given = {
-        column.attnum: i
-        for i, column in enumerate(columns[: len(exprs)], start=1)
-        if not _is_overridden(column, statement)
+        t.column.attnum: given[t.column.attnum]
+        for t in targets
+        if not _is_overridden(t.column, statement)
     }
     text = _query_text(session, dialect, tree, stored, given)
-    return _NewRows(stored, None, text, _names(columns[: len(exprs)]))
+    return _NewRows(stored, None, text, _names(targets))
+
+
+def _assigned_outputs(
+    analyzer: QueryAnalyzer,
+    inner: Analyzer,
+    targets: Sequence[AssignedColumn],
+    found: Sequence[nodes.Expr],
+) -> tuple[list[nodes.Expr], dict[int, int]]:
+    """Return as many expressions as a query has columns, and the number of the expression for each
+    attnum.  If the statement assigns several elements of a column, one expression has them all.
+    """
+    values = _assigned_values(analyzer, inner)
+    for expr, target in zip(found, targets, strict=True):
+        values.add(target, expr, expr_location(expr))
+    numbers = {target.column.attnum: i for i, target in enumerate(targets, start=1)}
+    of_number = {numbers[attnum]: value for attnum, value in values.finished().items()}
+    unused = nodes.Const("int4", None)
+    return [of_number.get(i, unused) for i in range(1, len(found) + 1)], numbers
+
+
+def _assigned_values(analyzer: QueryAnalyzer, inner: Analyzer) -> AssignedValues:
+    """Return the empty values of a new row, in which arrays are NULL before the first element is
+    assigned.
+    """
+    return AssignedValues(
+        analyzer,
+        inner,
+        lambda c: nodes.Const(c.declared_type, None, c.declared_typmod, c.collation),
+    )
+
+
+def _attnums(targets: Sequence[AssignedColumn]) -> list[int]:
+    return [target.column.attnum for target in targets]
 
 
 def _query_text(
@@ -267,15 +290,15 @@ def _query_text(
     return f"SELECT {selected or '1 AS w0'} FROM ({source})"
 
 
-def _names(columns: Sequence[Column]) -> frozenset[str]:
-    return frozenset(column.name for column in columns)
+def _names(targets: Sequence[AssignedColumn]) -> frozenset[str]:
+    return frozenset(target.column.name for target in targets)
 
 
 def _listed_rows(
     analyzer: QueryAnalyzer,
     inner: Analyzer,
     relation: Relation,
-    columns: Sequence[Column],
+    targets: Sequence[AssignedColumn],
     statement: ast.Insert,
     dialect: LakeDialect,
 ) -> _NewRows | None:
@@ -291,17 +314,16 @@ def _listed_rows(
             )
     context = ExprContext.VALUES if len(raw_rows) > 1 else ExprContext.VALUES_SINGLE
     with inner.in_context(context):
-        rows = [_values_row(analyzer, inner, columns, row, statement) for row in raw_rows]
+        rows = [_values_row(analyzer, inner, targets, row, statement) for row in raw_rows]
     if inner.last_set is not None:
         return None
-    by_attnum = [{c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows]
     with dialect.context.sequences.in_portions():
         full = [
             tuple(
                 with_sequence_values(dialect.context, c, _checked(dialect, _value_of(c, values)))
                 for c in stored
             )
-            for values in by_attnum
+            for values in rows
         ]
     if not stored:
         return _NewRows(stored, None, f"SELECT 1 AS w0 FROM range({len(rows)})")
@@ -326,57 +348,43 @@ def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> str
     return f"SELECT {names or '1 AS w0'} FROM ({QueryWriter(dialect).write(query)})"
 
 
-def _target_columns(relation: Relation, raws: Sequence[ast.ResTarget]) -> list[Column]:
+def _targets(relation: Relation, raws: Sequence[ast.ResTarget]) -> list[AssignedColumn]:
     """Return the columns that an INSERT lists, or all columns if it lists none
     (checkInsertTargets)."""
     if not raws:
-        return list(relation.columns)
-    columns: list[Column] = []
+        return [AssignedColumn(column) for column in relation.columns]
+    targets: list[AssignedColumn] = []
     for raw in raws:
-        if raw.indirection:
-            raise FeatureNotSupported(
-                "INSERT into an element of a column is not supported", position=raw.pos
-            )
-        column = relation.column(raw.name or "")
-        if column is None:
-            raise no_column(
-                raw.name,
-                relation.name,
-                position=raw.pos,
-            )
-        if column in columns:
+        target = assigned_column(relation, raw)
+        if any(
+            other.column == target.column and not (other.indirection and target.indirection)
+            for other in targets
+        ):
             raise DuplicateColumn(f'column "{raw.name}" specified more than once', position=raw.pos)
-        columns.append(column)
-    return columns
+        targets.append(target)
+    return targets
 
 
 def _values_row(
     analyzer: QueryAnalyzer,
     inner: Analyzer,
-    columns: Sequence[Column],
+    targets: Sequence[AssignedColumn],
     raws: Sequence[ast.RawExpr],
     statement: ast.Insert,
-) -> list[nodes.Expr]:
-    """Return the values of a VALUES row, converted to the types of their columns."""
+) -> dict[int, nodes.Expr]:
+    """Return the values of a VALUES row by attnum, converted to the types of their columns."""
     if statement.query is not None:
-        _check_width(raws, columns, statement)
-    values: list[nodes.Expr] = []
-    for raw, column in zip(raws, columns, strict=False):
+        _check_width(raws, targets, statement)
+    values = _assigned_values(analyzer, inner)
+    for raw, target in zip(raws, targets, strict=False):
         if isinstance(raw, ast.SetToDefault):
-            values.append(_value_of(column, {}))
+            target.check_default()
+            values.put(target.column, _value_of(target.column, {}))
             continue
-        _check_given(column, statement)
-        expr = inner.coerce_for_assignment(
-            inner.expr(raw),
-            column.declared_type,
-            column.declared_typmod,
-            column.name,
-            raw_location(raw),
-        )
-        is_overridden = _is_overridden(column, statement)
-        finished = _value_of(column, {}) if is_overridden else analyzer.finished(expr)
-        values.append(simplified(finished))
-    return values
+        _check_given(target.column, statement)
+        values.add(target, inner.expr(raw), raw_location(raw))
+    overridden = {t.column.attnum for t in targets if _is_overridden(t.column, statement)}
+    return {a: simplified(v) for a, v in values.finished().items() if a not in overridden}
 
 
 def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
@@ -396,7 +404,7 @@ def _checked(dialect: LakeDialect, value: nodes.Expr) -> nodes.Expr:
 
 
 def _check_width(
-    raws: Sequence[ast.RawExpr], columns: Sequence[Column], statement: ast.Insert
+    raws: Sequence[ast.RawExpr], columns: Sequence[AssignedColumn], statement: ast.Insert
 ) -> None:
     if len(raws) > len(columns):
         raise SqlSyntaxError(
@@ -411,7 +419,7 @@ def _check_width(
 
 
 def _check_widths(
-    width: int, columns: Sequence[Column], statement: ast.Insert, query: ast.SelectStmt
+    width: int, columns: Sequence[AssignedColumn], statement: ast.Insert, query: ast.SelectStmt
 ) -> None:
     if width > len(columns):
         target = query.targets[len(columns)].value if len(query.targets) > len(columns) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import NumberedCalls
@@ -51,9 +52,19 @@ class RowChange:
 
     @property
     def reading_query(self) -> Query:
-        """Return a query that reads the same columns as the change."""
-        values = (Output("", expr) for expr in self.values.values())
+        """Return a query that reads the same columns as the change.  An assignment to a part of a
+        column does not count as reading the rest of it.
+        """
+        values = (Output("", nodes.transform(e, _without_old)) for e in self.values.values())
         return Query((*values, *self.returning), self.from_, self.where)
+
+
+def _without_old(node: nodes.Node) -> nodes.Node | None:
+    """Return an assignment to a part of a column as if the column were NULL before."""
+    match node:
+        case nodes.SubscriptingRef(arg=nodes.Var(type=type_), assigned=nodes.Node()):
+            return replace(node, arg=nodes.Const(type_, None))
+    return None
 
 
 def changed_columns(target: Target, assigned: Collection[int]) -> set[int]:

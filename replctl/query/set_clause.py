@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replctl.catalog.native_column import VALUES, check_not_native
-from replctl.catalog.pg_class import Column, Relation
-from replctl.does_not_exist import no_column
+from replctl.catalog.pg_class import Relation
 from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
@@ -14,6 +13,8 @@ from replctl.expr.error_location import raw_location
 from replctl.lake.delta_rules import check_takes_updates
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
+from replctl.query.assigned_column import AssignedValues, assigned_column
+from replctl.query.row_change import TARGET
 
 
 def assigned_values(
@@ -29,18 +30,23 @@ def assigned_values(
         inner: an analyzer whose scope has the columns that the values may use.
         name: the name of the relation in the statement.
     """
-    values: dict[int, nodes.Expr] = {}
+    values = AssignedValues(
+        analyzer,
+        inner,
+        lambda c: nodes.Var(c.attnum, c.declared_type, c.declared_typmod, c.collation, TARGET),
+    )
     for assignment in assignments:
         for target, raw in _pairs(assignment):
-            column = _assigned_column(relation, target, name)
-            if column.attnum in values:
-                raise SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
+            assigned = assigned_column(relation, target, name)
+            column = assigned.column
             check_takes_updates(relation, column.name)
             if isinstance(raw, ast.SetToDefault):
+                assigned.check_default()
                 if not column.generated:
-                    values[column.attnum] = column.filling
+                    values.put(column, column.filling)
                 continue
             check_not_native(relation, VALUES, [column.attnum])
+            values.add(assigned, inner.expr(raw), raw_location(raw))
             if column.generated or column.identity == "a":
                 what = "a generated column"
                 if column.identity:
@@ -49,15 +55,7 @@ def assigned_values(
                     f'column "{column.name}" can only be updated to DEFAULT',
                     detail=f'Column "{column.name}" is {what}.',
                 )
-            expr = inner.coerce_for_assignment(
-                inner.expr(raw),
-                column.declared_type,
-                column.declared_typmod,
-                column.name,
-                raw_location(raw),
-            )
-            values[column.attnum] = analyzer.finished(expr)
-    return values
+    return values.finished()
 
 
 def _pairs(assignment: ast.Assignment) -> list[tuple[ast.ResTarget, ast.RawExpr]]:
@@ -80,17 +78,3 @@ def _pairs(assignment: ast.Assignment) -> list[tuple[ast.ResTarget, ast.RawExpr]
             "number of columns does not match number of values", position=raw_location(value)
         )
     return list(zip(assignment.targets, value.args, strict=True))
-
-
-def _assigned_column(relation: Relation, target: ast.ResTarget, name: str) -> Column:
-    column = relation.column(target.name or "")
-    if column is None:
-        error = no_column(target.name, relation.name, position=target.pos)
-        if target.indirection and target.name == name:
-            error.hint = "SET target columns cannot be qualified with the relation name."
-        raise error
-    if target.indirection:
-        raise FeatureNotSupported(
-            "UPDATE of an element of a column is not supported", position=target.pos
-        )
-    return column

@@ -527,6 +527,8 @@ def _array_coercion(expr: nodes.ArrayCoerceExpr, context: Translation) -> SqlVal
 def _subscript(expr: nodes.SubscriptingRef, context: Translation) -> SqlValue:
     """Translate array[i].  Spark's get() also returns NULL outside of the array, but counts from
     0."""
+    if expr.assigned is not None:
+        raise FeatureNotSupported("assignments to elements are not supported")
     array = _translate(expr.arg, context)
     if (
         expr.lower is not None
