@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replctl.adt.fold import simplified
 from replctl.catalog.pg_class import Index, Relation
+from replctl.catalog.relation_kind import ConstraintKind
 from replctl.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
@@ -64,7 +65,7 @@ def _index_of_constraint(relation: Relation, name: str) -> Index:
     if constraint is None:
         raise UndefinedObject(f'constraint "{name}" for table "{relation.name}" does not exist')
     index = next((i for i in relation.indexes if i.oid == constraint.index_oid), None)
-    if index is None or constraint.kind == "f":
+    if index is None or constraint.kind == ConstraintKind.FOREIGN_KEY:
         raise WrongObjectType("constraint in ON CONFLICT clause has no associated index")
     return index
 
