@@ -31,7 +31,7 @@ from replctl.expr.environment import (
     Routine,
     user_collation,
 )
-from replctl.expr.user_type import base_type, domain_check
+from replctl.expr.user_type import base_type, domain_check, stored_type
 from replctl.types import builtin, text
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 from replctl.types.quote import quote_qualified_identifier
@@ -339,12 +339,13 @@ class CatalogEnvironment(BuiltinEnvironment):
 def _domain_check(
     environment: CatalogEnvironment, domain: Type
 ) -> tuple[str, Callable[[Sequence[Any]], Any]]:
-    """Return the base type of a domain, and a Python function that checks the domain's values."""
+    """Return the type that stores a domain's values, and a Python function that checks them."""
     from replctl.adt.interpret import compiled  # the evaluator, which few commands need
 
     base, typmod = base_type(environment, domain.name)
     expr = domain_check(environment, domain.name, nodes.Param(1, base, typmod))
-    return base, compiled(with_enum_order(environment, expr))
+    stored, _typmod = stored_type(environment, domain.name)
+    return stored, compiled(with_enum_order(environment, expr))
 
 
 def relation_named(catalog: Catalog, schema_name: str, name: str) -> Relation | None:

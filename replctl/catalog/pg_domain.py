@@ -7,6 +7,7 @@ from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
+from replctl.types import builtin
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +51,53 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class DomainBase:
-    """The innermost base type of a domain, its modifier, and the domain's default."""
+    """The type that stores the values of a domain or of an array, its modifier, and the domain's
+    default.
+    """
 
     base: str
     typmod: int
-    default: nodes.Expr | None
+    default: nodes.Expr | None = None
 
 
 def domain_bases(catalog: Catalog) -> dict[str, DomainBase]:
     """Return the base of each domain, by the domain's name in typed expressions."""
-    return catalog.cached("domain bases", lambda: _bases(catalog))
+    return _bases(catalog)[0]
 
 
-def _bases(catalog: Catalog) -> dict[str, DomainBase]:
-    pg_type = schema.pg_type
-    found: dict[str, DomainBase] = {}
-    for row in catalog.select(pg_type, pg_type.c.typtype == "d", order_by=[pg_type.c.oid]):
-        base, typmod = type_name(int(row.typbasetype)), int(row.typtypmod)
-        default = None if row.typdefaultbin is None else pg_node_tree.loads(row.typdefaultbin)
-        below = found.get(base)  # the base type is older, so the loop has seen it
-        if below is not None:
-            base, typmod = below.base, below.typmod
-        found[type_name(int(row.oid))] = DomainBase(base, typmod, default)
-    return found
+def array_bases(catalog: Catalog) -> dict[str, DomainBase]:
+    """Return the types that store arrays of enums and of domains, by the names of the arrays."""
+    return _bases(catalog)[1]
+
+
+def _bases(catalog: Catalog) -> tuple[dict[str, DomainBase], dict[str, DomainBase]]:
+    return catalog.cached("domain bases", lambda: _load_bases(catalog))
+
+
+def _load_bases(catalog: Catalog) -> tuple[dict[str, DomainBase], dict[str, DomainBase]]:
+    domains: dict[str, DomainBase] = {}
+    arrays: dict[str, DomainBase] = {}
+    enums: set[str] = set()
+    # An element or a base type is older than the types that are made from it
+    for row in catalog.select(schema.pg_type, order_by=[schema.pg_type.c.oid]):
+        name, element = type_name(int(row.oid)), type_name(int(row.typelem))
+        if row.typtype == "d":
+            default = None if row.typdefaultbin is None else pg_node_tree.loads(row.typdefaultbin)
+            base = type_name(int(row.typbasetype))
+            below = domains.get(base) or arrays.get(base) or DomainBase(base, int(row.typtypmod))
+            domains[name] = DomainBase(below.base, below.typmod, default)
+        elif row.typtype == "e":
+            enums.add(name)
+        elif element in enums:
+            arrays[name] = DomainBase("_text", -1)
+        elif element in domains and (array := _array_of(domains[element].base)) is not None:
+            arrays[name] = DomainBase(array, domains[element].typmod)
+    return domains, arrays
+
+
+def _array_of(stored: str) -> str | None:
+    """Return the type that stores arrays of values of a stored type; None if there is none."""
+    return "_text" if stored.startswith("@") else builtin.types()[stored].array
 
 
 def get_domain(catalog: Catalog, name: str) -> Domain:

@@ -148,7 +148,8 @@ def _check_definition(ddl: Ddl, column: Column, known: DeltaColumn, location: st
         )
     is_same = column.type == shown_type(known.type) or {column.type, known.type} <= _TEXTS
     is_array = column.type.startswith("_") == known.type.startswith("_")
-    if not is_same or not is_array or column.typmod != known.typmod or column.domain:
+    is_of_users = column.domain or column.array
+    if not is_same or not is_array or column.typmod != known.typmod or is_of_users:
         shown = ddl.environment.format_type
         raise DatatypeMismatch(
             f'column "{column.name}" of the Delta table "{location}" has type'

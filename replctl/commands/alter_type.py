@@ -213,6 +213,7 @@ def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Rety
         type=change.column.type,
         typmod=change.column.typmod,
         domain=change.column.domain,
+        array=change.column.array,
         domain_default=change.column.domain_default,
         collation=change.column.collation,
         dimensions=change.column.dimensions,

@@ -22,7 +22,7 @@ from replctl.errors import (
 )
 from replctl.expr.environment import is_user_collation
 from replctl.expr.type_names import type_of
-from replctl.expr.user_type import base_type
+from replctl.expr.user_type import stored_type
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.types.builtin import Type, system_columns
@@ -102,10 +102,12 @@ def typed(
     collation: str | None,
     dimensions: int = 0,
 ) -> Column:
-    """Return a column with another type.  A domain is stored as its base type."""
+    """Return a column with another type.  A domain is stored as its base type, and an array of an
+    enum as an array of text.
+    """
     is_domain = environment.type(type_name).kind == "d"
     rules = environment.domain_rules(environment.type(type_name)) if is_domain else None
-    base, base_typmod = base_type(environment, type_name, typmod)
+    base, base_typmod = stored_type(environment, type_name, typmod)
     return replace(
         column,
         type=base,
@@ -113,6 +115,7 @@ def typed(
         collation=collation,
         dimensions=dimensions,
         domain=type_name if is_domain else "",
+        array=type_name if base != type_name and not is_domain else "",
         domain_default=None if rules is None else rules.default,
     )
 
@@ -153,15 +156,15 @@ def check_stored_type(
         InvalidTableDefinition: the type is a pseudo-type.
         FeatureNotSupported: replctl cannot store values of the type.
     """
-    environment.privileges.check_type(type_.oid, environment.format_type(type_.name))
+    shown = environment.format_type(type_.element or type_.name)
+    environment.privileges.check_type(type_.oid, shown)
     if type_.kind == "p":
         raise InvalidTableDefinition(
             f'column "{name}" has pseudo-type {environment.format_type(type_.name)}'
         )
-    stored = environment.type(base_type(environment, type_.name)[0])
+    stored = environment.type(stored_type(environment, type_.name)[0])
     element = stored if stored.element is None else environment.type(stored.element)
-    is_of_users = not (stored.is_builtin and (type_.is_builtin or type_.element is None))
-    if element.kind == "c" or (stored.element is not None and is_of_users):
+    if element.kind == "c":
         raise FeatureNotSupported(
             f"columns of type {environment.format_type(type_.name)} are not supported",
             position=position,

@@ -389,11 +389,14 @@ def is_membership_of_column(membership: PublishedTable, attnum: int) -> bool:
 
 def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
     array = ddl.environment.type(name).array
-    names = {name} if array is None else {name, array}
     if array is not None:
         part = Object("type", type_oid(array))
-        if any(users_naming(ddl, part)):
+        if any(users_naming(ddl, part)) or any(_users_of_types(ddl, {array}, part)):
             yield Dependent(part, target, is_silent=True)
+    yield from _users_of_types(ddl, {name}, target)
+
+
+def _users_of_types(ddl: Ddl, names: set[str], target: Object) -> Iterator[Dependent]:
     for domain in domain_bases(ddl.catalog):
         if get_domain(ddl.catalog, domain).base in names:
             yield Dependent(Object("type", type_oid(domain)), target)

@@ -45,8 +45,9 @@ from replctl.expr.context import ExprContext
 from replctl.expr.environment import Routine
 from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import RelationScope
+from replctl.expr.type_facts import TypeFacts
 from replctl.expr.type_names import split_name, type_of
-from replctl.expr.user_type import about_value, base_type, without_user_types
+from replctl.expr.user_type import about_value, stored_type, without_user_types
 from replctl.parser import ast
 from replctl.query.settings_rewrite import in_form
 from replctl.session import Session
@@ -108,9 +109,9 @@ def _check_base(ddl: Ddl, name: str) -> None:
     Raises:
         FeatureNotSupported: replctl cannot store them.
     """
-    stored = ddl.environment.type(base_type(ddl.environment, name)[0])
+    stored = ddl.environment.type(stored_type(ddl.environment, name)[0])
     element = stored if stored.element is None else ddl.environment.type(stored.element)
-    if element.kind == "c" or (stored.element is not None and not stored.is_builtin):
+    if element.kind == "c":
         shown = ddl.environment.format_type(name)
         raise FeatureNotSupported(f"domains over type {shown} are not supported")
 
@@ -317,6 +318,9 @@ def _require(
 def columns_of_domain(ddl: Ddl, name: str) -> list[tuple[Relation, Column]]:
     """Return the columns whose type is a domain, or another domain over it, in PostgreSQL's order
     (get_rels_with_domain).
+
+    Raises:
+        FeatureNotSupported: a column has arrays of one of these domains.
     """
     tables = load_relations(ddl.catalog, relation_oids(ddl.catalog, "rm"))
     found: dict[int, set[int]] = {}
@@ -337,9 +341,20 @@ def _collect_columns(
         if oid in domains:
             _collect_columns(ddl, domains[oid], tables, found)
             continue
+        _check_no_array(ddl, name, tables[oid])
         attnums = {column.attnum for column in tables[oid].columns if column.domain == name}
         if attnums:
             found.setdefault(oid, set()).update(attnums)
+
+
+def _check_no_array(ddl: Ddl, name: str, relation: Relation) -> None:
+    for column in relation.columns:
+        array, _typmod = TypeFacts(ddl.environment).base_and_typmod(column.declared_type, -1)
+        if ddl.environment.type(array).element == name:
+            raise FeatureNotSupported(
+                f'cannot alter type "{ddl.environment.type(name).sql_name}" because column'
+                f' "{relation.name}.{column.name}" uses it'
+            )
 
 
 def _drop_named(ddl: Ddl, domain: Domain, statement: ast.AlterDomain) -> None:

@@ -256,9 +256,9 @@ def check_key_types(ddl: Ddl, relation: Relation, constraint: Constraint, other:
     coercion = Coercion(ddl.environment)
     for attnum, ref_attnum in zip(constraint.columns, constraint.ref_columns, strict=True):
         column, ref_column = relation.column_at(attnum), other.column_at(ref_attnum)
-        types = {column.type, ref_column.type}
-        is_comparable = any(types <= family for family in _FAMILIES)
-        if is_comparable or coercion.can_coerce_implicitly(column.type, ref_column.type):
+        pair = [c.array or c.type for c in (column, ref_column)]
+        is_comparable = any(set(pair) <= family for family in _FAMILIES)
+        if is_comparable or coercion.can_coerce_implicitly(*pair):
             continue
         shown = [ddl.environment.format_type(c.declared_type) for c in (column, ref_column)]
         raise DatatypeMismatch(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog.pg_class import PartitionBound, PartitionKey, Relation, leaf_partitions
+from replctl.catalog.pg_class import Column, PartitionBound, PartitionKey, Relation, leaf_partitions
 from replctl.catalog.pg_inherits import children_of
 from replctl.commands.constraint import require_rows
 from replctl.commands.ddl import Ddl
@@ -93,6 +93,15 @@ def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strate
         raise FeatureNotSupported(
             "COLLATE and operator classes of partition keys are not supported", position=pos
         )
+    _check_key_type(ddl, column, strategy, pos)
+    return column.attnum
+
+
+def _check_key_type(ddl: Ddl, column: Column, strategy: str, pos: int) -> None:
+    """Check that a column of this type can be in a partition key."""
+    if column.array:
+        shown = ddl.environment.format_type(column.array)
+        raise FeatureNotSupported(f"partition keys of type {shown} are not supported", position=pos)
     if strategy != "l" and ddl.environment.type(column.type).kind == "e":
         word = "hash" if strategy == "h" else "range"
         raise FeatureNotSupported(
@@ -107,7 +116,6 @@ def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strate
             hint=f"You must specify a {method} operator class or define a default {method} operator"
             " class for the data type.",
         )
-    return column.attnum
 
 
 def complete_partition(ddl: Ddl, parent: Relation, partition: Relation) -> None:

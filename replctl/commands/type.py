@@ -27,6 +27,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.expr.type_names import split_name
+from replctl.expr.user_type import base_type
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import Type
@@ -157,9 +158,9 @@ def _rename_enum_value(ddl: Ddl, statement: ast.RenameEnumValue) -> str:
         raise DuplicateObject(f'enum label "{new}" already exists')
     for relation in load_relations(ddl.catalog, relation_oids(ddl.catalog, "rm")).values():
         changes = [
-            TypeChange(relation.oid, column, _renamed(column, column.type == type_.array, old, new))
+            TypeChange(relation.oid, column, _renamed(column, old, new))
             for column in relation.columns
-            if column.type in (type_.name, type_.array)
+            if _enum_of(ddl, column) == type_.name
         ]
         if changes and relation.storage is not None and relation.storage.is_adopted:
             raise FeatureNotSupported(
@@ -172,9 +173,17 @@ def _rename_enum_value(ddl: Ddl, statement: ast.RenameEnumValue) -> str:
     return "ALTER TYPE"
 
 
-def _renamed(column: Column, is_array: bool, old: str, new: str) -> nodes.Expr:
+def _enum_of(ddl: Ddl, column: Column) -> str | None:
+    """Return the enum whose labels a column stores, also in arrays and under domains; else None."""
+    base, _typmod = base_type(ddl.environment, column.declared_type)
+    type_ = ddl.environment.type(base)
+    return (type_.element or base) if base.startswith("@") else None
+
+
+def _renamed(column: Column, old: str, new: str) -> nodes.Expr:
     """Return the expression of a column's new text: one label is replaced by another."""
     labels = [nodes.Const("text", label, collation="default") for label in (old, new)]
+    is_array = column.type == "_text"
     type_ = "_text" if is_array else "text"
     value = nodes.RelabelType(
         nodes.Var(column.attnum, column.type, column.typmod), type_, collation="default"

@@ -49,12 +49,14 @@ class Const(Node):
 
 #: The number of the Param for VALUE in the CHECK of a domain.
 VALUE = -1
+#: The number of the Param for the output column that an item of ORDER BY sorts.
+SORTED = -2
 
 
 @dataclass(frozen=True, slots=True)
 class Param(Node):
     """A placeholder.  Number 0 is the operand of a CASE or an element of an array that is cast;
-    higher numbers are the columns of a subquery, and VALUE is the value of a domain.
+    higher numbers are the columns of a subquery.  VALUE and SORTED are other meanings.
     """
 
     number: int

@@ -17,6 +17,7 @@ from typing import Any
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.enum_label import is_enum_array
 from replctl.expr.enum_order import Transform, with_enum_order
 from replctl.expr.environment import DomainRules, Environment
 from replctl.expr.type_facts import TypeFacts
@@ -51,9 +52,17 @@ def without_domains(
     return inner(part)
 
 
-def base_type(environment: Environment, name: str, typmod: int = -1) -> tuple[str, int]:
+def stored_type(environment: Environment, name: str, typmod: int = -1) -> tuple[str, int]:
     """Return the type in which values are stored, and its modifier: the base type for a domain, and
-    an array of the base type for an array of a domain.
+    an array of text for an array of an enum.
+    """
+    base, base_typmod = base_type(environment, name, typmod)
+    return ("_text", -1) if is_enum_array(environment, base) else (base, base_typmod)
+
+
+def base_type(environment: Environment, name: str, typmod: int = -1) -> tuple[str, int]:
+    """Return the base type of a domain, and an array of the base type for an array of a domain,
+    with its modifier.  Return other types unchanged.
     """
     if not name.startswith("@"):
         return name, typmod
@@ -64,7 +73,10 @@ def base_type(environment: Environment, name: str, typmod: int = -1) -> tuple[st
         return base, base_typmod
     element, element_typmod = types.base_and_typmod(element, -1)
     array = types.array(element)
-    assert array is not None
+    if array is None:
+        raise FeatureNotSupported(
+            f"arrays of domains over {types.format(element)} are not supported"
+        )
     return array, element_typmod
 
 

@@ -23,12 +23,11 @@ from replctl.lake.commit_log import commits_since
 from replctl.lake.conflict_message import doubly_published, violation
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.left_out import left_out_error
+from replctl.lake.received_type import domain_tests, enums_of
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_state import table_state
 from replctl.lake.target import (
     check_updatable,
-    domain_tests,
-    enums_of,
     pinned,
     replication_target,
     without_user_types_in,
@@ -90,9 +89,9 @@ class ReplicatedTable:
         if self.is_replaced or self.is_emptied:
             read = dict.fromkeys(self.tree)
         with self.session.read() as catalog:
-            enums = enums_of(catalog, self.relation)
-            target = replication_target(self.relation, self.remote, self.tree, read, enums)
             environment = self.session.environment(catalog)
+            enums = enums_of(environment, self.relation)
+            target = replication_target(self.relation, self.remote, self.tree, read, enums)
             target = replace(target, domain_tests=domain_tests(environment, self.relation, target))
             self.target = without_user_types_in(environment, target)
         self.sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)

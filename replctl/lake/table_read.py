@@ -90,6 +90,7 @@ def relation_at(relation: Relation, version: int) -> Relation:
             type=former[column.attnum].type,
             typmod=former[column.attnum].typmod,
             domain="",
+            array="",
         )
         if column.attnum in former
         else column

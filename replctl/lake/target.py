@@ -8,17 +8,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
-from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
 from replctl.catalog.pg_inherits import ancestors_of
-from replctl.catalog.pg_namespace import schema_names
-from replctl.catalog.pg_type import enum_labels, get_type, type_schema_oid
 from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
-from replctl.expr.user_type import about_value, domain_check, without_user_types
+from replctl.expr.user_type import without_user_types
 from replctl.lake.delta_default import with_delta_default
 from replctl.lake.delta_rules import DeltaRules, delta_rules, names_any
 from replctl.lake.missing_column import missing_columns
@@ -27,7 +24,6 @@ from replctl.lake.table_read import numbered_as, relation_sources
 from replctl.replication.node import RemoteRelation
 from replctl.replication.replica_identity import target_key
 from replctl.spark import (
-    DomainTest,
     EnumType,
     Leaf,
     PartitionRule,
@@ -38,7 +34,6 @@ from replctl.spark import (
     UniqueKey,
     quote_name,
 )
-from replctl.types.builtin import Type
 from replctl.types.delta_type import is_native, native_text
 from replctl.types.quote import quote_qualified_identifier
 
@@ -89,7 +84,7 @@ def replication_target(
     remote: RemoteRelation,
     tree: dict[int, Relation],
     versions: Mapping[int, int | None] | None = None,
-    enums: Mapping[str, EnumType] | None = None,
+    enums: Mapping[int, EnumType] | None = None,
 ) -> Target:
     """Return the target of a published relation's changes.
 
@@ -98,7 +93,7 @@ def replication_target(
         tree: see `local_target`.
         versions: the versions at which to read tables, by OID; None for a table that does not exist
             yet.
-        enums: the enums of the relation's columns, by type; needed if values are received.
+        enums: the enums of the relation's columns, by attnum; needed if values are received.
 
     Raises:
         ObjectNotInPrerequisiteState: the table lacks a sent column (55000).
@@ -116,7 +111,7 @@ def replication_target(
     columns = tuple(
         replace(
             _target_column(relation, column.attnum, positions.get(column.name), rules),
-            enum=(enums or {}).get(column.type),
+            enum=(enums or {}).get(column.attnum),
         )
         for column in relation.columns
     )
@@ -150,44 +145,6 @@ def _check_native(relation: Relation, remote: RemoteRelation) -> None:
                 detail=f'Column "{column.name}" of logical replication target relation'
                 f' "{relation.qualified_name}" has another type than the published column.',
             )
-
-
-def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:
-    """Return the enums that are types of a table's columns, by type."""
-    types = {name: get_type(catalog, name) for name in {c.type for c in relation.columns}}
-    return {
-        name: EnumType(_qualified_name(catalog, type_), enum_labels(catalog, name))
-        for name, type_ in types.items()
-        if type_.kind == "e"
-    }
-
-
-def domain_tests(
-    environment: CatalogEnvironment, relation: Relation, target: Target
-) -> tuple[DomainTest, ...]:
-    """Return the tests of domains that received values must pass."""
-    found = []
-    for column in relation.columns:
-        if not column.domain or target.column(column.attnum).sent is None:
-            continue
-        value = nodes.Var(column.attnum, column.type, column.typmod, column.collation)
-        checked = domain_check(environment, column.domain, value)
-        if not isinstance(checked, nodes.CoerceToDomain):
-            continue
-        name = _qualified_name(environment.catalog, environment.type(column.domain))
-        if checked.not_null:
-            not_null = nodes.NullTest(value, is_null=False, is_row=False)
-            found.append(DomainTest(column.attnum, name, None, not_null))
-        for check in checked.checks:
-            condition = about_value(check.condition, value)
-            found.append(DomainTest(column.attnum, name, check.name, condition))
-    return tuple(found)
-
-
-def _qualified_name(catalog: Catalog, type_: Type) -> str:
-    """Return the name of a user-defined type with its schema, because apply has no search path."""
-    schema = schema_names(catalog)[type_schema_oid(catalog, type_.name)]
-    return quote_qualified_identifier(schema, type_.sql_name)
 
 
 def _target_column(

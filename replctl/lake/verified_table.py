@@ -24,8 +24,9 @@ from replctl.expr.nodes import Expr
 from replctl.lake import commit_log
 from replctl.lake.catalog_name import check_names
 from replctl.lake.file_access import check_readable
+from replctl.lake.received_type import enums_of
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, visible_versions
-from replctl.lake.target import enums_of, replication_target
+from replctl.lake.target import replication_target
 from replctl.lake.target_relations import TargetRelations, leaves_of_root
 from replctl.own_command import own_command
 from replctl.record import dataclass
@@ -106,7 +107,7 @@ def compared(
         PostgresError: the rows cannot be compared.
     """
     with session.read() as catalog:
-        enums = enums_of(catalog, pinned.relation)
+        enums = enums_of(session.environment(catalog), pinned.relation)
     target = replication_target(pinned.relation, remote, pinned.tree, pinned.versions, enums)
     sides = Sides(
         cast("str", rows),

@@ -8,7 +8,6 @@ from dataclasses import replace
 from replctl.catalog.pg_class import Relation
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.expr.enum_order import sorted_by_order
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
 from replctl.lake.table_read import relation_leaves
@@ -160,9 +159,8 @@ class LakeDialect:
         return is_shown_by_form(SqlValue("c", expr.type, spark))
 
     def sort_key(
-        self, key: nodes.SortKey, write: WriteQuery, output: nodes.Expr | None = None
+        self, key: nodes.SortKey, write: WriteQuery, source: nodes.SortKey | None = None
     ) -> str:
-        key = sorted_by_order(self.context.environment, key)
         return sort_key(key, lambda expr: self.value(expr, write))
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:

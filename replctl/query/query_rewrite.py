@@ -30,6 +30,7 @@ from replctl.query.tree import (
     Query,
     tables_of,
     transform,
+    with_output_keys,
 )
 
 
@@ -83,7 +84,7 @@ def rewritten(
                 hint="Use the REFRESH MATERIALIZED VIEW command.",
             )
     result = inlined(context.environment, context.session.transaction_start, result)
-    result = without_user_types(context.environment, result, transform)
+    result = without_user_types(context.environment, with_output_keys(result), transform)
     result = in_form(context.session, result)
     if not keeps_calls:
         check_no_calls(context.environment, result)

@@ -22,6 +22,7 @@ from replctl.query.tree import (
     OrderItem,
     Query,
     SetOperation,
+    sorted_key,
 )
 from replctl.types import builtin
 
@@ -78,13 +79,12 @@ class Dialect(Protocol):
         """
 
     def sort_key(
-        self, key: nodes.SortKey, write: WriteQuery, output: nodes.Expr | None = None
+        self, key: nodes.SortKey, write: WriteQuery, source: nodes.SortKey | None = None
     ) -> str:
         """Return an ORDER BY item, with its direction.
 
         Args:
-            output: the expression of the output column that the key names, if it has only columns
-                of FROM; None: only its name can be used.
+            source: the key over columns of FROM; None if only output columns can be used.
         """
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
@@ -285,7 +285,8 @@ class QueryWriter:
         keys = ", ".join(
             dialect.group_key(query.outputs[i].expr, self.write) for i in query.distinct or ()
         )
-        order = ", ".join(dialect.sort_key(item.key, self.write) for item in query.order_by)
+        sorts = [sorted_key(item.key, query.outputs[item.output].expr) for item in query.order_by]
+        order = ", ".join(dialect.sort_key(key, self.write) for key in sorts)
         numbered = (
             f"SELECT {outputs}, row_number() OVER"
             f" (PARTITION BY {keys} ORDER BY {order or keys}) AS occurrence{self.source(query)}"
@@ -319,8 +320,8 @@ class QueryWriter:
         var = nodes.Var(
             item.output + 1, expr.type, nodes.typmod(expr), nodes.collation(expr), varno=0
         )
-        key = nodes.SortKey(var, item.key.descending, item.key.nulls_first, item.key.using)
-        return self._dialect.sort_key(key, self.write, expr if has_source else None)
+        source = sorted_key(item.key, expr) if has_source else None
+        return self._dialect.sort_key(sorted_key(item.key, var), self.write, source)
 
     def _from(self, item: FromNode, *, is_ordered: bool = False) -> str:
         match item:

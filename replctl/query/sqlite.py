@@ -17,7 +17,6 @@ from replctl.errors import (
     InvalidRowCountInResultOffsetClause,
 )
 from replctl.expr import nodes
-from replctl.expr.enum_order import sorted_by_order
 from replctl.expr.environment import Environment
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.sql_functions import EVALUATED_BEFORE, SET_FUNCTIONS, series_of
@@ -233,14 +232,11 @@ class _Dialect:
         return self._expressions.group_key(expr, write)
 
     def sort_key(
-        self, key: nodes.SortKey, write: WriteQuery, output: nodes.Expr | None = None
+        self, key: nodes.SortKey, write: WriteQuery, source: nodes.SortKey | None = None
     ) -> str:
-        environment = self._context.environment
-        ordered = sorted_by_order(environment, key)
-        if ordered is not key and output is not None:
-            # In an expression, SQLite prefers a column c1 of FROM to the output column c1
-            ordered = sorted_by_order(environment, replace(key, expr=output))
-        return self._expressions.sort_key(ordered, write)
+        if source is not None and not isinstance(key.expr, nodes.Var):
+            key = source  # in an expression, SQLite prefers a column c1 of FROM to the output c1
+        return self._expressions.sort_key(key, write)
 
     def is_shown_by_key(self, expr: nodes.Expr) -> bool:
         return is_exact(expr.type)

@@ -205,6 +205,31 @@ def transform(value: Any, function: Callable[[Any], Any]) -> Any:
     return dataclasses.replace(value, **changes) if changes else value  # type: ignore[type-var]
 
 
+def with_output_keys(query: Query) -> Query:
+    """Return a query whose ORDER BY items refer to its output columns by Param(SORTED)."""
+
+    def replaced(node: Any) -> Any:
+        if not isinstance(node, OrderItem):
+            return None
+        expr = node.key.expr
+        sorted_ = nodes.Param(nodes.SORTED, expr.type, nodes.typmod(expr), nodes.collation(expr))
+        return dataclasses.replace(node, key=dataclasses.replace(node.key, expr=sorted_))
+
+    result: Query = transform(query, replaced)
+    return result
+
+
+def sorted_key(key: nodes.SortKey, column: nodes.Expr) -> nodes.SortKey:
+    """Return an item of ORDER BY that sorts `column`, or what the item computes from it."""
+
+    def replaced(node: Any) -> Any:
+        is_column = isinstance(node, nodes.Param) and node.number == nodes.SORTED
+        return column if is_column else None
+
+    computed = nodes.transform(key.expr, replaced)
+    return dataclasses.replace(key, expr=column if computed == key.expr else computed)
+
+
 def with_sorted_outputs(query: Query, exprs: Sequence[nodes.Expr]) -> Query:
     """Return a query with other visible columns and the same sort order."""
     visible = iter(exprs)

@@ -63,14 +63,18 @@ def replicate(
     it through its text form, with the target's type modifier.
 
     Args:
-        enum: the target's type, if it is an enum. Spark always checks its labels, because two
-            clusters may use the same OID for different enums.
+        enum: the target's enum, or the enum of the elements of its array. Spark always checks the
+            labels, because two clusters may use the same OID for different enums.
 
     Raises:
         FeatureNotSupported: there is no conversion.
     """
-    if enum is not None:
+    if enum is not None and element_type(target) is None:
         return SqlValue(_label(to_text(value).text, enum), target, "STRING")
+    if enum is not None:
+        array = replicate(value, source_typmod, target, typmod).text
+        checked = f"transform({array}, item_ -> {_label('item_', enum)})"
+        return SqlValue(checked, target, storage_type(target))
     if (
         value.spark == storage_type(target, typmod)
         and value.type == target

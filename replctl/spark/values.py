@@ -198,7 +198,7 @@ class TargetColumn:
         taken: the values for all new rows, for each call of nextval() in `default`.  There the
             calls are columns from NEXT_VALUE on.
         generated: the expression that computes the column's value.
-        enum: the type of a sent column, if it is an enum.
+        enum: the enum of a sent column, or of the elements of its array.
         is_identity: an identity column of Delta, which an update must not name.
         is_assigned: Delta assigns the values in new rows, so that a write must not name the column.
     """

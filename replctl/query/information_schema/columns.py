@@ -69,7 +69,7 @@ def _column(context: FunctionContext, relation: Relation, column: Column, number
 def _declared(context: FunctionContext, column: Column) -> Row:
     """Return the type of a column. For a domain, return its base type and the domain's name."""
     if not column.domain:
-        return type_row(context, column.type, column.typmod)
+        return type_row(context, column.declared_type, column.typmod)
     domain = get_domain(context.catalog, column.domain)
     return {
         **type_row(context, domain.base, domain.typmod),

@@ -1,0 +1,94 @@
+"""Find what received values of enums and domains must satisfy, also in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_namespace import schema_names
+from replctl.catalog.pg_type import type_schema_oid
+from replctl.catalog.transaction import Catalog
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.expr.environment import element_of
+from replctl.expr.type_facts import TypeFacts
+from replctl.expr.user_type import about_value, base_type, domain_check
+from replctl.spark import DomainTest, EnumType, Target
+from replctl.types.builtin import Type
+from replctl.types.quote import quote_qualified_identifier
+
+_BOOL_EQUAL = 91  # the operator boolean = boolean
+
+
+def enums_of(environment: CatalogEnvironment, relation: Relation) -> dict[int, EnumType]:
+    """Return the enums whose labels the columns of a table store, also in arrays, by attnum."""
+    found = {}
+    for column in relation.columns:
+        name, _typmod = base_type(environment, column.declared_type)
+        type_ = environment.type(name)
+        if type_.element is not None:
+            type_ = environment.type(type_.element)
+        if type_.kind == "e":
+            labels = environment.enum_labels(type_)
+            shown = _qualified_name(environment.catalog, type_)
+            found[column.attnum] = EnumType(shown, labels)
+    return found
+
+
+def domain_tests(
+    environment: CatalogEnvironment, relation: Relation, target: Target
+) -> tuple[DomainTest, ...]:
+    """Return the tests of domains that received values must pass."""
+    found: list[DomainTest] = []
+    for column in relation.columns:
+        if target.column(column.attnum).sent is None:
+            continue
+        value = nodes.Var(column.attnum, column.type, column.typmod, column.collation)
+        array, _typmod = TypeFacts(environment).base_and_typmod(column.declared_type, -1)
+        element = element_of(environment.type(array))
+        if element is not None and environment.type(element).kind == "d":
+            base, typmod = base_type(environment, element)
+            item = nodes.Param(0, base, typmod, column.collation)
+            for test in _tests(environment, column.attnum, element, item):
+                found.append(replace(test, condition=_holds_for_all(value, test.condition)))
+        if column.domain:
+            found += _tests(environment, column.attnum, column.domain, value)
+    return tuple(found)
+
+
+def _tests(
+    environment: CatalogEnvironment, attnum: int, domain: str, value: nodes.Expr
+) -> Iterator[DomainTest]:
+    """Yield the tests of a domain for a value in a column."""
+    checked = domain_check(environment, domain, value)
+    if not isinstance(checked, nodes.CoerceToDomain):
+        return
+    name = _qualified_name(environment.catalog, environment.type(domain))
+    if checked.not_null:
+        not_null = nodes.NullTest(value, is_null=False, is_row=False)
+        yield DomainTest(attnum, name, None, not_null)
+    for check in checked.checks:
+        yield DomainTest(attnum, name, check.name, about_value(check.condition, value))
+
+
+def _holds_for_all(array: nodes.Expr, condition: nodes.Expr) -> nodes.Expr:
+    """Return the condition that no element of an array, which is Param(0), violates `condition`."""
+    for node in nodes.walk(condition):
+        has_operand = isinstance(node, nodes.CaseExpr) and node.arg is not None
+        if has_operand or isinstance(node, nodes.ArrayCoerceExpr):
+            raise FeatureNotSupported(
+                "replication of arrays of a domain whose CHECK has CASE with a value, or casts"
+                " arrays, is not supported"
+            )
+    results = nodes.ArrayCoerceExpr(array, condition, "_bool")
+    args = (nodes.Const("bool", "f"), results)
+    violates = nodes.ScalarArrayOpExpr(_BOOL_EQUAL, "=", "booleq", use_or=True, args=args)
+    return nodes.BoolExpr("not", (violates,))
+
+
+def _qualified_name(catalog: Catalog, type_: Type) -> str:
+    """Return the name of a user-defined type with its schema, because apply has no search path."""
+    schema = schema_names(catalog)[type_schema_oid(catalog, type_.name)]
+    return quote_qualified_identifier(schema, type_.sql_name)
