@@ -88,6 +88,7 @@ def _enum(source: Source, row: Any) -> Entry:
         source.role_name(int(row.typowner)),
         f"TYPE {name}",
         key=("pg_type", oid),
+        parts=(("pg_type", int(row.typarray)),),
     )
     return source.commented(entry, "pg_type", oid, "TYPE", name)
 
@@ -108,6 +109,7 @@ def _domain(source: Source, row: Any) -> Entry:
         source.role_name(int(row.typowner)),
         f"DOMAIN {name}",
         key=("pg_type", oid),
+        parts=(("pg_type", int(row.typarray)),),
         needs=frozenset([*type_key(domain.base), *expression_keys([domain.default, *checks])]),
     )
     entry = source.commented(entry, "pg_type", oid, "DOMAIN", name)

@@ -122,9 +122,7 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
         () if table.partition_key is None else table.partition_key.exprs,
     )
     needs: set[ObjectKey] = {*expression_keys(exprs)}
-    needs |= {
-        key for column in table.columns for key in type_key(_element(source, column.declared_type))
-    }
+    needs |= {key for column in table.columns for key in type_key(column.declared_type)}
     needs |= {("pg_class", parent.oid) for parent in parents}
     entry = Entry(
         "TABLE", table.name, text, table.schema, source.role_name(table.owner),
@@ -162,11 +160,6 @@ def _own_columns(table: Relation) -> list[Column]:
 def _is_not_null_above(column: Column, parents: list[Relation]) -> bool:
     above = [parent.column(column.name) for parent in parents]
     return any(found is not None and found.not_null for found in above)
-
-
-def _element(source: Source, name: str) -> str:
-    """Return the name of a type, or of its element type if it is an array."""
-    return source.environment.type(name).element or name
 
 
 def _column(source: Source, table: Relation, column: Column) -> str:

@@ -54,6 +54,7 @@ class Entry:
         owned: the object in ALTER ... OWNER TO, such as `TABLE public.t`; "" without an owner.
         order: the sort key among entries of the same kind, if it is not the name.
         key: the object that the entry creates, and that other entries may need.
+        parts: further objects that the entry creates, such as the array type of a type.
         needs: the objects that must be created before.
         comments: the COMMENT entries that follow the entry.
     """
@@ -66,6 +67,7 @@ class Entry:
     owned: str = ""
     order: tuple[str, ...] = ()
     key: ObjectKey | None = None
+    parts: tuple[ObjectKey, ...] = ()
     needs: frozenset[ObjectKey] = frozenset()
     comments: tuple[Entry, ...] = field(default=())
 
@@ -91,7 +93,12 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
     no remaining entry needs.  Entries in a cycle keep their places.
     """
     ordered = sorted(entries, key=_sort_key)
-    places = {entry.key: i for i, entry in enumerate(ordered) if entry.key is not None}
+    places = {
+        key: i
+        for i, entry in enumerate(ordered)
+        for key in (entry.key, *entry.parts)
+        if key is not None
+    }
     needs = [_places(entry.needs, places, i) for i, entry in enumerate(ordered)]
     users: dict[int, int] = defaultdict(int)
     for needed in needs:

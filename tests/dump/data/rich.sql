@@ -18,6 +18,15 @@ COMMENT ON DOMAIN small IS 'few';
 COMMENT ON CONSTRAINT low ON DOMAIN small IS 'not many';
 GRANT USAGE ON DOMAIN label TO alice WITH GRANT OPTION;
 CREATE TABLE of_domains (a small PRIMARY KEY, b sales.posint DEFAULT 4, c label, d good, CHECK (a < b));
+CREATE DOMAIN any_moods AS sales.mood[];
+CREATE FUNCTION first_mood(sales.mood[]) RETURNS sales.mood LANGUAGE sql IMMUTABLE AS 'select $1[1]';
+CREATE TABLE of_arrays (
+    m sales.mood[] PRIMARY KEY,
+    d small[] DEFAULT '{2}',
+    v any_moods,
+    CHECK (m > '{sad}' AND 'sad' = ANY (m))
+);
+CREATE VIEW "all arrays" AS SELECT m, d, m[1] AS f FROM of_arrays WHERE m @> '{sad}';
 CREATE FUNCTION plus_one(a integer) RETURNS integer LANGUAGE sql IMMUTABLE STRICT AS 'select $1 + 1';
 CREATE FUNCTION "Odd s".three(integer, text) RETURNS SETOF text LANGUAGE sql AS 'select ''$_$''::text';
 COMMENT ON FUNCTION plus_one(integer) IS 'one more';
