@@ -47,10 +47,8 @@ class Const(Node):
     collation: str | None = None
 
 
-#: The number of the Param for VALUE in the CHECK of a domain.
-VALUE = -1
-#: The number of the Param for the output column that an item of ORDER BY sorts.
-SORTED = -2
+#: The Params for VALUE in the CHECK of a domain, and for the output column that ORDER BY sorts.
+VALUE, SORTED = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
