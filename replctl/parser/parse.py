@@ -17,16 +17,11 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.parser.lookahead import finish_rules, raise_earlier_error
 from replctl.parser.quoted import check_characters
+from replctl.parser.refused_form import REFUSED, refusal_message
 from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken, error_at_token
 from replctl.parser.tables import full_parser, parser
 from replctl.types.identifier import MAX_BYTES, clipped_with_notice
 
-#: The prefix of rules in unsupported.lark for statements that replctl does not support.
-REFUSED = "no_"
-#: Messages of PostgreSQL for statements that it refuses, too, by rule.
-_MESSAGES = {
-    "no_elements_if_not_exists": "CREATE SCHEMA IF NOT EXISTS cannot include schema elements"
-}
 _SURELY_SHORT = MAX_BYTES // 4  # in characters, which have up to four bytes each
 
 
@@ -119,7 +114,5 @@ def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> Po
         return error_at_token(text, error.token)
     for part in tree.iter_subtrees_topdown():
         if part.data.startswith(REFUSED):
-            name = part.data.removeprefix(REFUSED).replace("__", " ... ").replace("_", " ").upper()
-            message = _MESSAGES.get(part.data, f"{name} is not supported")
-            return FeatureNotSupported(message, position=part.meta.start_pos)
+            return FeatureNotSupported(refusal_message(part.data), position=part.meta.start_pos)
     return error_at_token(text, token)
