@@ -5,6 +5,9 @@ from __future__ import annotations
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
 
+#: The collation of all databases: by code point.
+COLLATION = "C.utf8"
+
 
 def current_database(catalog: Catalog) -> str:
     """Return the name of the database that `catalog` belongs to."""

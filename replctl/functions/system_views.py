@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from replctl.catalog import schema_table
+from replctl.catalog.pg_database import COLLATION
 from replctl.errors import FeatureNotSupported
 from replctl.functions.definition_views import DEFINITION_VIEWS
 from replctl.functions.function_context import FunctionContext
@@ -86,8 +87,8 @@ _DEFAULTS: dict[str, Row] = {
     "pg_constraint": {"condeferred": 0, "contypid": 0},
     "pg_database": {
         "encoding": 6, "datlocprovider": "c",
-        "dathasloginevt": 0, "datconnlimit": -1, "dattablespace": 1663, "datcollate": "C.UTF-8",
-        "datctype": "C.UTF-8",
+        "dathasloginevt": 0, "datconnlimit": -1, "dattablespace": 1663, "datcollate": COLLATION,
+        "datctype": COLLATION,
     },
     "pg_roles": {"rolinherit": 1},
     "pg_partitioned_table": {"partdefid": 0},

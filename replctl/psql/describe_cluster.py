@@ -6,6 +6,7 @@ from replctl.catalog import pg_authid, schema
 from replctl.catalog.acl import decode_acl
 from replctl.catalog.aclchk import acl_items, column_acls, relation_acl
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_database import COLLATION
 from replctl.catalog.pg_description import get_comment, get_shared_comment
 from replctl.catalog.pg_policy import policies_of
 from replctl.psql.described import (
@@ -39,8 +40,8 @@ def list_databases(settings: PsqlSettings, pattern: str | None, *, verbose: bool
             if parsed.matches("", str(row.datname)):
                 rows.append(
                     [
-                        str(row.datname), owners.get(int(row.datdba)), "UTF8", "libc", "C.utf8",
-                        "C.utf8", None, None, shown_acl(target, decode_acl(row.datacl)),
+                        str(row.datname), owners.get(int(row.datdba)), "UTF8", "libc", COLLATION,
+                        COLLATION, None, None, shown_acl(target, decode_acl(row.datacl)),
                     ]
                 )  # fmt: skip
                 if verbose:

@@ -37,6 +37,8 @@ def test_databases(psql: Psql) -> None:
     assert psql("-X", "-l").stdout == DATABASES
     assert psql("-X", "-At", "-c", "\\l postgres").stdout.startswith("postgres|postgres|UTF8|")
     assert psql("-X", "-At", "-c", "\\l post?").stdout == ""
+    collations = "SELECT DISTINCT datcollate, datctype FROM pg_database"
+    assert psql("-X", "-At", "-c", collations).stdout == "C.utf8|C.utf8\n"
 
 
 def test_roles(psql: Psql) -> None:
