@@ -11,10 +11,17 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import InternalError
 from replctl.record import dataclass
 
+#: The cost of a function, and the rows of one that returns a set, if CREATE FUNCTION gives none.
+DEFAULT_COST, DEFAULT_ROWS = 100.0, 1000.0
+
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A row of pg_proc.  Types have their names in typed expressions."""
+    """A row of pg_proc.  Types have their names in typed expressions.
+
+    Attributes:
+        cost, rows, parallel, is_leakproof: for PostgreSQL's planner; replctl only stores them.
+    """
 
     oid: int
     name: str
@@ -28,6 +35,26 @@ class UserFunction:
     arguments: tuple[str, ...]
     argument_names: tuple[str, ...]
     body: str
+    cost: float = DEFAULT_COST
+    rows: float = 0
+    parallel: str = "u"  # u(nsafe), r(estricted), s(afe)
+    is_leakproof: bool = False
+
+    @property
+    def attributes(self) -> str:
+        """Return the attributes of CREATE FUNCTION that differ from their defaults, in the order of
+        pg_get_functiondef(), each after a blank: ` IMMUTABLE STRICT`.
+        """
+        rows = self.rows if self.returns_set and self.rows != DEFAULT_ROWS else 0
+        words = (
+            {"i": "IMMUTABLE", "s": "STABLE", "v": ""}[self.volatility],
+            {"s": "PARALLEL SAFE", "r": "PARALLEL RESTRICTED", "u": ""}[self.parallel],
+            "STRICT" if self.is_strict else "",
+            "LEAKPROOF" if self.is_leakproof else "",
+            f"COST {self.cost:g}" if self.cost != DEFAULT_COST else "",
+            f"ROWS {rows:g}" if rows else "",
+        )
+        return "".join(f" {word}" for word in words if word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +135,11 @@ def _function_values(function: UserFunction) -> dict[str, Any]:
         "pronamespace": function.schema_oid,
         "proowner": function.owner,
         "prolang": function.language,
+        "procost": function.cost,
+        "prorows": function.rows,
+        "proleakproof": function.is_leakproof,
         "provolatile": function.volatility,
+        "proparallel": function.parallel,
         "proisstrict": function.is_strict,
         "proretset": function.returns_set,
         "prorettype": type_oid(function.result),
@@ -134,6 +165,10 @@ def _function(row: Any) -> UserFunction:
         arguments=arguments,
         argument_names=names,
         body=str(row.prosrc),
+        cost=float(row.procost),
+        rows=float(row.prorows),
+        parallel=str(row.proparallel),
+        is_leakproof=bool(row.proleakproof),
     )
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Double, Index
 
-from replctl.catalog.schema_table import boolean, integer, oid, text, versioned
+from replctl.catalog.schema_table import boolean, integer, oid, real, text, versioned
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file or state_schema.py (date, then a letter): programs of another revision then refuse the
 #: catalog.
-REVISION = "20261128e"
+REVISION = "20261128f"
 
 pg_authid = versioned(
     "pg_authid",
@@ -256,8 +256,12 @@ pg_proc = versioned(
     oid("pronamespace"),
     oid("proowner"),
     text("prolang"),
+    real("procost", default=100),
+    real("prorows", default=0),
     text("prokind", default="f"),
+    boolean("proleakproof"),
     text("provolatile"),
+    text("proparallel", default="u"),
     boolean("proisstrict"),
     boolean("proretset"),
     oid("prorettype"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, Table, Text
 
 metadata = MetaData()
 
@@ -45,6 +45,11 @@ def integer(name: str, *, nullable: bool = False, default: int | None = None) ->
         nullable=nullable,
         server_default=None if default is None else str(default),
     )
+
+
+def real(name: str, *, default: float) -> Column[float]:
+    """Return a column of floating-point numbers."""
+    return Column(name, Float, nullable=False, server_default=str(default))
 
 
 def boolean(name: str, *, default: bool = False) -> Column[bool]:

@@ -4,10 +4,12 @@ of a function only when it is called (query/inline_function.py, query/sql_functi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.aclchk import denied
 from replctl.catalog.pg_proc import (
+    DEFAULT_ROWS,
     UserFunction,
     UserOperator,
     insert_function,
@@ -35,10 +37,12 @@ from replctl.expr.type_names import split_name, type_of
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID, Type
+from replctl.types.floating import float4in
 from replctl.types.quote import quote_identifier
 
 _LANGUAGES = ("sql", "plpgsql")
 _VOLATILITY = {"immutable": "i", "stable": "s", "volatile": "v"}
+_PARALLEL = {"unsafe": "u", "restricted": "r", "safe": "s"}
 
 
 def create_function(session: Session, statement: ast.CreateFunction) -> str:
@@ -53,7 +57,7 @@ def create_function(session: Session, statement: ast.CreateFunction) -> str:
 
 
 def alter_function(session: Session, statement: ast.AlterFunction) -> str:
-    """Change attributes of a function.  Those that change no result are only checked.
+    """Change attributes of a function.
 
     Raises:
         PostgresError: PostgreSQL refuses an attribute.
@@ -80,7 +84,6 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
     if statement.returns is None:
         raise InvalidFunctionDefinition("function result type must be specified")
     result = _usable_type(ddl, statement.returns)
-    _check_invoker(options.get("security", "false"))
     if "as" not in options:
         raise InvalidFunctionDefinition("no function body specified")
     function = UserFunction(
@@ -89,14 +92,16 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
         place.oid,
         ddl.session.role_oid,
         language,
-        _VOLATILITY[options.get("volatility", "volatile")],
-        options.get("strict") == "true",
+        _VOLATILITY["volatile"],
+        False,
         statement.returns.is_setof,
         result.name,
         arguments,
         tuple(parameter.name or "" for parameter in statement.parameters),
         options["as"],
+        rows=DEFAULT_ROWS if statement.returns.is_setof else 0,
     )
+    function = _with_attributes(ddl, function, statement.options)
     _enter(ddl, function, or_replace=statement.or_replace)
     return "CREATE FUNCTION"
 
@@ -107,6 +112,17 @@ def _alter_function(ddl: Ddl, statement: ast.AlterFunction) -> str:
     for number, option in enumerate(statement.options):
         if option.name in names[:number]:  # errorConflictingDefElem
             raise SqlSyntaxError("conflicting or redundant options", position=option.pos)
+    update_function(ddl.catalog, _with_attributes(ddl, function, statement.options))
+    return "ALTER FUNCTION"
+
+
+def _with_attributes(
+    ddl: Ddl, function: UserFunction, options: Sequence[ast.DefElem]
+) -> UserFunction:
+    """Return a function with the attributes that CREATE or ALTER FUNCTION gives
+    (compute_common_attribute).
+    """
+    for option in options:
         value = option.value or ""
         match option.name:
             case "volatility":
@@ -115,18 +131,31 @@ def _alter_function(ddl: Ddl, statement: ast.AlterFunction) -> str:
                 function = replace(function, is_strict=value == "true")
             case "security":
                 _check_invoker(value)
-            case "leakproof" if value == "true" and not ddl.privileges.is_superuser:
-                raise InsufficientPrivilege("only superuser can define a leakproof function")
-            case "cost" | "rows" if float(value) <= 0:
-                raise InvalidParameterValue(f"{option.name.upper()} must be positive")
-            case "rows" if not function.returns_set:
-                raise InvalidParameterValue(
-                    "ROWS is not applicable when function does not return a set"
-                )
-            case "parallel" if value not in ("safe", "restricted", "unsafe"):
-                raise SqlSyntaxError('parameter "parallel" must be SAFE, RESTRICTED, or UNSAFE')
-    update_function(ddl.catalog, function)
-    return "ALTER FUNCTION"
+            case "leakproof":
+                if value == "true" and not ddl.privileges.is_superuser:
+                    raise InsufficientPrivilege("only superuser can define a leakproof function")
+                function = replace(function, is_leakproof=value == "true")
+            case "cost":
+                function = replace(function, cost=_positive(option))
+            case "rows":
+                rows = _positive(option)
+                if not function.returns_set:
+                    raise InvalidParameterValue(
+                        "ROWS is not applicable when function does not return a set"
+                    )
+                function = replace(function, rows=rows)
+            case "parallel":
+                if value not in _PARALLEL:
+                    raise SqlSyntaxError('parameter "parallel" must be SAFE, RESTRICTED, or UNSAFE')
+                function = replace(function, parallel=_PARALLEL[value])
+    return function
+
+
+def _positive(option: ast.DefElem) -> float:
+    value = float4in(option.value or "")
+    if value <= 0:
+        raise InvalidParameterValue(f"{option.name.upper()} must be positive")
+    return value
 
 
 def rename_function(ddl: Ddl, statement: ast.Rename) -> None:

@@ -27,7 +27,6 @@ _PUBLIC_ACL = (
     AclItem(0, _DATABASE_OWNER, "U"),
 )
 _PUBLIC_COMMENT = "standard public schema"
-_VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 
 
 def schemas(source: Source) -> Iterator[Entry]:
@@ -128,12 +127,11 @@ def functions(source: Source) -> Iterator[Entry]:
         signature = f"{prefix}({_arguments(source, function)})"
         result = source.environment.format_type(function.result)
         returns = f"SETOF {result}" if function.returns_set else result
-        attributes = _VOLATILITY[function.volatility] + (" STRICT" if function.is_strict else "")
         entry = Entry(
             "FUNCTION",
             f"{function.name}({types_shown})",
             f"CREATE FUNCTION {signature} RETURNS {returns}\n"
-            f"    LANGUAGE {quote_identifier(function.language)}{attributes}\n"
+            f"    LANGUAGE {quote_identifier(function.language)}{function.attributes}\n"
             f"    AS {dollar_quoted(function.body)};\n",
             schema_name,
             source.role_name(function.owner),

@@ -26,8 +26,6 @@ from replctl.types.quote import quote_identifier, quote_qualified_identifier
 if TYPE_CHECKING:
     from replctl.functions.function_context import FunctionContext
 
-_VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
-
 
 def _constraint(context: FunctionContext, oid: int, pretty: int = 0) -> str | None:
     table = schema.pg_constraint
@@ -117,13 +115,12 @@ def _definition(context: FunctionContext, oid: int) -> str | None:
     if function is None:
         return None
     place = context.environment.schema_name(function.schema_oid)
-    attributes = _VOLATILITY[function.volatility] + (" STRICT" if function.is_strict else "")
     lines = [
         f"CREATE OR REPLACE FUNCTION {quote_qualified_identifier(place, function.name)}"
         f"({_arguments(context, oid)})",
         f" RETURNS {_result(context, oid)}",
         f" LANGUAGE {quote_identifier(function.language)}",
-        *([attributes] if attributes else []),
+        *([function.attributes] if function.attributes else []),
     ]
     tag = "$function"
     while tag in function.body:

@@ -78,7 +78,7 @@ _DEFAULTS: dict[str, Row] = {
         "typisdefined": 1, "typdelim": ",", "typrelid": 0, "typnotnull": 0, "typbasetype": 0,
         "typtypmod": -1, "typcollation": 0, "typndims": 0, "typispreferred": 0,
     },
-    "pg_proc": {"prosecdef": 0, "proleakproof": 0, "provariadic": 0, "pronargdefaults": 0},
+    "pg_proc": {"prosecdef": 0, "provariadic": 0, "pronargdefaults": 0},
     "pg_operator": {"oprcanmerge": 0, "oprcanhash": 0, "oprcom": 0, "oprnegate": 0},
     "pg_index": {
         "indisexclusion": 0,
