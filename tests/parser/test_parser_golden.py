@@ -93,7 +93,7 @@ def test_other_commands_of_postgresql_are_refused_by_name() -> None:
         # replctl has other forms of these statements
         ("ALTER DATABASE a CONNECTION LIMIT 5", "ALTER DATABASE ... WITH", 0),
         ("ALTER TYPE a SET (b = 1)", "ALTER TYPE ... SET", 0),
-        ("ALTER FUNCTION a() SET SCHEMA b", "ALTER FUNCTION ... SET SCHEMA", 0),
+        ("ALTER OPERATOR = (b, c) SET SCHEMA d", "ALTER OPERATOR ... SET SCHEMA", 0),
         ("ALTER INDEX a DEPENDS ON EXTENSION b", "ALTER INDEX ... DEPENDS ON EXTENSION", 0),
         ("CREATE COLLATION a (locale = 'b')", "CREATE COLLATION WITH OPTIONS", 0),
         ("CREATE TYPE a AS (b int)", "CREATE COMPOSITE TYPE", 0),
