@@ -154,7 +154,7 @@ def test_a_publisher_s_table_that_is_not_there(status: Psql, psql: Psql, tmp_pat
     missed = f'could not find the Delta table "{location}"'
     assert synced.exit_code == 1
     detail = f'Table "public.t" of database "test_pub" is stored at "{location}".'
-    assert f"ERROR:  {missed}\nDETAIL:  {detail}\nHINT:  Put the directory" in synced.stderr
+    assert f"ERROR:  {missed}\nDETAIL:  {detail}\nHINT:  Restore the directory" in synced.stderr
     outcome = status("--json", "s")
     (found,) = json.loads(outcome.stdout)
     assert (outcome.exit_code, found["last_error"]["sqlstate"]) == (1, "58P01")
