@@ -37,7 +37,7 @@ def test_the_hint_ends_with_equal_rows(
             [(7, "bad"), (7, "seven")],
             "23505",
             "Rows are not unique in (id), so changes of them cannot be distinguished. The table is"
-            ' database "test_pub".',
+            ' in database "test_pub".',
         ),
         (
             [(None, "bad"), (8, "eight")],
