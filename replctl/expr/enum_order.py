@@ -27,6 +27,12 @@ _COMPARISONS = {
     "enum_eq": "=", "enum_ne": "<>", "enum_lt": "<", "enum_le": "<=", "enum_gt": ">",
     "enum_ge": ">=",
 }  # fmt: skip
+#: The functions that call others of enums' positions, by their names in pg_proc.
+_OF_POSITIONS = {
+    "enum_cmp": "btint4cmp", "enum_smaller": "int4smaller", "enum_larger": "int4larger",
+}  # fmt: skip
+#: PostgreSQL hashes the OID of a value, which differs between databases.
+_HASHED = ("hashenum", "hashenumextended")
 _TEXTS = ("text", "varchar", "bpchar", "name")
 
 
@@ -84,7 +90,27 @@ def _replaced(environment: Environment, inner: Inner, node: Any) -> Any:
             return as_text if node.type in _TEXTS[:2] else replace(node, arg=value)
         case nodes.FuncExpr(function_oid=oid, args=args) if oid in _SUPPORT_FUNCTIONS:
             return _support_function(environment, node, args)
+        case nodes.FuncExpr(args=args) if args and is_enum(environment, args[0].type):
+            return _function(environment, inner, node) or without_enum_array(
+                environment, inner, node
+            )
     return without_enum_array(environment, inner, node)
+
+
+def _function(environment: Environment, inner: Inner, call: nodes.FuncExpr) -> nodes.Expr | None:
+    """Return the replacement of a function that compares enums; None for other functions."""
+    name, enum = call.name, call.args[0].type
+    if name in _HASHED:
+        raise FeatureNotSupported(f"{name}() is not supported")
+    if name in _COMPARISONS:
+        left, right = call.args
+        return _comparison(environment, enum, _COMPARISONS[name], inner(left), inner(right))
+    if name not in _OF_POSITIONS:
+        return None
+    (function,) = builtin.functions()[_OF_POSITIONS[name]]
+    places = tuple(position(environment, enum, inner(arg)) for arg in call.args)
+    found = nodes.FuncExpr(function.oid, function.name, "int4", places)
+    return found if name == "enum_cmp" else _at(environment, enum, found)
 
 
 def _comparison(
