@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
@@ -63,8 +63,9 @@ def _replaced(environment: Environment, inner: Inner, node: Any) -> Any:
     """Return the replacement of a node, or None to keep it; `inner` replaces nodes in its parts."""
     match node:
         case nodes.OpExpr(function=function, args=(left, right)) if function in _COMPARISONS:
-            name, enum = _COMPARISONS[function], left.type
-            return _comparison(environment, enum, name, inner(left), inner(right))
+            return _comparison(environment, function, left.type, inner(left), inner(right))
+        case nodes.FuncExpr(function_oid=oid, name=name, args=args) if oid in _comparing():
+            return _compared(environment, name, args[0].type, tuple(map(inner, args)))
         case nodes.DistinctExpr(function="enum_eq", args=(left, right)):
             pair = label(inner(left)), label(inner(right))
             return replace(node, operator_oid=_TEXTEQ, function="texteq", args=pair)
@@ -90,32 +91,34 @@ def _replaced(environment: Environment, inner: Inner, node: Any) -> Any:
             return as_text if node.type in _TEXTS[:2] else replace(node, arg=value)
         case nodes.FuncExpr(function_oid=oid, args=args) if oid in _SUPPORT_FUNCTIONS:
             return _support_function(environment, node, args)
-        case nodes.FuncExpr(args=args) if args and is_enum(environment, args[0].type):
-            return _function(environment, inner, node) or without_enum_array(
-                environment, inner, node
-            )
     return without_enum_array(environment, inner, node)
 
 
-def _function(environment: Environment, inner: Inner, call: nodes.FuncExpr) -> nodes.Expr | None:
-    """Return the replacement of a function that compares enums; None for other functions."""
-    name, enum = call.name, call.args[0].type
+@cache
+def _comparing() -> frozenset[int]:
+    """Return the OIDs of the functions that compare or hash enums."""
+    names = (*_COMPARISONS, *_OF_POSITIONS, *_HASHED)
+    return frozenset(found.oid for name in names for found in builtin.functions()[name])
+
+
+def _compared(
+    environment: Environment, name: str, enum: str, args: tuple[nodes.Expr, ...]
+) -> nodes.Expr:
+    """Return the call of a function that compares enums, without enums."""
     if name in _HASHED:
         raise FeatureNotSupported(f"{name}() is not supported")
     if name in _COMPARISONS:
-        left, right = call.args
-        return _comparison(environment, enum, _COMPARISONS[name], inner(left), inner(right))
-    if name not in _OF_POSITIONS:
-        return None
+        return _comparison(environment, name, enum, *args)
     (function,) = builtin.functions()[_OF_POSITIONS[name]]
-    places = tuple(position(environment, enum, inner(arg)) for arg in call.args)
+    places = tuple(position(environment, enum, arg) for arg in args)
     found = nodes.FuncExpr(function.oid, function.name, "int4", places)
     return found if name == "enum_cmp" else _at(environment, enum, found)
 
 
 def _comparison(
-    environment: Environment, enum: str, name: str, left: nodes.Expr, right: nodes.Expr
+    environment: Environment, function: str, enum: str, left: nodes.Expr, right: nodes.Expr
 ) -> nodes.Expr:
+    name = _COMPARISONS[function]
     if name in ("=", "<>"):
         found, args = operator(name, "text"), (label(left), label(right))
     else:
