@@ -132,7 +132,7 @@ class Cluster:
         # An interrupted statement closes its connection, and the last one that is closed removes
         # the -wal and the -shm.  They must stay while the process has the catalog open.
         self._lasting_connection = self.engine.raw_connection()
-        self._lasting_connection.cursor().execute("PRAGMA schema_version")
+        self._lasting_connection.cursor().execute("PRAGMA schema_version").fetchall()
         self._files = CatalogFiles.at(path)
         self._files.note(path / "lock" / f"backend-{self.backend}.lock")
         self.system_identifier = int(row.system_identifier)

@@ -1,4 +1,4 @@
-"""Name the letters by which pg_class and pg_constraint tell relations and constraints apart.
+"""Name the letters that pg_class and pg_constraint have for kinds of relations and constraints.
 
 Each member is the letter itself, so that it goes into the catalog, and comes from it, unchanged.
 """

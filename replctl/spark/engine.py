@@ -350,12 +350,12 @@ class _Cancellation:
     def __init__(self, cancel: Callable[[], None]) -> None:
         self._cancel = cancel
         self._has_ended = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        thread = threading.Thread(target=self._run)
-        self._threads.append(thread)
-        thread.start()
+        if self._thread is None:  # Ctrl-C was pressed once
+            self._thread = threading.Thread(target=self._run)
+            self._thread.start()
 
     def _run(self) -> None:
         while not self._has_ended.is_set():  # another job may begin after one ends
@@ -367,8 +367,8 @@ class _Cancellation:
         `_CANCEL_LIMIT`: a server may not answer.
         """
         self._has_ended.set()
-        for thread in self._threads:
-            thread.join(_CANCEL_LIMIT)
+        if self._thread is not None:
+            self._thread.join(_CANCEL_LIMIT)
 
 
 def _is_not_raised(record: logging.LogRecord) -> bool:
