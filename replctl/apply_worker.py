@@ -24,7 +24,6 @@ from replctl.catalog.worker import (
     report_worker,
 )
 from replctl.conninfo import application_name
-from replctl.copy_retries import CopyRetries
 from replctl.disable_on_error import note_error
 from replctl.errors import (
     Notice,
@@ -45,6 +44,7 @@ from replctl.replication.node import Publisher, RemoteTransaction, RowCounts
 from replctl.replication.subscription_run import SubscriptionRun
 from replctl.replication.table_definition import SchemaChange
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
+from replctl.retry_schedule import RetrySchedule
 from replctl.session import Session
 from replctl.spark import SharedFeeds
 
@@ -125,7 +125,7 @@ class ApplyWorker:
         subscription: Subscription,
         copying: Lock,
         *,
-        copies: CopyRetries | None = None,
+        copies: RetrySchedule[RelationName] | None = None,
         feeds: SharedFeeds | None = None,
         is_new: bool = False,
         only_unfinished: bool = False,
@@ -134,7 +134,7 @@ class ApplyWorker:
         self._session = session
         self._subscription = subscription
         self._copying = copying
-        self._copies = copies or CopyRetries()
+        self._copies = RetrySchedule[RelationName]() if copies is None else copies
         self._feeds = feeds
         self._is_new = is_new
         self._only_unfinished = only_unfinished

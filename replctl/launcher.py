@@ -4,7 +4,6 @@ subscriptions whose publisher is the subscriber of another one.
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -24,7 +23,6 @@ from replctl.catalog.worker import (
     claim_worker,
     release_worker,
 )
-from replctl.copy_retries import CopyRetries
 from replctl.errors import (
     ConfigurationLimitExceeded,
     LockNotAvailable,
@@ -36,6 +34,8 @@ from replctl.errors import (
 from replctl.lake.unfinished_batch import unfinished_error
 from replctl.open_node import open_publisher, publisher_key
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
+from replctl.retry_schedule import RetrySchedule, never
 from replctl.session import Session
 from replctl.session_thread import CALLING_THREAD, gathered
 from replctl.shown_error import shown_error
@@ -65,7 +65,7 @@ class Launcher:
     Args:
         is_stopping: called before each batch and each copy; returns whether to stop there.
         on_applied: called with the counts of changes after each run.
-        retry_delay: see CopyRetries.
+        retry_delay: the delay of failed copies; see RetrySchedule.
 
     Raises:
         PostgresError: the cluster's directory cannot be written.
@@ -77,7 +77,7 @@ class Launcher:
         *,
         is_stopping: Callable[[], bool] = lambda: False,
         on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
-        retry_delay: Callable[[int], float] = lambda failures: math.inf,
+        retry_delay: Callable[[int], float] = never,
     ) -> None:
         if session.cluster.refusal is not None:
             raise session.cluster.refusal
@@ -86,7 +86,9 @@ class Launcher:
         self._on_applied = on_applied
         self._held: dict[int, Subscription] = {}
         self._copying = Lock()
-        self._copies: defaultdict[int, CopyRetries] = defaultdict(partial(CopyRetries, retry_delay))
+        self._copies: defaultdict[int, RetrySchedule[RelationName]] = defaultdict(
+            partial(RetrySchedule, retry_delay)
+        )
 
     def sync(self, subscriptions: Sequence[Subscription]) -> list[SyncFailure]:
         """Run subscriptions until none of them has work, and return the failures.

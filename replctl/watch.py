@@ -12,6 +12,7 @@ from replctl.catalog.transaction import insert_lsn
 from replctl.errors import PostgresError
 from replctl.launcher import Launcher, SyncFailure, enabled_subscriptions
 from replctl.open_node import open_publisher, publisher_key
+from replctl.retry_schedule import RetrySchedule
 from replctl.session import Session
 
 #: Maximum delay in seconds before a failed subscription is retried.
@@ -25,14 +26,10 @@ class _Standing:
     """The state that `Watch` keeps of a subscription.
 
     Attributes:
-        failures: the number of consecutive failed runs.
-        due: the time of the next run after a failure.
         idle_since: the end of the last successful run; None after a failure.
         seen: the ends of the subscriber's and the publisher's log before that run.
     """
 
-    failures: int = 0
-    due: float = 0.0
     idle_since: float | None = None
     seen: tuple[int, int | None] = (0, None)
 
@@ -71,6 +68,7 @@ class Watch:
             retry_delay=self._delay,
         )
         self._standings: dict[int, _Standing] = {}
+        self._retries = RetrySchedule[int](self._delay)
         enabled_subscriptions(session, names)  # raises an error for an unknown name
 
     def round(self) -> list[SyncFailure]:
@@ -88,21 +86,23 @@ class Watch:
         self._launcher.keep(subscriptions)
         known = self._standings
         self._standings = {s.oid: known.get(s.oid, _Standing()) for s in subscriptions}
+        self._retries.keep(self._standings)
         due = self._due(subscriptions)
         failures: list[SyncFailure] = []
         try:
             self._launcher.round(due, failures)
         except Stopping:
             return []
-        failed = {failure.oid for failure in failures if failure.is_stopped}
+        failed = {failure.oid: failure.error for failure in failures if failure.is_stopped}
         now = time.monotonic()
         for subscription in due:
             standing = self._standings[subscription.oid]
             if subscription.oid in failed:
-                standing.failures += 1
-                standing.due, standing.idle_since = now + self._delay(standing.failures), None
+                self._retries.failed(subscription.oid, failed[subscription.oid])
+                standing.idle_since = None
             else:
-                standing.failures, standing.due, standing.idle_since = 0, 0.0, now
+                self._retries.succeeded(subscription.oid)
+                standing.idle_since = now
         return failures
 
     def _delay(self, failures: int) -> float:
@@ -121,7 +121,7 @@ class Watch:
         due = []
         for subscription in subscriptions:
             standing = self._standings[subscription.oid]
-            if now < standing.due:
+            if not self._retries.is_due(subscription.oid):
                 continue
             publisher = publisher_key(subscription)
             if publisher not in ends:

@@ -1,6 +1,7 @@
 """Fixtures for all tests, and their order."""
 
 import pytest
+from fix_clock import clock
 from fix_cluster import cluster, session
 from fix_lake import lake
 from fix_postgres import postgres_server
@@ -23,6 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 __all__ = [
+    "clock",
     "cluster",
     "connect_server",
     "engine",

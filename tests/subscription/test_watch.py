@@ -12,14 +12,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from fix_clock import Clock
 from fix_replication import Database
 from patience import wait_until
 
-from replctl import watch
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
 from replctl.errors import PostgresError
@@ -55,23 +54,6 @@ def watching(cluster: Cluster, *arguments: str) -> Iterator[subprocess.Popen[str
     finally:
         process.kill()
         process.communicate()
-
-
-@dataclass
-class Clock:
-    """The launcher's time, which only the test moves."""
-
-    now: float = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(watch, "time", clock)
-    return clock
 
 
 def messages(cluster: Cluster) -> list[str]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
+from fix_clock import Clock
 from fix_replication import Database
 
-from replctl import copy_retries, watch
-from replctl.copy_retries import CopyRetries
 from replctl.errors import CheckViolation, UniqueViolation
 from replctl.relation_name import RelationName
+from replctl.retry_schedule import RetrySchedule
 from replctl.status import subscription_status
 from replctl.watch import Watch
 
@@ -24,24 +23,6 @@ _APPLYING = "SELECT application_name, state FROM pg_stat_replication"
 _T, _U = RelationName("public", "t"), RelationName("public", "u")
 
 
-@dataclass
-class Clock:
-    """The time that only the test moves."""
-
-    now: float = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(watch, "time", clock)
-    monkeypatch.setattr(copy_retries, "time", clock)
-    return clock
-
-
 @pytest.fixture
 def watcher(subscriber: Database) -> Iterator[Watch]:
     watcher = Watch(subscriber.session, interval=1.0)
@@ -50,7 +31,7 @@ def watcher(subscriber: Database) -> Iterator[Watch]:
 
 
 def test_the_delays_of_each_table(clock: Clock) -> None:
-    retries = CopyRetries(lambda failures: 10.0 * failures)
+    retries = RetrySchedule[RelationName](lambda failures: 10.0 * failures)
     first, second = CheckViolation("first"), UniqueViolation("second")
     assert (retries.is_due(_T), retries.has_due(), retries.error()) == (True, False, None)
     retries.failed(_T, first)
@@ -71,7 +52,7 @@ def test_the_delays_of_each_table(clock: Clock) -> None:
 
 
 def test_without_a_delay_a_copy_is_not_tried_again(clock: Clock) -> None:
-    retries = CopyRetries()
+    retries = RetrySchedule[RelationName]()
     retries.failed(_T, CheckViolation("first"))
     clock.now += 1e9
     assert not retries.is_due(_T)
