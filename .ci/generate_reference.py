@@ -33,7 +33,7 @@ from replctl.psql.main import _run  # noqa: E402
 from replctl.query import information_schema  # noqa: E402
 from replctl.query.view_catalog import _CATALOGS  # noqa: E402
 from replctl.types import builtin  # noqa: E402
-from replctl.types.guc import Setting, settings  # noqa: E402
+from replctl.types.guc import Setting, settings, show_value  # noqa: E402
 from replctl.types.guc_rule import OBEYED, SUPPORTED  # noqa: E402
 
 _REFERENCE = _ROOT / "docs" / "reference"
@@ -147,7 +147,7 @@ def backslash_commands() -> list[str]:
     """Return the page of the backslash commands and the variables."""
     lines = _page(
         "Backslash commands and variables",
-        "`\\?` prints the first list, and `\\? variables` the second. All of them are psql's, except `\\sync`.",
+        "`\\?` prints the first list, and `\\? variables` the second. All of them are psql's, except `\\sync` and the variable AUTOSYNC.",
     )
     lines += ["## Backslash commands", "", *_fenced(psql_help.slash_commands(None))]
     return [*lines, "## Variables", "", *_fenced(psql_help.VARIABLES)]
@@ -169,7 +169,7 @@ def statement_syntax() -> list[str]:
 
 
 def _value(setting: Setting) -> str:
-    return f"`{setting.boot_value}{setting.unit}`" if setting.boot_value else "empty"
+    return f"`{show_value(setting, setting.boot_value)}`" if setting.boot_value else "empty"
 
 
 def settings_page() -> list[str]:
