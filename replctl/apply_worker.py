@@ -154,7 +154,7 @@ class ApplyWorker:
                 limit.
 
         Raises:
-            LockNotAvailable: another process still runs the subscription after that (55P03).
+            LockNotAvailable: another process ran the subscription for all this time (55P03).
             Stopping: a signal requested a stop.
         """
         session, oid = self._session, self._subscription.oid

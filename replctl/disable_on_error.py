@@ -1,5 +1,6 @@
-"""disable_on_error: disable a subscription after an error of a copy or of apply (worker.c,
-DisableSubscriptionAndExit).
+"""Disable a subscription after an error if its option disable_on_error is set.
+
+Source: DisableSubscriptionAndExit() in worker.c.
 """
 
 from __future__ import annotations

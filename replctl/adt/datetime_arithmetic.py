@@ -234,9 +234,8 @@ def _utc_to_local(name: str, micros: int) -> int:
 def offset_at(zone: Zone, micros: int) -> int:
     """Return a zone's seconds east of UTC at an instant.
 
-    The result is the offset that the zone has at the local time with this offset.  A local time
-    that clocks show twice has the later offset.  So no offset fits the first of the two, and the
-    result is the earlier one.
+    `Zone.offset` gives the later offset for a local time that clocks show twice.  The result is
+    correct for both instants with this local time: the first one has the earlier offset.
     """
     fixed = zone.fixed_offset
     if fixed is not None:
@@ -254,7 +253,8 @@ def offset_at(zone: Zone, micros: int) -> int:
 def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int, after: int) -> int:
     """Return the offset at `utc`, given one transition between `low` and `high`.
 
-    The transition is the first instant whose local time by `after` has the offset `after`.
+    The transition is the first instant at which `after` is the offset of the local time that
+    `after` gives.
     """
     later = max(before, after) if after > before else after
     while high - low > 1:

@@ -25,8 +25,8 @@ def compiled(pattern: str, options: Options, *, ascii_only: bool, captures: bool
     """Return an expression that is ready to match.
 
     Args:
-            ascii_only: the collation maps only the letters of ASCII.
-            captures: the caller needs the matches of groups.
+        ascii_only: the collation maps only the letters of ASCII.
+        captures: the caller needs the matches of groups.
 
     Raises:
         InvalidRegularExpression: the pattern is not valid.

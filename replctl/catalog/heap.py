@@ -281,8 +281,8 @@ def update_relation(catalog: Catalog, relation: Relation) -> None:
 def replace_storage_column(
     catalog: Catalog, relation: Relation, former: Column, column: StorageColumn
 ) -> None:
-    """Assign a relation's column to another column in storage: to a new one, or to an existing one
-    that had a number of its own.
+    """Assign another column in storage to a relation's column: a new one, or an existing one that
+    no column of the relation used.
 
     Args:
         relation, former: the relation and its column before the change.

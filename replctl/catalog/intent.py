@@ -131,7 +131,9 @@ def writers_of(connection: Connection, backend: str, relids: Collection[int]) ->
 
 
 def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int, str]:
-    """Return the open transaction blocks that write any of these tables, each with its process."""
+    """Return the open transaction blocks that write any of these tables: a dict from transaction
+    number to process.
+    """
     xact, intent = state_schema.pg_xact, state_schema.intent
     query = (
         select(xact.c.xid, xact.c.backend)

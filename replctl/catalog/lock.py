@@ -39,8 +39,11 @@ class ObjectLock:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """The locks for a row of a table: for each mode the columns with the OIDs of the locked
-    objects, and the columns that form the row's name.
+    """The locks that a write of a table's row requires.
+
+    Attributes:
+        changes, publishes, uses: the columns with the OIDs of the objects to lock in these modes.
+        name: the columns that form the row's name, which is also locked.
     """
 
     changes: tuple[str, ...] = ("oid",)
@@ -176,7 +179,7 @@ class OpenBlock(NamedTuple):
 
 
 def open_blocks(connection: Connection, xids: Iterable[int]) -> dict[int, OpenBlock]:
-    """Return those of the transactions that are in progress, each with its transaction block."""
+    """Return the transactions of `xids` that are in progress, each with its transaction block."""
     xact = state_schema.pg_xact
     query = select(xact).where(xact.c.xid.in_(sorted(xids)), xact.c.status == "i")
     return {

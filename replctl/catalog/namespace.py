@@ -52,7 +52,7 @@ class SearchPath:
         catalog: the catalogs of the database.
         names: the names of the schemas; missing ones are ignored.
         role_oid: the role that looks up; schemas that it may not use are ignored.
-        temporary_schema: the name of the schema behind pg_temp.
+        temporary_schema: the name of the schema that pg_temp stands for.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         database: the name of the database.
         search_path: names of the schemas to search after pg_catalog; missing ones are ignored.
         role_oid: the role that looks up; schemas that it may not use are ignored.
-        temporary_schema: the name of the schema behind pg_temp.
+        temporary_schema: the name of the schema that pg_temp stands for.
         value_format: the format for parsing literals and showing constants.
         routine: the function whose body is analysed.
     """

@@ -7,7 +7,7 @@ from replctl.catalog.transaction import Catalog
 
 
 def children_of(catalog: Catalog, oid: int) -> list[int]:
-    """Return the OIDs of a table's partitions or children, only from the next level."""
+    """Return the OIDs of a table's direct partitions or children."""
     pg_inherits = schema.pg_inherits
     rows = catalog.select(
         pg_inherits, pg_inherits.c.inhparent == oid, order_by=[pg_inherits.c.inhrelid]

@@ -201,7 +201,7 @@ def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
 
 
 def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool:
-    """Return whether another open transaction than `but` has logged versions of a relation."""
+    """Return whether an open transaction other than `but` has logged versions of a relation."""
     others = catalog.snapshot.in_progress.difference([but])
     wal = state_schema.pg_wal
     query = select(wal.c.lsn).where(wal.c.relid == relid, wal.c.xid.in_(sorted(others))).limit(1)
@@ -209,11 +209,12 @@ def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool
 
 
 def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | None = None) -> None:
-    """Record that the changes are undone that a transaction has logged since an LSN: its versions
-    now have no effect on rows.
+    """Record that the changes of a transaction are undone: the versions that it has logged since an
+    LSN now have no effect on rows.
 
-    Versions of other programs that it has logged keep their effect.  But a TRUNCATE of another
-    program becomes a change, because it did not remove the rows that the undo restores.
+    If the transaction has also logged versions of other programs, these keep their effect.  But a
+    TRUNCATE of another program becomes a change, because it did not remove the rows that the undo
+    restores.
 
     Args:
         relid: affect only this relation.
@@ -332,7 +333,7 @@ def has_entered(connection: Connection, relid: int, xid: int) -> bool:
 
 
 def broken_since(catalog: Catalog, relids: Collection[int], lsn: int) -> list[int]:
-    """Return those of the relations in `relids` that have a `break` entry committed after an
+    """Return the relations in `relids` for which a `break` entry was committed after an
     LSN.
     """
     entries = entries_between(catalog, lsn, insert_lsn(catalog.connection), (BREAK,))
@@ -340,7 +341,7 @@ def broken_since(catalog: Catalog, relids: Collection[int], lsn: int) -> list[in
 
 
 def entered_marks(connection: Connection, relid: int, marks: Collection[str]) -> set[str]:
-    """Return those of the marks that belong to versions of a relation in the log."""
+    """Return the marks in `marks` that belong to versions of a relation in the log."""
     wal = state_schema.pg_wal
     query = select(wal.c.mark).where(wal.c.relid == relid, wal.c.mark.in_(list(marks)))
     return set(map(str, connection.execute(query).scalars()))

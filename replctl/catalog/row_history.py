@@ -47,8 +47,8 @@ def has_changes_of_others(
 
 
 def feeding_members(catalog: Catalog, relids: Collection[int]) -> set[tuple[int, int]]:
-    """Return the subscriptions that write these relations: pairs of the OIDs of subscription and
-    table.
+    """Return the subscriptions that write these relations, as pairs: the OIDs of the subscription
+    and of the relation.
     """
     member, subscription = state_schema.pg_subscription_rel, schema.pg_subscription
     query = select(member.c.srsubid, member.c.srrelid).where(

@@ -39,8 +39,8 @@ class Horizon:
         lsn: the oldest position that a reader still needs.
         time: commits after this time (microseconds since 1970) are kept in any case.
         now: the current time.  Commit times after it come from clocks that were ahead.
-        settled_lsn: a commit with such a time is older than `time` if its LSN is below this one,
-            because a later commit has a time before `time`.
+        settled_lsn: commits below this LSN are older than `time`, even if their own times are
+            after `now`.  The reason: the commit at this LSN has a time before `time`.
     """
 
     lsn: int
@@ -53,8 +53,8 @@ class Horizon:
         """Return a horizon that allows for commits whose clocks were ahead.
 
         Only LSNs prove the order of commits; times do not.  A commit whose clock was behind must
-        not make earlier commits look old.  So `settled_lsn` is the last commit before `time` that
-        has no predecessor with a time between `time` and `now`.
+        not make earlier commits look old.  So `settled_lsn` is that of the last commit before
+        the first one with a time between `time` and `now`.
         """
         xact = state_schema.pg_xact
         newest = connection.execute(select(func.max(xact.c.commit_time))).scalar_one()
@@ -132,8 +132,8 @@ class OldestChange:
 
 
 def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int | None:
-    """Return the Delta version of a relation that all changes after the horizon start from; None if
-    the relation has no version.
+    """Return the oldest Delta version of a relation to keep: the one before the first change after
+    the horizon.  None if the relation has no version.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     query = (

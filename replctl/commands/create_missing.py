@@ -119,7 +119,7 @@ def carry_out_text(text: str, run: RunStatement) -> None:
     """Run a statement that replctl has generated.
 
     Raises:
-        PostgresError: the statement fails.  The CONTEXT of the error is its text.
+        PostgresError: the statement fails.  The CONTEXT of the error shows the statement.
     """
     try:
         run(parse_statement(text))

@@ -1,4 +1,4 @@
-"""Labels of enums as text, and their positions: the parts of expressions that replace enums."""
+"""Build the expressions that replace enums: their labels as text, and the positions of labels."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def all_labels(environment: Environment, enum: str) -> nodes.Const:
 
 
 def operator(name: str, type_: str) -> builtin.Operator:
-    """Return the operator that compares two values of a built-in type."""
+    """Return the operator of that name that compares two values of a built-in type."""
     return next(o for o in builtin.operators()[name] if (o.left, o.right) == (type_, type_))
 
 

@@ -148,7 +148,7 @@ def check_names(session: Session, relids: Collection[int]) -> None:
 
 
 def named_tables(catalog: Catalog, relids: Collection[int]) -> list[int]:
-    """Return the OIDs of those of some tables that have a name in the catalogs of Spark."""
+    """Return the OIDs of the tables that have a name in the catalogs of Spark."""
     table = schema.pg_class
     is_named = table.c.reloptions.contains(f'"{CATALOG_TABLE}"')
     return [int(row.oid) for row in catalog.select(table, table.c.oid.in_(relids), is_named)]

@@ -327,7 +327,7 @@ def _own_marks(
     marks: Mapping[int, CommitMark],
     logged: int,
 ) -> dict[int, CommitMark]:
-    """Return those of the signed marks that are replctl's own, by version.  Each has the number of
+    """Return the signed marks that are replctl's own, by version.  Each has the number of
     its transaction in this catalog.  This number may differ from the one in the commit, because a
     restored catalog gives new numbers to lost transactions.
 

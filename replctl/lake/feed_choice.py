@@ -2,7 +2,7 @@
 before and after.
 
 replctl decodes the feed if Delta can read it.  Each version's metadata says whether writers kept a
-feed.  Later, the feed's files may be missing, or the table may have another schema than the feed.
+feed.  Later, the feed's files may be missing, or the table's schema may differ from the feed's.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def _removed(relation: Relation, location: str, version: int) -> ObjectNotInPrer
 
 
 def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
-    """Return the versions.  Mark those versions to be compared whose feed Delta refuses or reads
-    wrongly, or whose feed lacks files.
+    """Return the versions, and mark versions to be compared: those with a feed that Delta refuses
+    or misreads, and those with a feed that lacks files.
     """
     newest = metadata_at(location, latest_version(location) or 0)
     reads_vectors = reads_deletion_vectors(table_state(location).protocol)

@@ -66,7 +66,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
 
 
 def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
-    """Finish or undo those of the blocks whose processes died, in any database, like `recover`."""
+    """Finish or undo the blocks whose processes have died, in any database, like `recover`."""
     dead = [block for block in blocks if not session.cluster.is_alive(block.backend)]
     if not dead or session.cluster.is_in_recovery:
         return

@@ -31,7 +31,7 @@ from replctl.relation_lock import lock_relations
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """Locked tables, with their newest versions when they were locked."""
+    """Locked tables, and the newest version that each had when replctl locked it."""
 
     relations: dict[int, Relation]
     versions: dict[int, int | None]

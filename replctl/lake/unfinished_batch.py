@@ -139,7 +139,7 @@ def _end_for(
 def _members(
     catalog: Catalog, subscription: Subscription, relids: Collection[int]
 ) -> list[Relation]:
-    """Return those of these tables and their ancestors that belong to a subscription."""
+    """Return the tables that belong to a subscription, among these tables and their ancestors."""
     known = {member.relid for member in subscription_relations(catalog, subscription.oid)}
     above = {oid for relid in relids for oid in (relid, *ancestors_of(catalog, relid))}
     return [relation for _oid, relation in sorted(load_relations(catalog, known & above).items())]

@@ -226,8 +226,10 @@ def _assigned_outputs(
     targets: Sequence[AssignedColumn],
     found: Sequence[nodes.Expr],
 ) -> tuple[list[nodes.Expr], dict[int, int]]:
-    """Return as many expressions as a query has columns, and the number of the expression for each
-    attnum.  If the statement assigns several elements of a column, one expression has them all.
+    """Return an expression for each column of a query, and the number of the expression by attnum.
+
+    If the statement assigns several elements of a column, one expression has all of them, and the
+    others are unused constants.
     """
     values = _assigned_values(analyzer, inner)
     for expr, target in zip(found, targets, strict=True):

@@ -148,7 +148,9 @@ def _with_policies(
 
 def _changed_relations(changes: Sequence[RowChange]) -> list[Relation]:
     """Return the tables that a statement changes, without those whose condition is never true. If
-    none remains, return the first table (as CheckValidResultRel sees the plan's relations).
+    none remains, return the first table.
+
+    PostgreSQL's planner leaves these relations to CheckValidResultRel.
     """
     left = [
         change for change in changes if change.where is None or not _is_never_true(change.where)

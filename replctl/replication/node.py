@@ -191,7 +191,7 @@ class TableRetention:
     Attributes:
         schema, name: the names of the published table.
         is_lost: some of these changes were removed.
-        until: the time from which on the first of these changes may be removed, in microseconds
+        until: the time after which the first of these changes may be removed, in microseconds
             since 1970; None if there is none.
         setting: the property of the Delta table that sets the limit.
         retention: the value of this property, in seconds.
@@ -251,7 +251,7 @@ class Slots(Protocol):
     def create(
         self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
     ) -> int:
-        """Create a slot for a subscription to these publications, and return the LSN from which on
+        """Create a slot for a subscription to these publications, and return the LSN after which
         changes are sent.  An invalidated slot of this name is replaced.
         """
 

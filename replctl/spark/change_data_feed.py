@@ -114,8 +114,12 @@ def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
 
 
 def paired_columns_sql(source: TableSource, pairs: str) -> str:
-    """Return SQL of pairs with a column for each value of a row: version, kind, has_o, has_n,
-    o<attnum>, n<attnum>."""
+    """Return SQL that splits pairs into columns: version, kind, has_o, has_n, and o<attnum> and
+    n<attnum> for the values of the old and the new row.
+
+    Args:
+        pairs: SQL as `pairs_sql` returns it.
+    """
     values = "".join(
         f", {image}.c{column.attnum} AS {image}{column.attnum}"
         for column in source.columns
@@ -232,7 +236,7 @@ def _action_sql(change_source: ChangeSource) -> str:
 
 
 def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
-    """Return SQL of whether a row satisfies a row filter of an action.  NULL counts as false."""
+    """Return the SQL condition that a row satisfies a row filter of an action; it is never NULL."""
     filters = change_source.filters[action]
     if not filters:
         return "TRUE"

@@ -125,7 +125,7 @@ def _differences(source: TableSource, before: Query | str, after: Query | str) -
 
 
 def _is_alike(columns: Sequence[TableColumn]) -> str:
-    """Return SQL of whether two rows o and n are stored identically."""
+    """Return the SQL condition that two rows o and n are stored identically."""
     tests = [is_stored_alike(c.type, f"o.c{c.attnum}", f"n.c{c.attnum}") for c in columns]
     return " AND ".join(tests) or "TRUE"
 

@@ -230,7 +230,7 @@ class Engine:
             return frame.toArrow()
 
     def frame(self, table: pa.Table) -> DataFrame:
-        """Return a DataFrame of rows of this process."""
+        """Return a DataFrame of rows that this process holds."""
         with self.running():
             return self.session.createDataFrame(table)
 

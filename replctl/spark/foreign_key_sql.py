@@ -101,7 +101,8 @@ def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
 
 
 def _same(outcome: Outcome, reference: Reference, one: str, other: str) -> str:
-    """Return SQL of whether a row refers to another one.  Their columns may have different types.
+    """Return the SQL condition that a row refers to another one.  The types of their columns may
+    differ.
 
     Args:
         one, other: the prefixes of their columns, in front of the attnum.

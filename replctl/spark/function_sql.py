@@ -427,7 +427,7 @@ def _length_coercion(constants: Constants) -> tuple[int, bool]:
 
 
 def _is_infinite(value: SqlValue) -> str:
-    """Return SQL of whether a date or timestamp is infinite; NULL for NULL."""
+    """Return the SQL condition that a date or timestamp is infinite; NULL for NULL."""
     days, micros = zip(*INFINITE_DATES, strict=True)
     if value.type == "date":
         return f"unix_date({value.text}) IN ({days[0]}, {days[1]})"

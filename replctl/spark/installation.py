@@ -28,7 +28,7 @@ def pyspark_folder() -> Path:
 
 
 def check_pyspark() -> None:
-    """Refuse a pyspark of another version than replctl needs, such as one on PYTHONPATH.
+    """Refuse a pyspark whose version replctl does not support, such as one on PYTHONPATH.
 
     Raises:
         ObjectNotInPrerequisiteState: pyspark is missing or has another version.

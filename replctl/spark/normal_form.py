@@ -120,7 +120,7 @@ def matching_form(column: TypedColumn, value: str) -> str:
 
 
 def matches(column: TypedColumn, one: str, other: str, operator: str = "=") -> str:
-    """Return SQL of whether two values of a column are equal in PostgreSQL.
+    """Return the SQL condition that two values of a column are equal in PostgreSQL.
 
     Args:
         operator: `=`, or `<=>`, for which NULL equals NULL.
@@ -214,7 +214,7 @@ def grouped_value(type_name: str, value: str) -> str:
 
 
 def is_stored_alike(type_name: str, one: str, other: str) -> str:
-    """Return SQL of whether two values of a type are stored identically, or are both NULL."""
+    """Return the SQL condition that two values are stored identically, or are both NULL."""
     return f"{stored_form(type_name, one)} <=> {stored_form(type_name, other)}"
 
 

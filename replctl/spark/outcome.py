@@ -36,13 +36,13 @@ NO_COLUMNS = "1 AS w0"
 _INTEGERS = ("int2", "int4", "int8")
 
 _IS_NEW = "op IN ('I', 'U', 'C')"
-#: SQL of whether a row cannot be written.
+#: The SQL condition that a row cannot be written.
 _IS_WRONG = f"op = 'C' OR violation IS NOT NULL OR ({_IS_NEW} AND new_leaf IS NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The rows of a target that change, and the missing rows of replicated changes.
+    """The rows of a target that change, and the replicated UPDATEs and DELETEs that find no row.
 
     `rows` has one row for each of them, with these columns:
 
@@ -55,8 +55,9 @@ class Outcome:
     - o<attnum>: the old row, if `matching` compares whole rows
 
     Attributes:
-        groups: the numbers of rows.
-        moves_keys: updates change key values.
+        groups: the number of rows of each kind.
+        matching: how replctl finds the target's row of a change.
+        moves_keys: an update changes key values.
         has_distinct_keys: all new keys are known to be distinct.
     """
 
@@ -348,7 +349,7 @@ def new_values_sql(
     an inserted row they get their default.
 
     Args:
-        keeps_own: SQL of whether the row keeps the target's values.
+        keeps_own: the SQL condition that the row keeps the target's values.
         place: see `default_sql`.
         sent, stored: the aliases of the sent row and of the target's row; None if there is none.
     """

@@ -35,8 +35,8 @@ def leaf_number_sql(leaves: Sequence[Leaf], column: Callable[[int], str]) -> str
 
 
 def accepts_sql(rules: Sequence[PartitionRule], column: Callable[[int], str]) -> str:
-    """Return SQL of whether a row satisfies all rules from the root to a partition.  It is never
-    NULL.
+    """Return the SQL condition that a row satisfies all rules from the root to a partition.  It is
+    never NULL.
     """
     tests = [f"coalesce({_accepts(rule, column)}, FALSE)" for rule in rules]
     return f"({' AND '.join(tests) or 'TRUE'})"
@@ -86,7 +86,7 @@ def _beyond(
     operator: str,
     at_end: str,
 ) -> str:
-    """Return SQL of whether a row is beyond a bound of a range; it compares column by column.
+    """Return the SQL condition that a row is beyond a bound of a range, compared column by column.
 
     Args:
         at_end: the result for a row that equals the bound.

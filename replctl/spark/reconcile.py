@@ -137,7 +137,7 @@ def _changed_keys(target: Target, changes: Sequence[ForeignChanges]) -> Query:
 
 
 def _among(target: Target, values: Sequence[str]) -> str:
-    """Return SQL of whether the table `keys` contains a key.
+    """Return the SQL condition that the table `keys` contains a key.
 
     Args:
         values: SQL of the values of the key, in normal form.
@@ -424,7 +424,7 @@ _OPS_OF_MULTISET = (
 
 
 def _deletable(mending: Mending) -> str:
-    """Return SQL of whether a reconcile may delete a row that is not published."""
+    """Return the SQL condition that a reconcile may delete a row that is not published."""
     if mending.deletes is None:
         return "FALSE"
     tests = [to_sql(item, lambda var: own(var.attnum)).text for item in mending.deletes]
@@ -441,7 +441,7 @@ def _new_value(column: TargetColumn, place: str) -> str:
 
 
 def _moves_keys(engine: Engine, target: Target, found: Staged) -> bool:
-    """Return whether an update stores a key in another form than before, although it is equal."""
+    """Return whether an update changes the stored form of a key, although the key stays equal."""
     several = [k for k in target.key if not _has_one_form(target.column(k))]
     if not several:
         return False
@@ -493,7 +493,7 @@ def _has_one_form(column: TargetColumn) -> bool:
 
 
 def _differs(column: TargetColumn, left: str, right: str) -> str:
-    """Return SQL of whether two values are stored differently."""
+    """Return the SQL condition that two values are stored differently."""
     return f"NOT ({is_stored_alike(column.type, left, right)})"
 
 

@@ -399,7 +399,7 @@ def _moving_outcome(
 
     Args:
         existing: SQL of the rows that the changes may affect.
-        settled: SQL of whether a change is known to be a conflict, or to miss its row.
+        settled: the SQL condition that a change is known to be a conflict, or to miss its row.
     """
     keys = list(target.key)
     same_old = _same_key(target, "ch.o", "e.c")
@@ -436,7 +436,7 @@ def _moving_outcome(
 
 
 def _same_key(target: Target, one: str, other: str) -> str:
-    """Return SQL of whether two rows have the same key.
+    """Return the SQL condition that two rows have the same key.
 
     Args:
         one, other: the prefixes of their columns, in front of the attnum.

@@ -116,7 +116,7 @@ _TABLE_DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 
 def for_session(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the user's properties that replctl sets in a session of a Connect server."""
+    """Return the properties of the user that replctl sets in a session of a Connect server."""
     return {n: v for n, v in without_legacy(properties).items() if not n.startswith(_AT_START)}
 
 

@@ -68,7 +68,7 @@ class TableColumn:
         return replace(self, type="text", typmod=-1, text_of=(self.type, self.typmod))
 
     def as_shown(self) -> TableColumn:
-        """Return the same column in the form for queries: a native column becomes JSON."""
+        """Return the same column as queries show it: a native column becomes JSON."""
         shown = shown_type(self.type)
         return self if shown == self.type else replace(self.as_text(), type=shown)
 
@@ -95,7 +95,9 @@ class TableSource:
         return next(column for column in self.columns if column.attnum == attnum)
 
     def as_shown(self) -> TableSource:
-        """Return the same source with its columns in the form for queries."""
+        """Return the same source with its columns as queries show them: native columns become
+        JSON.
+        """
         return replace(self, columns=tuple(column.as_shown() for column in self.columns))
 
 

@@ -22,7 +22,7 @@ def whole_row_sql(target: Target, changes: str, settled: str) -> str:
 
     Args:
         changes: a view of the changes.
-        settled: SQL of whether a change is known to miss its row.
+        settled: the SQL condition that a change is known to miss its row.
     """
     sent = [column for column in target.columns if column.sent is not None]
     equal = _same(sent, "t.c", "ch.o")
@@ -126,7 +126,7 @@ def _is_found_as_stored(column: TargetColumn) -> bool:
 
 
 def _same(columns: Sequence[TargetColumn], one: str, other: str) -> str:
-    """Return SQL of whether two rows are equal.
+    """Return the SQL condition that two rows are equal.
 
     Args:
         one, other: the prefixes of their columns, in front of the attnum.

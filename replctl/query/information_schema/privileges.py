@@ -49,8 +49,11 @@ def _relation_items(context: FunctionContext, relation: Relation) -> tuple[AclIt
 def _granted(
     context: FunctionContext, relation: Relation, item: AclItem, letter: str, words: dict[str, str]
 ) -> Row | None:
-    """Return the row of a privilege. Return None unless its grantor or grantee is the current role,
-    or a role whose privileges it has, or the grantee is PUBLIC."""
+    """Return the row of a privilege; None if the current role may not see it.
+
+    The role sees privileges of PUBLIC.  It also sees the privileges whose grantor or grantee is the
+    role itself, or a role whose privileges it has.
+    """
     privileges, names = context.environment.privileges, role_names(context.catalog)
     is_public = item.grantee == PUBLIC
     if not is_public and not any(map(privileges.acts_for, (item.grantor, item.grantee))):
