@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Write what two PostgreSQL 17 servers answer to the scripts in tests/subscription/data.
+"""Write the answers of two PostgreSQL 17 servers to the scripts in tests/subscription/data.
 
     .ci/generate_subscription_golden.py 'host=/tmp port=5429 user=postgres' \
         'host=/tmp port=5428 user=postgres' LOG1 LOG2 [NAME...]
 
-The connection strings are those of the servers that publish and that subscribe, LOG1 and LOG2 their log files.
-The servers need wal_level = logical, a short wal_retrieve_retry_interval, and databases of their own for nobody
-else: pub and third (first server) and sub (second server) are made again for each file.
+The connection strings are those of the publisher and of the subscriber.  LOG1 and LOG2 are their log
+files.  The servers need wal_level = logical, and a short wal_retrieve_retry_interval.  The script
+drops and creates the databases pub and third (first server) and sub (second server) for each file.
 
-The form is that of generate_script_golden.py, with two more statements: `\\c NAME;` goes to a database,
-and `\\sync;` waits until the subscriptions have everything, or cannot go on: its answer is what the workers
-have written into the server's log.  In a statement, host=localhost stands for the server that has the
-database, :finish_lsn for the LSN of the last error that `\\sync;` has shown.  Numbers that differ from run
-to run are replaced by words.
+The form is that of generate_script_golden.py, with two more statements.  `\\c NAME;` connects to a
+database.  `\\sync;` waits until the subscriptions have applied all changes, or have failed.  Its
+answer is the text that the workers have written into the server's log.  In a statement,
+host=localhost stands for the server that has the database, and :finish_lsn for the LSN of the last
+error that `\\sync;` has shown.  Words replace numbers that differ from run to run.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 
     .ci/limits.py [DIRECTORY]
 
-A class counts its methods, properties included, and those that it inherits from classes of the
+The methods of a class include properties, and the methods that it inherits from classes of the
 package.  Grammar builders are left out: they have one method for each rule of the grammar.
 
 Args:
-    DIRECTORY: of the repository; the one that has this file, if it is not given.
+    DIRECTORY: the directory of the repository; default: the repository that has this file.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _read(text: str) -> _Module:
 
 
 def _methods(modules: dict[str, _Module], module_name: str, class_name: str) -> set[str]:
-    """Return the names of the methods of a class, with those of the package that it inherits."""
+    """Return the names of a class's methods, and of methods that it inherits from the package."""
     module = modules.get(module_name)
     if module is None:
         return set()

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Refuse English that readers stumble over: docstrings that do not begin with the effect, words
-that have a plainer one, and long sentences in the documentation.
+"""Refuse text that is hard to read: docstrings that do not begin with the effect, words for which a
+plainer one exists, and long sentences in pages and docstrings.
 
     .ci/prose.py [DIRECTORY]
 
 Args:
-    DIRECTORY: of the repository; the one that has this file, if it is not given.
+    DIRECTORY: the directory of the repository; default: the repository that has this file.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import re
 import sys
@@ -18,7 +19,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Words of a sentence in the documentation, at most.
+#: Words of a sentence in a page or a docstring, at most.
 _LONGEST = 40
 #: What is not written, and the plainer words for it.
 _PLAINER = {
@@ -27,8 +28,8 @@ _PLAINER = {
     r"\bbut for\b": "except, except for",
     r"\band (its|their) like\b": "and similar ...",
 }
-#: The same, in code other than tests.
-_PLAINER_IN_CODE = {
+#: The same, in pages and in code other than tests.
+_PLAINER_OUTSIDE_TESTS = {
     r"\bso many\b": "as many as, or the number",
     r"\b(is|are|was|were) asked\b": "who asks, checks or reads",
     r"\btold apart\b": "distinguished, recognised",
@@ -36,6 +37,11 @@ _PLAINER_IN_CODE = {
     r"\bwhoever\b": "the role, process or user that ...",
     r"\b(bequeath|disown)": "leave to, give up",
     r"\b(has|have) never been\b": "was not ..., or what happened instead",
+    r"\bfrom which on\b": "after which, since which",
+    r"\bof whether\b": "the condition that ...",
+    r"\breturn those of\b": "Return the ... in, or among",
+    r"\banother( [\w-]+){1,3} than\b": "a ... other than, or a different ...",
+    r"\b(goes|go) on(?=[.,;:]|$)": "continues",
 }
 #: A docstring of a function that begins with one of these does not begin with a verb.
 _NO_VERB = frozenset(
@@ -43,6 +49,10 @@ _NO_VERB = frozenset(
     " No Nobody Nothing Of On One Only Or So Something That There This To Two Was What Whatever"
     " When Where Whether Which While Who Whoever Why With Without".split()
 )
+#: The first entry of a section of a docstring, if it is not indented by four spaces.
+_SHIFTED_ENTRY = re.compile(r"^(Args|Returns|Raises|Attributes):\n(?! {4}\S)", re.MULTILINE)
+#: A line of a docstring that belongs to an example or a table.
+_EXAMPLE = re.compile(r"^ |[^.?!:]  ")
 _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
 #: Docstrings of tests describe what happens; they may begin with anything.
 _WITH_DOCSTRINGS = ("replctl", "benchmarks", ".ci")
@@ -71,7 +81,7 @@ def _pages(root: Path) -> list[Path]:
 
 def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]:
     """Yield the complaints about comments and docstrings of a module, with their lines."""
-    plainer = _PLAINER | _PLAINER_IN_CODE if with_docstrings else _PLAINER
+    plainer = _PLAINER | _PLAINER_OUTSIDE_TESTS if with_docstrings else _PLAINER
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield from _words(token.string, token.start[0], plainer)
@@ -83,8 +93,19 @@ def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]
             continue
         line = node.body[0].lineno
         yield from _words(docstring, line, plainer)
-        if with_docstrings and (fault := _beginning(node, docstring)) is not None:
-            yield line, fault
+        if with_docstrings:
+            yield from ((line, fault) for fault in _form(node, inspect.cleandoc(docstring)))
+
+
+def _form(node: ast.AST, docstring: str) -> Iterator[str]:
+    """Yield what is wrong with the form of a docstring."""
+    if (fault := _beginning(node, docstring)) is not None:
+        yield fault
+    if _SHIFTED_ENTRY.search(docstring):
+        yield "an entry of Args, Returns, Raises or Attributes is indented by four spaces"
+    for paragraph in docstring.split("\n\n"):
+        lines = (line for line in paragraph.split("\n") if not _EXAMPLE.search(line))
+        yield from _long_sentences(" ".join(lines))
 
 
 def _beginning(node: ast.AST, docstring: str) -> str | None:
@@ -103,8 +124,9 @@ def _beginning(node: ast.AST, docstring: str) -> str | None:
 
 
 def _in_page(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the complaints about a page in Markdown, with their lines.  Code and tables are left
-    out."""
+    """Yield the complaints about a page in Markdown, with their lines.  Code is left out, and so is
+    the length of sentences in tables.
+    """
     text = re.sub(r"```.*?```", lambda code: "\n" * code[0].count("\n"), text, flags=re.DOTALL)
     start, paragraph = 1, list[str]()
     for number, line in enumerate([*text.split("\n"), ""], start=1):
@@ -112,24 +134,34 @@ def _in_page(text: str) -> Iterator[tuple[int, str]]:
         if begins and paragraph:
             yield from _sentences(" ".join(paragraph), start)
             paragraph = []
+        if line.startswith("|"):
+            yield from _words_of_page(line, number)
         if line.strip() and not line.startswith(("    ", "|")):
             start = start if paragraph else number
             paragraph.append(line.strip())
 
 
 def _sentences(paragraph: str, line: int) -> Iterator[tuple[int, str]]:
-    yield from _words(re.sub(r"`[^`]*`", "", paragraph), line, _PLAINER)
+    yield from _words_of_page(paragraph, line)
+    yield from ((line, fault) for fault in _long_sentences(paragraph))
+
+
+def _long_sentences(paragraph: str) -> Iterator[str]:
     for sentence in re.split(r"(?<=[.?!:])\s+", paragraph):
         count = len(sentence.split())
         if count > _LONGEST:
-            yield line, f"a sentence of {count} words (at most {_LONGEST}): {sentence[:60]}..."
+            yield f"a sentence of {count} words (at most {_LONGEST}): {sentence[:60]}..."
+
+
+def _words_of_page(text: str, line: int) -> Iterator[tuple[int, str]]:
+    return _words(re.sub(r"`[^`]*`", "", text), line, _PLAINER | _PLAINER_OUTSIDE_TESTS)
 
 
 def _words(text: str, line: int, plainer: dict[str, str]) -> Iterator[tuple[int, str]]:
     for pattern, better in plainer.items():
-        for found in re.finditer(pattern, text, re.IGNORECASE):
+        for found in re.finditer(pattern.replace(" ", r"\s+"), text, re.IGNORECASE):
             at = line + text.count("\n", 0, found.start())
-            yield at, f'"{found[0]}": write {better}'
+            yield at, f'"{" ".join(found[0].split())}": write {better}'
 
 
 def main(arguments: list[str]) -> int:

@@ -1,5 +1,5 @@
-"""The lake that is measured on: a scratch cluster, Spark, tables of ten columns, changes of their
-rows."""
+"""The lake for the measurements: a temporary cluster, Spark, tables of ten columns, and changes of
+their rows."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Lake:
         """Apply subscriptions, all if none is named.
 
         Raises:
-            PostgresError: one could not go on.
+            PostgresError: a subscription has failed.
         """
         for failure in sync(self.session("postgres"), names):
             raise failure.error

@@ -114,7 +114,7 @@ class ApplyWorker:
 
     Attributes:
         error: the error that stopped the subscription or one of its tables.
-        is_stopped: the subscription's apply has stopped.  If only copies fail, it goes on.
+        is_stopped: the subscription's apply has stopped.  If only copies fail, it continues.
         is_unwanted: the subscription was disabled or dropped before the run.
         applied: counts of the changes that the run has written.
     """

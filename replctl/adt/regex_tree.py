@@ -1,7 +1,7 @@
 """Divide the match of a regular expression among its parts (PostgreSQL's regcomp.c).
 
-Only relevant parts have a node: capturing groups, back references, and parts that prefer another
-length than the parts around them.  The rest is matched as a whole.
+Only relevant parts have a node: capturing groups, back references, and parts that prefer a
+different length than the parts around them.  The rest is matched as a whole.
 """
 
 from __future__ import annotations

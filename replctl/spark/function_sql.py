@@ -565,7 +565,7 @@ TRANSLATORS: dict[str, Translator] = {
     "timestamptz_date": _timestamp_to_date,
 }
 
-#: The same for functions whose result may have another Spark type than its storage type.
+#: The same for functions whose result may have a Spark type other than its storage type.
 VALUES: dict[str, Callable[[Arguments, Constants], SqlValue]] = {
     **numeric_sql.FUNCTIONS,
     "extract_date": _extract,
