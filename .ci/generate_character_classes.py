@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Write replctl/adt/data/character_class.tsv: what the classes of characters hold in C.UTF-8, those
-left out that are the same in each collation.
+"""Write replctl/adt/data/character_class.tsv: the characters of each class in C.UTF-8, without the
+classes that are the same in each collation.
 
     .ci/generate_character_classes.py 'host=localhost user=postgres dbname=postgres'
 
-A line is a class and its ranges of code points, in hexadecimal, those of ASCII included; the last
-one has what unicode_assigned() knows.
+A line has a class and its ranges of code points, in hexadecimal, including ASCII.  The last line
+has the characters for which unicode_assigned() is true.
 """
 
 import subprocess

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Write tests/spark/data/*.tsv: what a PostgreSQL 17 server makes of expressions, row by row.
+"""Write tests/spark/data/*.tsv: the values of expressions on a PostgreSQL 17 server, row by row.
 
     .ci/generate_evaluation_golden.py 'host=localhost user=postgres'
 
-The connection string is libpq's, without a database: the script makes replctl_evaluation_golden,
-with the table and the rows of tests/spark/data/setup.sql.  rows.tsv has the rows; of each
-expression of inputs/*.txt a line has the expression and for each row
+The connection string is libpq's, without a database: the script makes the database
+replctl_evaluation_golden, with the table and the rows of tests/spark/data/setup.sql.  rows.tsv has
+the rows.  Each expression of inputs/*.txt has a line with the expression and, for each row, one of
 
     =text    the value, by its type's output function
     !22012   the SQLSTATE of the error
     NULL
 
 aggregates.tsv has the value of each line of aggregates.txt over all rows.  Lines are in COPY's text
-format.  An expression that the server does not accept at all is left out, with a note.
+format.  The script leaves out an expression that the server does not accept, and prints a note.
 """
 
 import subprocess

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Write tests/expr/data/*.tsv: what a PostgreSQL 17 server makes of expressions.
+"""Write tests/expr/data/*.tsv: the printed form or the error of expressions on a PostgreSQL 17
+server.
 
     .ci/generate_expr_golden.py 'host=localhost user=postgres'
 
-The connection string is libpq's, without a database: the script makes `replctl_expr_golden`.  Each
-line of tests/expr/data/inputs/*.txt is tried twice, as the row filter of a publication of table ft
-and as `CHECK ((expression) IS NULL)` of that table; those of user.txt with table ut, when
-setup_user.sql has made types, functions and operators.
+The connection string is libpq's, without a database: the script makes the database
+`replctl_expr_golden`.  It tries each line of tests/expr/data/inputs/*.txt twice: as the row filter
+of a publication of table ft, and as `CHECK ((expression) IS NULL)` of that table.  For the lines of
+user.txt, it uses table ut, and the types, functions and operators of setup_user.sql.  The columns of
+the files are
 
     context (filter, check), expression, SQLSTATE, printed text or message, detail, hint, position
 
-The position counts characters of the expression from 0, and is -1 where the error has none.  Lines
-are in COPY's text format.
+The position counts characters of the expression from 0.  It is -1 if the error has no position.
+Lines are in COPY's text format.
 """
 
 import subprocess

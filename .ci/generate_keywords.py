@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write grammar/keywords.lark: the words that are tokens of the grammar.
 
-These are the words that some rule mentions, and those that PostgreSQL does not let be any name.  Where a
-word is its keyword and where it is a name is decided in scan.py.
+These are the words that a rule mentions, and the words that PostgreSQL does not allow as names.  For
+each place in a statement, scan.py decides whether a word is a keyword or a name.
 """
 
 import csv

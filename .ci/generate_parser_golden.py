@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Write what PostgreSQL's parser says of the statements in tests/parser/data.
+"""Write the answers of PostgreSQL's parser to the statements in tests/parser/data.
 
     .ci/generate_parser_golden.py 'host=localhost user=postgres dbname=postgres'
 
-A file there is a list of cases with an empty line between them: a statement of one or more lines,
-then `-> ok` or `-> SQLSTATE POSITION MESSAGE`, which this script writes.  Nothing is executed: a
-statement is sent with an error of syntax behind it, so that PostgreSQL parses it and stops.
-mutations.txt is made here, from the statements of the other files.
+A file there is a list of cases with an empty line between them.  A case is a statement of one or more
+lines, followed by `-> ok` or `-> SQLSTATE POSITION MESSAGE`, which this script writes.  The server
+executes nothing: the script adds a syntax error after each statement, so that PostgreSQL stops after
+parsing.  The script also makes mutations.txt, from the statements of the other files.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 
     .ci/generate_privileges_golden.py [SCRIPT ...]
 
-A script there has the objects and roles, then a line "---", then a statement a line.  Each
-statement is tried by each role in a transaction that is rolled back: ok, or the SQLSTATE.
+A script there has the objects and roles, then a line "---", then one statement for each line.  Each
+role tries each statement in a transaction, which is rolled back.  The answer is ok or the SQLSTATE.
 """
 
 import sys

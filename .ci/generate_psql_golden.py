@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Write what psql prints for the cases in tests/psql/data, next to them.
+"""Write the output of psql for the cases in tests/psql/data, next to the cases.
 
     .ci/generate_psql_golden.py 'host=localhost user=postgres dbname=postgres'
 
-The connection string is libpq's; its user should be `postgres`, and nothing is left behind in the
-database, whose collation is C.  The first psql on PATH answers.  It must be 17's for features of 17
-(\\drg, options of \\watch).  Cases are
+The connection string is libpq's.  Its user should be `postgres`, and the collation of the database
+must be C.  The script leaves nothing in the database.  It runs the first psql on PATH, which must be
+psql 17 for features of 17 (\\drg, options of \\watch).  Cases are
 
     scan/NAME.sql       a script; NAME.out has the statements that psql sends (its option -e), and
-                        what the script echoes
-    script/NAME.sql     a script; NAME.out has what psql says, with -a, to both streams
-    lake/NAME.sql       likewise, of scripts that need Spark
-    variables.sql       a script; variables.out has what it prints, error messages included
+                        the lines that the script echoes
+    script/NAME.sql     a script; NAME.out has the output of psql with -a on both streams
+    lake/NAME.sql       the same for scripts that need Spark
+    variables.sql       a script; variables.out has its output, including error messages
     print_table.json    tables and sets of options; print_table/OPTIONS.out has each table with them
 """
 

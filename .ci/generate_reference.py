@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write the pages of docs/reference that follow from the code.
+"""Write the pages of docs/reference that are generated from the code.
 
     .ci/generate_reference.py [--check]
 
 Args:
-    --check: write nothing; exit with 1 if a page is not current.
+    --check: write nothing; exit with 1 if a page is out of date.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Write tests/adt/data/regexp.tsv: what a PostgreSQL 17 server makes of random regular expressions.
+"""Write tests/adt/data/regexp.tsv: the results of random regular expressions on a PostgreSQL 17
+server.
 
     .ci/generate_regexp_golden.py 'host=localhost user=postgres dbname=postgres' [SEED COUNT]
 
-The connection string is libpq's; the database has to have C.UTF-8's ctype.  Another seed and a
-larger count, which are not for the file that is kept, look for what nobody has thought of.
+The connection string is libpq's.  The ctype of the database must be C.UTF-8.  To search for new
+differences, use another seed and a larger count, but do not commit the resulting file.
 
-The first line has the names of the arguments and the expressions that are evaluated; each other
-line the arguments and the results: `=text`, NULL, or `!SQLSTATE message`.  All in COPY's text
+The first line has the names of the arguments, and the expressions to evaluate.  Each other line has
+the arguments and the results: `=text`, NULL, or `!SQLSTATE message`.  Lines are in COPY's text
 format.
 """
 

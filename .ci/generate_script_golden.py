@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Write what a PostgreSQL 17 server answers to the scripts in tests/commands/data and tests/query/data.
+"""Write a PostgreSQL 17 server's answers to the scripts in tests/commands/data and tests/query/data.
 
     .ci/generate_script_golden.py 'host=localhost user=postgres' [NAME...]
 
-The connection string is libpq's, without a database: the script makes `replctl_golden` again for each
-file.  NAME.sql has statements, each of which ends with a semicolon at the end of a line; NAME.out gets
-each statement, and below it notices, an error, the command tag and rows:
+The connection string is libpq's, without a database: the script makes the database `replctl_golden`
+again for each file.  NAME.sql has statements, each of which ends with a semicolon at the end of a line.
+NAME.out gets each statement, and below it the notices, the error, the command tag and the rows:
 
     > create table t (a int null not null);
     ERROR 42601 @25: conflicting NULL/NOT NULL declarations for column "a" of table "t"
 
-The number behind @ counts characters of the statement from 0.  libpq is used through ctypes, since psql
-shows positions by a caret alone.
+The number after @ counts characters of the statement from 0.  The script uses libpq through ctypes,
+because psql shows positions only by a caret.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Write dumps of the shop in tests/dump/data/pg_dump, and what psql 17 says of it, next to it.
+"""Write dumps of the database of tests/dump/data/pg_dump/shop.sql, and the output of psql 17 for it.
 
     .ci/generate_shop_dump.py VERSION PROGRAMS CONNINFO
 
-VERSION is 15, 17 or 18; the dump of 17 has rows, too.  PROGRAMS is the directory with pg_dump (and psql) of
-that version, CONNINFO a server of it without a database: the script makes and drops `replctl_shop`.  The
-roles of shop.sql stay.
+VERSION is 15, 17 or 18.  The dump of 17 also has rows.  PROGRAMS is the directory with pg_dump and psql
+of that version.  CONNINFO is the connection string of a server of that version, without a database: the
+script makes and drops the database `replctl_shop`.  The roles of shop.sql stay.
 """
 
 from __future__ import annotations

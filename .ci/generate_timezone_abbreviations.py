@@ -3,8 +3,8 @@
 
     .ci/generate_timezone_abbreviations.py 'host=localhost user=postgres dbname=postgres'
 
-The connection string is libpq's; its user must be a superuser, because the server's file of
-abbreviations is read.  What an abbreviation means is one of
+The connection string is libpq's.  Its user must be a superuser, because the script reads the server's
+file of abbreviations.  The meaning of an abbreviation is one of
 
     -18000                      seconds east of UTC
     Asia/Irkutsk                the offset of a zone at the time

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write tests/types/data/*.tsv: what a PostgreSQL 17 server reads and prints.
+"""Write tests/types/data/*.tsv: values as a PostgreSQL 17 server reads and prints them.
 
     .ci/generate_type_golden.py 'host=localhost user=postgres dbname=postgres'
 
-The connection string is libpq's; psql asks the server, whose input and output functions are called
-with each line of tests/types/data/inputs/*.tsv:
+The connection string is libpq's.  For each line of tests/types/data/inputs/*.tsv, psql lets the server
+call its input and output functions:
 
     type, modifiers, input      -> type, modifiers, typmod, input, output or the error's fields
     coercion.tsv                -> the value of `input` cast to the type with its modifiers

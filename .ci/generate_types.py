@@ -3,8 +3,8 @@
 
     .ci/generate_types.py 'host=/tmp port=5417 user=postgres dbname=postgres'
 
-The connection string is libpq's; the rows are fetched by psql.  Types, functions and operators are
-named as in their catalogs (`int4`, `_int4`), so that the files can be read and compared.
+The connection string is libpq's.  The script reads the rows with psql.  Types, functions and operators
+have their names in the catalogs (`int4`, `_int4`), so that people can read and compare the files.
 """
 
 import subprocess

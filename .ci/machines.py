@@ -1,11 +1,12 @@
-"""Run the sample on as many kinds of machine as this one can be: every Python and Java that it has,
-the lowest versions of what replctl depends on, 2 GB of memory.
+"""Run the sample on different kinds of machine: with every Python and Java of this machine, with
+the lowest versions of all dependencies, and in 2 GB of memory.
 
-    python .ci/machines.py                    # all of them, some ten minutes
+    python .ci/machines.py                    # all kinds, about ten minutes
     python .ci/machines.py lowest java-25
 
-prints a line for each: ok, skipped and why, or FAILED and the end of what was said.  The exit code
-is 1 if one has failed.  Virtual environments are made in .ci/machines-venv, and removed.
+The script prints a line for each kind: ok, skipped with the reason, or FAILED with the end of the
+output.  The exit code is 1 if a run has failed.  The script makes virtual environments in
+.ci/machines-venv, and removes them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Run the oracle's cases that replctl has reached, with one warm Spark Connect server for all.
+"""Run the oracle's cases that replctl passes, with one warm Spark Connect server for all of them.
 
     oracle.py FOLDER
 
-The names of the cases are in reached_cases.txt; the run fails when one of them does not pass.
+The names of the cases are in reached_cases.txt.  The run fails if one of them does not pass.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""replctl next to the bare jobs that a good engineer would write by hand for the same work.
+"""Compare replctl with the jobs that a good engineer would write by hand for the same work.
 
     python -m benchmarks [--size small|medium|full] [--group NAME ...] [--case TEXT ...]
 
 Each case runs all its variants in turn, compares their results, and reports medians, ratios, Spark
-jobs and bytes written; in the end the goals, and whether they are met.
+jobs and bytes written.  The last lines say for each goal whether it is met.
 """
 
 from __future__ import annotations

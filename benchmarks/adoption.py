@@ -1,4 +1,4 @@
-"""Adoption of tables whose logs are long, against Spark's own first read of them."""
+"""Adopt tables with long logs, and compare with Spark's own first read of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The jobs that a good engineer would write by hand in PySpark for what replctl does.
+"""The jobs that a good engineer would write by hand in PySpark instead of using replctl.
 
-None of them pairs old images with new ones, looks for conflicts, or survives a crash between its
-commit and the note of how far it has come.
+None of them pairs old images with new ones, or looks for conflicts.  If such a job dies between its
+commit and the record of its progress, it repeats changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Many tables of one subscription, many subscriptions of one table, and syncs of nothing."""
+"""Measure many tables of one subscription, many subscriptions of one table, and syncs without
+changes."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Faults injected into replication, and what they cost: lost and doubled rows, which must be 0.
+"""Inject faults into replication, and count lost and doubled rows, of which there must be none.
 
     python -m benchmarks.faults [--kills N] [--repeat N] [--seed N] [--only KIND ...]
 
-Two clusters are made, a publisher and a subscriber with two subscriptions (row filters, a
-partitioned table, a table without a key).  In every round the publisher commits random changes, a
-fault is injected while `replctl sync` runs as a process of its own, one more sync runs, and the
-subscriber's rows are compared with the publisher's, filtered.  SPARK_REMOTE is the Connect server
-to use, else one is started.
+The program makes two clusters: a publisher, and a subscriber with two subscriptions (row filters, a
+partitioned table, a table without a key).  In every round the publisher commits random changes.
+Then `replctl sync` runs as a separate process, and the program injects a fault meanwhile.  After
+one more sync, the program compares the subscriber's rows with the publisher's filtered rows.
+SPARK_REMOTE names the Connect server to use; without it, the program starts one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Changes of tables without a change feed, against those of tables with one, and against a join of
-both versions by hand."""
+"""Decode changes of tables without a change feed, and compare with tables with a feed, and with a
+join of both versions by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Row filters: what one costs in the catalog, many of them, and changes that pass one or ten."""
+"""Measure row filters: one or many in the catalog, and changes for one or ten filtered
+subscriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of one table, from its change feed into a filtered target, against hand-written jobs."""
+"""Apply changes of one table to a filtered target, and compare with hand-written jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initial copies, against the Spark job that appends the same rows to a table like the target."""
+"""Run initial copies, and compare with a Spark job that appends the same rows to a similar one."""
 
 from __future__ import annotations
 

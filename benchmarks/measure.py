@@ -1,7 +1,7 @@
-"""Variants of the same work, measured in turn: what each took, and how they compare.
+"""Measure variants of the same work in turn, and compare them.
 
-Machines are noisy, so that seconds mean little from one run to the next: variants run round robin
-in one run, the first rounds are not counted, and what counts are medians and their ratios.
+The speed of a machine varies from run to run.  Therefore all variants run in turn within one run,
+the first rounds do not count, and goals are about medians and their ratios.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The memory that the driver holds while few changes are applied, and while many are."""
+"""Measure the driver's memory while replctl applies few changes, and while it applies many."""
 
 from __future__ import annotations
 

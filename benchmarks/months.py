@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Days of work on one Spark server, and what has grown: memory, threads, files, the catalog, times.
+"""Simulate days of work on one Spark server, and measure the growth of memory, files and times.
 
     python -m benchmarks.months [--days N] [--commits N] [--syncs N] [--clock real|simulated]
 
 Three tables change: one with a key and a filter, one without a key, and one that its owner writes
-without replctl.  After each day both databases are vacuumed.  A simulated clock (the package
-libfaketime) is a day ahead after each day, for all processes and for the times of files.
+without replctl.  After each day VACUUM runs in both databases.  A simulated clock (the package
+libfaketime) moves by one day after each day, for all processes and for the times of files.
 """
 
 from __future__ import annotations

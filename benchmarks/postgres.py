@@ -1,5 +1,5 @@
-"""PostgreSQL's own logical replication on the same machine: between two databases of a server with
-wal_level = logical."""
+"""Measure PostgreSQL's own logical replication on the same machine, between two databases of a
+server with wal_level = logical."""
 
 from __future__ import annotations
 

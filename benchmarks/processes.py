@@ -1,4 +1,4 @@
-"""Whole processes: catalog commands, a cold sync, and an applier that watches."""
+"""Measure whole processes: catalog commands, a cold sync, and `sync --watch`."""
 
 from __future__ import annotations
 

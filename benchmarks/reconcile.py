@@ -1,4 +1,4 @@
-"""Reconciles and comparisons of whole tables, against the same work by hand in Spark."""
+"""Reconcile and verify whole tables, and compare with the same work by hand in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory that a Spark server holds when it has collected its garbage."""
+"""Measure the memory of a Spark server after garbage collection."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A soak: many tables and subscriptions under constant change, applied by `replctl sync --watch`.
+"""Change tables of many subscriptions all the time, while `replctl sync --watch` applies changes.
 
     python -m benchmarks.soak [--minutes M] [--tables N] [--subscriptions N]
 
-What must not grow is printed once a minute: the applier's memory and open files, locks of the
-cluster, slots; in the end the subscribers' rows are compared with the publisher's.  SPARK_REMOTE is
-the Connect server to use, else one is started.
+Once a minute, the program prints the numbers that must not grow: the applier's memory and open
+files, locks of the cluster, and slots.  In the end it compares the subscribers' rows with the
+publisher's.  SPARK_REMOTE names the Connect server to use; without it, the program starts one.
 """
 
 from __future__ import annotations
