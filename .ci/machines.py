@@ -76,7 +76,7 @@ def run_sample(
     """Run the sample with the replctl of a directory of programs.
 
     Raises:
-        Failed: it does not print what it prints anywhere.
+        Failed: the output differs from that on other machines.
     """
     with tempfile.TemporaryDirectory() as home:
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"

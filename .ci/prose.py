@@ -51,6 +51,8 @@ _NO_VERB = frozenset(
 )
 #: The first entry of a section of a docstring, if it is not indented by four spaces.
 _SHIFTED_ENTRY = re.compile(r"^(Args|Returns|Raises|Attributes):\n(?! {4}\S)", re.MULTILINE)
+#: An entry of Raises with a pronoun as subject, for which the reader would have to look.
+_UNNAMED_SUBJECT = re.compile(r"^Raises:\n(?: +.*\n)*?    [\w, ]+: (it|they)\b", re.MULTILINE)
 #: A line of a docstring that belongs to an example or a table.
 _EXAMPLE = re.compile(r"^ |[^.?!:]  ")
 _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
@@ -101,6 +103,8 @@ def _form(node: ast.AST, docstring: str) -> Iterator[str]:
     """Yield what is wrong with the form of a docstring."""
     if (fault := _beginning(node, docstring)) is not None:
         yield fault
+    if (found := _UNNAMED_SUBJECT.search(docstring)) is not None:
+        yield f'"{found[1]}" in Raises: name the subject'
     if _SHIFTED_ENTRY.search(docstring):
         yield "an entry of Args, Returns, Raises or Attributes is indented by four spaces"
     for paragraph in docstring.split("\n\n"):

@@ -264,10 +264,10 @@ class Lake:
     # -- what came of it
 
     def check_equal(self, tables: Mapping[str, str]) -> None:
-        """Check whether queries, by the names of those whose results they are, have the same rows.
+        """Check that queries, given by the names of their variants, have the same rows.
 
         Raises:
-            DifferentResults: they have not.
+            DifferentResults: the rows differ.
         """
         sums = {name: self.checksum(query) for name, query in tables.items()}
         if len(set(sums.values())) == 1:

@@ -308,10 +308,10 @@ def process_environment(home: Path | str) -> dict[str, str]:
 
 
 def process_work(argv: Sequence[str], environment: Mapping[str, str]) -> Callable[[], object]:
-    """Return a command as work; what it does wrong ends the benchmark.
+    """Return a function that runs a command.  A failure of the command ends the benchmark.
 
     Raises:
-        RuntimeError: it fails, when it is called.
+        RuntimeError: the command has failed.
     """
 
     def work() -> None:

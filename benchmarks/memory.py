@@ -82,10 +82,10 @@ def _sampled_sync(lake: Lake) -> list[Sample]:
 
 
 def _sync(lake: Lake) -> tuple[int, int]:
-    """Peaks in bytes of Python and of the driver's JVM.
+    """Run a sync, and return the peak memory of Python and of the driver's JVM, in bytes.
 
     Raises:
-        RuntimeError: it failed, or its JVM has never answered.
+        RuntimeError: the sync failed, or its JVM did not answer.
     """
     command = [
         sys.executable, "-m", "replctl", "sync", "--master", _MASTER,

@@ -33,7 +33,7 @@ class Report:
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: it has no report.
+            ValueError: the file has no report.
         """
         found = json.loads(file.read_text("utf-8"))
         try:

@@ -59,7 +59,7 @@ def time_limit(milliseconds: int) -> Iterator[None]:
 
     Raises:
         QueryCanceled: the statement timed out (57014).
-        FeatureNotSupported: this is not the main thread, which alone receives signals.
+        FeatureNotSupported: this thread is not the main thread, which alone receives signals.
     """
     if not milliseconds:
         yield

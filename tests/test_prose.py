@@ -51,6 +51,8 @@ _PROGRAM = Path(__file__).parent.parent / ".ci" / "prose.py"
         ("replctl/m.py", "# It goes on a disk.\n", None),
         ("replctl/m.py", '"""A.\n\nArgs:\n    a: b.\n        c.\n    d: e.\n"""\n', None),
         ("replctl/m.py", '"""A.\n\nArgs:\n        a: b.\n"""\n', "m.py:1: an entry of Args"),
+        ("replctl/m.py", '"""A.\n\nRaises:\n    E: a b.\n    F: it is.\n"""\n', '"it" in Raises'),
+        ("replctl/m.py", '"""A.\n\nRaises:\n    E: a\n        it: b.\n"""\n', None),
         ("replctl/m.py", '"""A.\n\n' + "w " * 41 + '\n"""\n', "m.py:1: a sentence of 41 words"),
         ("replctl/m.py", '"""A.\n\nB:\n\n' + "    w\n" * 41 + '"""\n', None),
         ("replctl/m.py", '"""A.\n\n' + "w  w\n" * 21 + '"""\n', None),

@@ -277,8 +277,8 @@ class Cluster:
 
     @contextmanager
     def read(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
-        """Yield the catalogs of a database for reading, as the transaction block `block` sees them,
-        if it is given.
+        """Yield the catalogs of a database for reading.  With `block`, they include the changes of
+        this open transaction block.
         """
         with self.begin(write=False) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)

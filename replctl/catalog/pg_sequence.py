@@ -385,7 +385,7 @@ class SequenceValues:
             catalog: the session's view of the catalog.
 
         Raises:
-            SequenceGeneratorLimitExceeded: it does not have enough values left (2200H).
+            SequenceGeneratorLimitExceeded: the sequence does not have enough values left (2200H).
             TransactionInProgress: another transaction alters the sequence.
             WrongObjectType: the relation is not a sequence (42809).
         """

@@ -36,8 +36,10 @@ RESYNC_MAX_DELETE = 10
 
 
 class Resync(Enum):
-    """Who reconciles a table after a fault (pg_subscription.subresync): MANUAL for a user with a
-    statement, AUTO for the subscription itself, if all rows of the table belong to it.
+    """Who reconciles a table after a fault (pg_subscription.subresync).
+
+    MANUAL: a user, by a statement.  AUTO: the subscription itself, if all rows of the table belong
+    to it.
     """
 
     MANUAL = "manual"

@@ -30,8 +30,8 @@ class CopyMethod(Enum):
 
 
 class Deletion(Enum):
-    """The rows that a reconcile deletes among the rows that the publisher does not have: those that
-    pass an applied row filter, all, or none.
+    """The rows that a reconcile deletes if the publisher does not have them: rows that pass an
+    applied row filter, all rows, or none.
     """
 
     SCOPE = "scope"

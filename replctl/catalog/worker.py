@@ -230,8 +230,8 @@ def dismiss_walsender(cluster: Cluster, slot_name: str, client: str) -> None:
 def rename_walsender(
     connection: Connection, client: str, slot_name: str | None, application_name: str
 ) -> None:
-    """Change the name of a slot's reader.  If the slot belongs to another cluster, nothing changes
-    here.  There the reader gets its new name when it works again.
+    """Change the name of a slot's reader.  Do nothing if the slot belongs to another cluster: there
+    the reader gets its new name at its next run.
     """
     table = state_schema.walsender
     mine = and_(table.c.slot_name == slot_name, table.c.client == client)

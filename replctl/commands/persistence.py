@@ -78,8 +78,10 @@ def _check_change(ddl: Ddl, relation: Relation, new: RelPersistence) -> None:
 
 
 def _linked(ddl: Ddl, relation: Relation, new: RelPersistence) -> Iterator[tuple[str, Relation]]:
-    """Yield the foreign keys that may forbid a change, and the table at their other end: tables
-    that a logged table references, or that reference an unlogged table.
+    """Yield the foreign keys that may forbid a change, each with the table at its other end.
+
+    If the table becomes logged, these are its own foreign keys.  If it becomes unlogged, they are
+    the foreign keys of other tables that reference it.
     """
     table = schema.pg_constraint
     own, other = (

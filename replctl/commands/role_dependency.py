@@ -20,8 +20,8 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RoleDependency:
-    """An object that depends on a role: an object that the role owns, an object with privileges
-    that are granted to or by the role, or a policy for the role.
+    """An object that depends on a role.  The role owns the object, is the grantee or grantor of
+    privileges on it, or is named by it (a policy).
 
     Attributes:
         class_name: the catalog of the object.

@@ -48,7 +48,8 @@ def with_enum_order(
 
     Raises:
         FeatureNotSupported: the expression uses an enum's order in another way.
-        ObjectNotInPrerequisiteState: it uses the first or last value of an enum without values.
+        ObjectNotInPrerequisiteState: the expression uses the first or last value of an enum
+            without values.
     """
 
     def inner(part: Any) -> Any:

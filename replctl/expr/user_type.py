@@ -33,7 +33,8 @@ def without_user_types(
 
     Raises:
         FeatureNotSupported: the expression uses an enum's order in another way.
-        ObjectNotInPrerequisiteState: it uses the first or last value of an enum without values.
+        ObjectNotInPrerequisiteState: the expression uses the first or last value of an enum
+            without values.
     """
     plain = without_domains(environment, part, transform)
     return with_enum_order(environment, plain, transform)

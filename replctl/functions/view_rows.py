@@ -1,7 +1,7 @@
 """The common code of all catalogs and system views.
 
-A row is a dict of the columns that replctl knows.  Other columns have the value that they have in
-PostgreSQL without such features, or NULL.  Values have the form of functions.sql_functions.
+A row is a dict of the columns that replctl knows.  Other columns have NULL, or the value that
+PostgreSQL shows if a feature is not used.  Values have the form of functions.sql_functions.
 """
 
 from __future__ import annotations

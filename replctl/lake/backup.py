@@ -172,8 +172,8 @@ def _tables(catalog: Path) -> tuple[list[_Table], list[tuple[str, str]]]:
 
 
 def _forget_later_columns(catalog: Path, tables: Sequence[_Table]) -> None:
-    """Forget columns that transactions in progress added in versions that are not copied, so that
-    they can be added again.
+    """Forget the columns of transactions in progress whose versions are not copied.  Then the
+    columns can be added again.
     """
     with closing(sqlite3.connect(catalog)) as connection, connection:
         connection.executemany(

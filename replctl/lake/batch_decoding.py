@@ -269,8 +269,8 @@ class BatchDecoding:
 
 @dataclass(frozen=True, slots=True)
 class _Definitions:
-    """The requested publications that exist, the relations that they publish, and the errors of
-    relations that they cannot publish.
+    """The existing publications among the requested ones, the relations that they publish, and
+    errors for relations that cannot be published.
     """
 
     publications: frozenset[str]

@@ -38,7 +38,7 @@ def name_parts(name: str) -> list[str]:
     "lake.`my t`"  ->  ["lake", "my t"]
 
     Raises:
-        InvalidName: it is not a name (42602).
+        InvalidName: the text is not a name (42602).
     """
     parts, position = [], 0
     while (found := _PART.match(name, position)) is not None:
@@ -65,7 +65,7 @@ def resolved_table(session: Session, name: str) -> tuple[str, str]:
     """Return the full name and the location of a Delta table of a catalog of Spark.
 
     Raises:
-        InvalidName: it is not a name (42602).
+        InvalidName: the text is not a name (42602).
         UndefinedTable: no table has this name.
         FeatureNotSupported: the table is not a Delta table.
     """

@@ -98,7 +98,7 @@ def check_decodable(
     """Check that the columns needed to decode changes of a published table are readable.
 
     Raises:
-        DecodingFailure: one of them cannot be read at a version.
+        DecodingFailure: one of the columns cannot be read at a version.
     """
     found = _decoding_fault(session, published, versions)
     if found is not None:

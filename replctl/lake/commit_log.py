@@ -104,7 +104,7 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
-    """Return the tables that have versions that the commit log lacks, or whose log cannot be
+    """Return the tables with versions that the commit log lacks, and the tables whose log cannot be
     listed.
 
     Args:

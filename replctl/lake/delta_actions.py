@@ -208,7 +208,7 @@ def _loads(text: str) -> Any:
 
     Raises:
         ValueError: the text is not JSON.
-        RecursionError: it is nested too deeply.
+        RecursionError: the text is nested too deeply.
         BrokenLogError: an object has a key twice.
     """
     return json.loads(text, object_pairs_hook=_object, parse_int=_integer)

@@ -69,7 +69,7 @@ def check_protocol(protocol: Mapping[str, Any], location: str, version: int) -> 
     """Check that replctl meets the requirements of a table's protocol action for readers.
 
     Raises:
-        FeatureNotSupported: it has an unknown version, or an unknown feature (0A000).
+        FeatureNotSupported: the action has an unknown version, or an unknown feature (0A000).
     """
     features = set(protocol.get("readerFeatures") or ())
     everything = features | set(protocol.get("writerFeatures") or ())
@@ -83,7 +83,7 @@ def check_writer_protocol(protocol: Mapping[str, Any], location: str) -> None:
     """Check that replctl meets the requirements of a table's newest protocol action for writers.
 
     Raises:
-        FeatureNotSupported: it has an unknown version, or an unknown feature (0A000).
+        FeatureNotSupported: the action has an unknown version, or an unknown feature (0A000).
     """
     features = set(protocol.get("writerFeatures") or ())
     _check_versions(protocol, location, "It", ("minWriterVersion",))

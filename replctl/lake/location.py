@@ -24,7 +24,7 @@ def check_is_empty(location: str) -> None:
 
     Raises:
         ObjectNotInPrerequisiteState: the directory is not empty (55000).
-        IoError: it cannot be listed.
+        IoError: the directory cannot be listed.
     """
     try:
         is_empty = TableFolder.of(location).is_empty()

@@ -97,7 +97,7 @@ def check_loss(
     """Check that an automatically reconciled table does not lose too many rows.
 
     Raises:
-        ObjectNotInPrerequisiteState: it would lose more than resync_max_delete percent (55000).
+        ObjectNotInPrerequisiteState: more than resync_max_delete percent would be lost (55000).
     """
     deleted, total = spark.jobs.count_deleted(session.engine(), table.target, difference)
     percentage = subscription.resync_max_delete

@@ -16,7 +16,9 @@ class MisplacedToken(Exception):
 
 
 class ErrorAtNextToken(Exception):
-    """An error that PostgreSQL finds after reading one more token, at which it points (yyerror)."""
+    """An error that PostgreSQL finds only after it has read the next token.  The error points at
+    that token (yyerror).
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -32,7 +32,7 @@ def check_called(query: Query, context: FunctionContext) -> None:
     """Check that the functions of slots in a query have been called.
 
     Raises:
-        CallsFirst: they have not been called yet.
+        CallsFirst: the functions have not been called yet.
         FeatureNotSupported: an argument uses columns.
         InsufficientPrivilege: the role may not use slots (42501).
     """

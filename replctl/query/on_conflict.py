@@ -255,8 +255,8 @@ def _check_once(
     """Check that the statement affects no row twice.
 
     Raises:
-        CardinalityViolation: it does (21000).
-        FeatureNotSupported: this depends on the order of the rows.
+        CardinalityViolation: the statement affects a row twice (21000).
+        FeatureNotSupported: the answer depends on the order of the rows.
     """
     engine = session.engine()
     if pairs.is_small and len(pairs.values("position")) < 2:

@@ -101,7 +101,7 @@ def run_query(
             OIDs.
 
     Raises:
-        FeatureNotSupported: it uses an unsupported feature.
+        FeatureNotSupported: the query uses an unsupported feature.
         PostgresError: a function in it fails.
     """
     connection = context.catalog.connection

@@ -169,8 +169,9 @@ class _AnyValue:
 
 
 def with_lsns(function: Function, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes and returns LSNs as SQLite's values; other values stay as they
-    are."""
+    """Return `call` with a conversion of LSNs: it gets LSNs for SQLite's values, and an LSN that it
+    returns becomes SQLite's value.
+    """
     lsns = [type_ == "pg_lsn" for type_ in function.argument_types]
     store = storer("pg_lsn") if function.result == "pg_lsn" and not function.returns_set else None
     if not any(lsns) and store is None:

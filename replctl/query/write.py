@@ -90,8 +90,8 @@ class WrittenTable:
         assigned: Collection[int] | None = None,
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Check that the table accepts the new rows, and that the rows to which their foreign keys
-        refer exist.
+        """Check that the table accepts the new rows, and that the rows of other tables exist to
+        which their foreign keys refer.
 
         Args:
             assigned: the columns that an UPDATE assigns; None for all.
@@ -146,7 +146,7 @@ class WrittenTable:
 
         Raises:
             ForeignKeyViolation: a row of another table refers to one.
-            FeatureNotSupported: the same, and the foreign key has an action such as CASCADE.
+            FeatureNotSupported: such a foreign key has an action such as CASCADE.
         """
         for other, constraint, reference in self._plan.referenced_by:
             if assigned is not None and set(constraint.ref_columns).isdisjoint(assigned):
@@ -275,7 +275,7 @@ def _check_guarded(session: Session, others: Mapping[int, Relation]) -> None:
     """Check that the tables at the other ends of foreign keys still store their columns as planned.
 
     Raises:
-        SerializationFailure: one of them stores a column elsewhere now, or was dropped (40001).
+        SerializationFailure: a table stores a column elsewhere now, or was dropped (40001).
     """
     if not others:
         return

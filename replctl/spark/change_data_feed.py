@@ -53,9 +53,11 @@ def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
 
 
 def ordered_changes_sql(change_source: ChangeSource) -> str:
-    """Return SQL like `changes_sql`, but with a defined order of the changes.  Within a commit,
-    deletes come first, then updates, both by key, then inserts in the order in which they were
-    written (if one file has them all).
+    """Return SQL like `changes_sql`, but with a defined order of the changes.
+
+    Within a commit, deletes come first and updates second, both in the order of their keys.
+    Inserts come last.  If one file has all inserts, they are in the order in which they were
+    written.
     """
     keys = [f"if(action = 'I', NULL, o.c{attnum})" for attnum in change_source.key]
     order = ", ".join(["position", "array_position(array('D', 'U', 'I'), action)", *keys, "place"])

@@ -5,8 +5,8 @@ even for a few rows.  Measured in benchmarks/small.py and incremental.py: ten ro
 take 0.03 s with delta-rs and 0.5 to 0.8 s with Spark; the keys of a thousand rows of ten million
 take 0.3 s and 2 to 4 s.
 
-Spark reads tables that delta-rs cannot read, that are not on a disk of this machine, or that are so
-large that a cluster is faster.
+Spark reads all other tables: those that delta-rs cannot read, those on other storage than a disk of
+this machine, and those for which a cluster is faster because they are large.
 """
 
 from __future__ import annotations

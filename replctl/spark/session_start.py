@@ -151,7 +151,7 @@ def configure(session: SparkSession, conf: SparkConf) -> None:
     Raises:
         ObjectNotInPrerequisiteState: the server lacks Delta, or a setting that sessions cannot
             change is wrong.
-        FeatureNotSupported: it is another version of Spark.
+        FeatureNotSupported: the server runs an unsupported version of Spark.
     """
     if session.version.split(".")[:2] != ["4", "2"]:
         raise FeatureNotSupported(

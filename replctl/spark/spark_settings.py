@@ -180,8 +180,8 @@ def check_forced_settings(found: Mapping[str, str | None], chosen: Collection[st
         chosen: see `unwanted`.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of FORCED_SETTINGS has a wrong value or none, or a setting
-            is set that must not be set.
+        ObjectNotInPrerequisiteState: one of FORCED_SETTINGS has a wrong value or no value, or the
+            session has a setting that must not be set.
     """
     for name, value in FORCED_SETTINGS.items():
         if not has_value(found, name, value):
