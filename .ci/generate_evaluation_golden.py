@@ -41,7 +41,7 @@ END $$;
 
 
 def psql(conninfo: str, script: str) -> str:
-    """Return what a script prints."""
+    """Return the output of a script."""
     return subprocess.run(
         ["psql", conninfo, "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"],
         input=script,
@@ -52,7 +52,7 @@ def psql(conninfo: str, script: str) -> str:
 
 
 def evaluated(conninfo: str, expressions: list[str]) -> str:
-    """Golden lines of expressions."""
+    """Return the golden lines of expressions."""
     script = SETTINGS + "TRUNCATE item RESTART IDENTITY;\nCOPY item (expression) FROM STDIN;\n"
     script += "".join(f"{escaped(item)}\n" for item in expressions) + "\\.\n"
     script += (

@@ -48,7 +48,7 @@ DROP TABLE IF EXISTS {table};
 
 
 def psql(conninfo: str, script: str) -> str:
-    """Return the output of a script, errors among the results."""
+    """Return the output of a script, with errors among the results."""
     command = ["psql", conninfo, "-X", "-q", "-A", "-t"]
     return subprocess.run(
         command,
@@ -78,7 +78,9 @@ def results(conninfo: str, table: str, expressions: list[str]) -> list[list[str]
 
 
 def fields(expression: str, answer: str) -> list[str]:
-    """SQLSTATE, text or message, detail, hint, position of what psql printed for a statement."""
+    """Return SQLSTATE, text or message, detail, hint and position from psql's output for a
+    statement.
+    """
     if answer.startswith("="):
         return ["00000", answer[1:].rstrip("\n").replace("\\n", "\n"), "", "", "-1"]
     shown = answer.splitlines()
@@ -95,8 +97,9 @@ def fields(expression: str, answer: str) -> list[str]:
 
 
 def offset(expression: str, excerpt: str, caret: int) -> int:
-    """Return where the caret points in the expression, of which psql shows but a part if it is
-    long."""
+    """Return the position of the caret in the expression.  psql shows only a part of a long
+    expression.
+    """
     start = excerpt.removeprefix("...")
     cut = len(excerpt) - len(start)
     if expression.startswith(start):

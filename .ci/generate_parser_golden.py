@@ -30,7 +30,7 @@ SEED = 17  # the same mutations each time
 
 
 class Server:
-    """A connection of libpq, whose errors tell their position."""
+    """A connection of libpq whose errors have their position."""
 
     def __init__(self, conninfo: str) -> None:
         library = ctypes.util.find_library("pq")
@@ -44,7 +44,7 @@ class Server:
         self._execute("SET client_min_messages = error")
 
     def _execute(self, text: str) -> tuple[str, int, str] | None:
-        """SQLSTATE, offset (-1 without one) and message of the error that `text` makes."""
+        """Return SQLSTATE, offset (-1 without one) and message of the error for `text`."""
         result = ctypes.c_void_p(self._pq.PQexec(self._connection, text.encode()))
         fields = [self._pq.PQresultErrorField(result, ord(code)) for code in "CPM"]
         self._pq.PQclear(result)
@@ -54,7 +54,7 @@ class Server:
         return state, int(position or 0) - 1, message
 
     def verdict(self, statement: str) -> str:
-        """`ok`, or the error of PostgreSQL's raw parser."""
+        """Return `ok`, or the error of PostgreSQL's raw parser."""
         error = self._execute(statement + SENTINEL)
         assert error is not None
         if error[1] == len(statement) + len(SENTINEL) - 1 and error[2].endswith('at or near ")"'):
@@ -66,7 +66,7 @@ class Server:
 
 
 def cases(path: Path) -> list[str]:
-    """Return the statements of a file, whose results are left out."""
+    """Return the statements of a file, without their results."""
     statements = []
     for block in re.split(r"\n{2,}", path.read_text("utf-8").strip("\n")):
         lines = [line for line in block.split("\n") if not line.startswith(RESULT)]
@@ -75,7 +75,9 @@ def cases(path: Path) -> list[str]:
 
 
 def mutations(statements: list[str], count: int) -> list[str]:
-    """Statements of which a token is missing, doubled, exchanged, or another's."""
+    """Yield statements in which a token is missing, doubled, exchanged, or taken from another
+    statement.
+    """
     chance = random.Random(SEED)
     tokens = [TOKEN.findall(statement) for statement in statements]
     pool = sorted({token for row in tokens for token in row if not token.isspace()})

@@ -116,7 +116,7 @@ def _option(parameter: Any) -> str:
 
 
 def _command_help(name: str) -> list[str]:
-    """Return the section of a command: what it does, its usage, its options."""
+    """Return the section of a command: its purpose, its usage, its options."""
     command = _command(name)
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     usage = " ".join(["replctl", name, "[OPTION]...", *map(_argument, arguments)])
@@ -258,7 +258,7 @@ def views() -> list[str]:
 
 
 def _hinted() -> Iterator[tuple[str, str, str]]:
-    """Yield SQLSTATE, message and HINT of the errors whose HINT is replctl's own."""
+    """Yield SQLSTATE, message and HINT of the errors with a HINT of replctl's own."""
     for _module, node in nodes_with_hints():
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
             continue
@@ -271,7 +271,7 @@ def _hinted() -> Iterator[tuple[str, str, str]]:
 
 
 def hints() -> list[str]:
-    """Return the page of the errors with a HINT of replctl's."""
+    """Return the page of the errors with a HINT of replctl's own."""
     lines = _page(
         "Errors with a hint",
         "This page lists replctl's own errors that have a HINT. It does not list errors of PostgreSQL: "
@@ -308,7 +308,7 @@ _PAGES = {
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or with --check name those that are not current.
+    """Write the pages, or with --check name the pages that are out of date.
 
     Returns:
         1 if --check has found one, else 0.

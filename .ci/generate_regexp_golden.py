@@ -62,7 +62,7 @@ FLAGS = ("", "", "", "", "i", "n", "p", "w", "x", "ix", "nx", "s", "c", "b", "e"
 
 
 class Generator:
-    """Expressions that are mostly valid, and heaps of what they are made of."""
+    """Yield expressions, most of them valid, and random sequences of their parts."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)

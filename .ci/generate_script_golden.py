@@ -39,7 +39,7 @@ COMMAND_OK, TUPLES_OK = 1, 2
 
 
 class Connection:
-    """A connection that renders what the server answers."""
+    """A connection that formats the server's answers."""
 
     def __init__(self, conninfo: str) -> None:
         self._pointer = ctypes.c_void_p(libpq.PQconnectdb(conninfo.encode()))

@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def write(name: str, command: list[str]) -> None:
-    """Let a file have what a command prints."""
+    """Write the output of a command to a file."""
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     (DATA / name).write_text(printed, encoding="utf-8")
 

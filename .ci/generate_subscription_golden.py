@@ -186,7 +186,7 @@ class Servers:
         return True
 
     def _failed(self, number: int, start: int) -> set[str]:
-        """Return the subscriptions whose workers have failed twice since a place of the log."""
+        """Return the subscriptions whose workers have failed twice since a position in the log."""
         text = self._text(number, start)
         names = re.findall(
             r'background worker "logical replication (?:apply|tablesync) worker"', text
@@ -201,7 +201,7 @@ class Servers:
             return log.read().decode(errors="replace")
 
     def _reports(self, number: int, start: int) -> list[str]:
-        """Return what workers have reported since a place of the log."""
+        """Return the reports of workers since a position in the log."""
         reports: list[list[str]] = []
         wanted = False
         for line in self._text(number, start).split("\n"):

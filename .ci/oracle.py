@@ -28,7 +28,7 @@ _SETTLING = 3
 
 
 def main(folder: Path) -> int:
-    """Run the cases; the exit code."""
+    """Run the cases, and return the exit code."""
     reached = [line for line in _REACHED.read_text("utf-8").split() if line]
     there = [name for name in reached if (folder / f"{name}.sql").exists()]
     for name in set(reached).difference(there):
@@ -61,7 +61,7 @@ def main(folder: Path) -> int:
 def _run(
     folder: Path, names: Sequence[str], address: str, scratch: Path
 ) -> tuple[set[str], dict[str, str]]:
-    """Run cases on a server; return those that passed, and what the others have printed."""
+    """Run cases on a server.  Return the cases that passed, and the output of the others."""
     report = scratch / "report.json"
     pattern = "|".join(f"/{re.escape(name)}\\.sql$" for name in names)
     subprocess.run(
@@ -78,7 +78,7 @@ def _run(
 
 
 def _output(kept: Path, case: str) -> str:
-    """Return all that a case has printed: its errors' details say why it does not pass."""
+    """Return the whole output of a case.  The details of its errors say why it fails."""
     return "\n".join(path.read_text("utf-8") for path in kept.glob(f"*__{case}.actual"))
 
 

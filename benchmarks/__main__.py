@@ -73,7 +73,7 @@ _GROUPS: dict[str, Callable[[Run], None]] = {
 
 
 def main() -> int:
-    """Measure, or show what was measured."""
+    """Run the measurements, or show saved reports."""
     arguments = _arguments()
     report = combined(arguments.show) if arguments.show else _measured(arguments)
     if not report.measurements:

@@ -24,7 +24,7 @@ _TAIL = 10
 
 
 def measure(run: Run) -> None:
-    """A log with a checkpoint near its end, and one without."""
+    """Measure a log with a checkpoint near its end, and one without a checkpoint."""
     entries = run.at(1000, 10_000, 10_000)
     cases = {
         f"{short(entries)} entries, checkpoint at {entries - _TAIL}": entries - _TAIL,
@@ -43,7 +43,9 @@ def measure(run: Run) -> None:
 
 
 def _measure_case(run: Run, lake: Lake, case: str, table: Path) -> None:
-    """Each time a table at another place: Spark keeps the states of tables that it has read."""
+    """Measure each round with a table at a new place, because Spark keeps the states of tables that
+    it has read.
+    """
     numbers = count(1)
     place = table
 
@@ -73,7 +75,7 @@ def _measure_case(run: Run, lake: Lake, case: str, table: Path) -> None:
 
 
 def _linked(table: Path, number: int) -> Path:
-    """Return the same table at another place."""
+    """Link the files of a table into a new place, and return this place."""
     copy = table.with_name(f"{table.name}-{number}")
     for folder in (table, table / "_delta_log"):
         place = copy / folder.relative_to(table)
@@ -85,7 +87,7 @@ def _linked(table: Path, number: int) -> Path:
 
 
 def _write_log(lake: Lake, table: Path, entries: int, checkpoint: int | None) -> None:
-    """A table of one file, which each version replaces by another one."""
+    """Make a table of one file, which each version replaces by another file."""
     lake.write_table(str(table), _ROWS)
     log = table / "_delta_log"
     adds = [a["add"] for n in range(2) for a in _actions(log, n) if "add" in a]

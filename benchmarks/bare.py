@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def copy(spark: SparkSession, source: str, target: str, condition: str) -> None:
-    """The rows that satisfy a condition, appended to a table that is there."""
+    """Append the rows that satisfy a condition to an existing table."""
     rows = spark.read.format("delta").load(source).where(condition)
     rows.write.format("delta").mode("append").save(target)
 
@@ -29,7 +29,7 @@ class Job:
     """Brings a target up to date with its source's change feed.
 
     Args:
-        condition: which rows the target has.
+        condition: the condition for the target's rows.
     """
 
     def __init__(self, spark: SparkSession, source: str, target: str, condition: str) -> None:
@@ -43,8 +43,9 @@ class Job:
         return int(newest["version"])
 
     def _last_images(self) -> DataFrame | None:
-        """Return the last image of each key since the last run, as `op` says deleted where it
-        leaves the target; None if there are no commits."""
+        """Return the last image of each key since the last run; None if there are no commits.  `op`
+        says deleted if the row leaves the target.
+        """
         newest = self._version()
         if newest == self._done:
             return None
@@ -67,14 +68,14 @@ class Job:
         )
 
     def merge(self) -> None:
-        """Write by MERGE."""
+        """Write with MERGE."""
         images = self._last_images()
         if images is None:
             return
         _merge(self._spark, self._target, images)
 
     def replace(self) -> None:
-        """Write by replaceWhere with the keys as literals."""
+        """Write with replaceWhere and the keys as literals."""
         images = self._last_images()
         if images is None:
             return
@@ -96,8 +97,7 @@ def reconcile(spark: SparkSession, source: str, target: str, way: str) -> None:
 
 
 def merge_version(spark: SparkSession, source: str, target: str) -> None:
-    """Write into a copy in which rows the newest version of its source differs from the one
-    before."""
+    """Copy to the newest version the rows in which a source differs from its previous version."""
     newest = DeltaTable.forPath(spark, source).history(1).first()
     assert newest is not None
     new, old = (
@@ -108,7 +108,9 @@ def merge_version(spark: SparkSession, source: str, target: str) -> None:
 
 
 def _differences(new: DataFrame, old: DataFrame) -> DataFrame:
-    """Return the rows of `new` that `old` lacks or has otherwise, and those that only `old` has."""
+    """Return the rows of `new` that `old` lacks or has with other values, and the rows that only
+    `old` has.
+    """
     differs = " OR ".join(f"NOT (s.{name} <=> t.{name})" for name in COLUMN_NAMES)
     values = [f"s.{name} AS {name}" for name in COLUMN_NAMES if name != "id"]
     return (
@@ -120,7 +122,7 @@ def _differences(new: DataFrame, old: DataFrame) -> DataFrame:
 
 
 def _merge(spark: SparkSession, target: str, images: DataFrame) -> None:
-    """Write the last images of rows, of which `is_there` says whether they stay."""
+    """Write the last images of rows.  `is_there` says whether a row stays."""
     values: dict[str, str | Column] = {name: f"s.{name}" for name in COLUMN_NAMES}
     (
         DeltaTable.forPath(spark, target)
@@ -134,7 +136,7 @@ def _merge(spark: SparkSession, target: str, images: DataFrame) -> None:
 
 
 def _replace(spark: SparkSession, target: str, images: DataFrame) -> None:
-    """Write as `_merge`, with the keys as literals."""
+    """Write like `_merge`, but with replaceWhere and the keys as literals."""
     rows = images.toArrow()
     keys = ", ".join(map(str, rows.column("id").to_pylist()))
     kept = rows.filter(pc.field("is_there")).drop_columns(["is_there"])

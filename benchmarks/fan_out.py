@@ -26,8 +26,9 @@ _SUBSCRIPTIONS = [1, 5, 10, 20]
 
 
 def measure_tables(run: Run) -> None:
-    """1, 10 and 100 tables with 10 changes each, as one subscription and as several; then syncs of
-    the same tables that find nothing."""
+    """Measure 1, 10 and 100 tables with 10 changes each, with one subscription and with several.
+    Then measure syncs of the same tables without changes.
+    """
     counts = [n for n in run.at([1, 2], [1, 10, 100], [1, 10, 100]) if run.wants(f"{n} tables")]
     if not counts:
         return
@@ -38,7 +39,7 @@ def measure_tables(run: Run) -> None:
 
 
 def measure_no_op(run: Run) -> None:
-    """`replctl sync` as a process, when nothing has changed."""
+    """Measure `replctl sync` as a process if nothing has changed."""
     count = run.at(2, 100, 100)
     case = f"{count} tables, nothing changed"
     if not run.wants(case):
@@ -59,7 +60,7 @@ def measure_no_op(run: Run) -> None:
 
 
 def _broken_java(folder: Path) -> Path:
-    """Return a JAVA_HOME with which starting a JVM fails."""
+    """Return a JAVA_HOME with which no JVM can start."""
     program = folder / "java" / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho a JVM was started >&2\nexit 1\n", "utf-8")
@@ -68,7 +69,9 @@ def _broken_java(folder: Path) -> Path:
 
 
 class _Tables:
-    """A publisher of equal tables t0, t1, ..., with a publication of each and of the first n."""
+    """A publisher with equal tables t0, t1 and so on, a publication of each table, and one of the
+    first n tables.
+    """
 
     def __init__(self, lake: Lake, count: int) -> None:
         self.lake = lake
@@ -88,7 +91,7 @@ class _Tables:
         self.subscribed: set[str] = set()
 
     def subscribe(self, name: str, count: int, first: int = 0) -> None:
-        """A database with copies of some tables."""
+        """Make a database with copies of some tables."""
         if name in self.subscribed:
             return
         self.subscribed.add(name)
@@ -112,8 +115,9 @@ class _Tables:
 
 
 def _measure_tables(run: Run, tables: _Tables, count: int) -> None:
-    """Measure one subscription of all tables, and as many syncs of one table each.  Larger numbers
-    are extrapolated from some syncs."""
+    """Measure one subscription of all tables, and as many syncs of one table each.  Extrapolate
+    large numbers from a few syncs.
+    """
     lake, single = tables.lake, min(count, _SINGLE)
     together = f"many{count}"
     tables.subscribe(together, count)
@@ -173,7 +177,7 @@ def _measure_tables(run: Run, tables: _Tables, count: int) -> None:
 
 
 def measure_subscriptions(run: Run) -> None:
-    """Subscriptions with different filters, of one table."""
+    """Measure subscriptions of one table with different filters."""
     rows = run.at(10_000, 1_000_000, 1_000_000)
     changes = rows // 100
     case = f"{short(rows)} rows, {short(changes)} random"

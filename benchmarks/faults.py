@@ -77,7 +77,9 @@ _processes = multiprocessing.get_context("forkserver")
 
 
 def _apply(home: Path, remote: str, point: str) -> None:
-    """The applier: 0 if all is applied, 1 if something stopped it."""
+    """Run the applier, and return its exit code: 0 if all changes are applied, 1 if an error
+    stopped it.
+    """
     os.environ["REPLCTL_INJECTION_POINT"] = f"{point}:kill" if point else ""
     cluster = open_cluster(home)
     session = Session.connect(
@@ -89,7 +91,7 @@ def _apply(home: Path, remote: str, point: str) -> None:
 
 
 def _finished(applier: _Applier) -> int:
-    """Return the exit code, minus the signal's number if it was killed."""
+    """Return the exit code of a process; minus the number of the signal if a signal killed it."""
     applier.join(300)
     assert applier.exitcode is not None, "the applier does not end"
     return applier.exitcode
@@ -115,7 +117,7 @@ class Outcome:
 
 
 class Lake:
-    """A publisher's cluster and a subscriber's, and the commands that are run on them."""
+    """A publisher's cluster, a subscriber's cluster, and commands for them."""
 
     def __init__(self, folder: Path, remote: str, engine: Engine, seed: int) -> None:
         self.publisher, self.subscriber = folder / "publisher", folder / "subscriber"
@@ -127,7 +129,7 @@ class Lake:
 
     @contextmanager
     def session(self, home: Path, database: str) -> Iterator[Session]:
-        """Yield a session of this process; nothing stays open behind it."""
+        """Yield a session of this process, and close everything afterwards."""
         cluster = open_cluster(home)
         try:
             yield Session.connect(cluster, database, "postgres", engine=lambda: self._engine)
@@ -135,7 +137,7 @@ class Lake:
             cluster.close()
 
     def run(self, home: Path, database: str, script: str) -> None:
-        """Carry out statements, one after the other."""
+        """Run statements, one after the other."""
         with self.session(home, database) as session:
             for statement in script.split(";\n"):
                 for _result in execute(session, statement.strip(";\n ")):
@@ -148,7 +150,7 @@ class Lake:
             return Counter(tuple(row) for row in result.rows)
 
     def sync(self) -> None:
-        """Sync again, as an operator does after a fault, until all is said to be in."""
+        """Sync again, as an operator does after a fault, until all changes are applied."""
         for attempt in range(5):
             with self.session(self.subscriber, "postgres") as session:
                 failures = sync(session)
@@ -160,7 +162,9 @@ class Lake:
     # -- processes
 
     def applier(self, point: str = "") -> _Applier:
-        """`replctl sync` as a process of its own, which a process that has all modules forks."""
+        """Run `replctl sync` as a separate process, forked from a process that has loaded all
+        modules.
+        """
         applier = _processes.Process(target=_apply, args=(self.subscriber, self.remote, point))
         applier.start()
         return applier
@@ -168,7 +172,7 @@ class Lake:
     # -- the work
 
     def build(self) -> None:
-        """Tables, publications, rows."""
+        """Make the tables with their rows, and the publications."""
         self.run(self.publisher, "postgres", "CREATE DATABASE pub")
         for database in ("sub1", "sub2"):
             self.run(self.subscriber, "postgres", f"CREATE DATABASE {database}")
@@ -187,7 +191,7 @@ class Lake:
         self.subscribe()
 
     def subscribe(self) -> None:
-        """Subscribe again: initial copies are to be made."""
+        """Subscribe again, so that the next sync makes initial copies."""
         conninfo = f"host={self.publisher} dbname=pub"
         for database, publications in (("sub1", "p1, p2"), ("sub2", "p1")):
             self.run(
@@ -225,7 +229,9 @@ class Lake:
         )
 
     def compare(self, outcome: Outcome) -> None:
-        """Count the rows that a subscriber lacks, and those that it should not have."""
+        """Return the number of rows that a subscriber lacks, and the number of rows that it should
+        not have.
+        """
         filtered = [f"{rows} WHERE {condition}" for rows, condition in _PUBLISHED.values()]
         sent = self.rows(self.publisher, "pub", " UNION ALL ".join(filtered))
         for database, tables in _SUBSCRIBED.items():
@@ -255,8 +261,9 @@ def _kill_at_random(lake: Lake, duration: float) -> bool:
 
 
 def _tear_wal(lake: Lake, point: str) -> bool:
-    """Return the process dies right after a commit of the catalog, which the disk has not got as a
-    whole."""
+    """Kill the process right after a commit of the catalog, and cut off the end of this commit on
+    the disk.
+    """
     if not _kill_at_point(lake, point):
         return False
     wal = lake.subscriber / "catalog.db-wal"
@@ -287,7 +294,7 @@ def _last_transaction(wal: bytes) -> tuple[int, int] | None:
 
 
 def _fill_disk(lake: Lake) -> bool:
-    """The subscriber's disk has little room left while changes are applied."""
+    """Apply changes while the subscriber's disk has little room left."""
     free = shutil.disk_usage(lake.subscriber).free
     ballast = lake.subscriber / "ballast"
     with open(ballast, "wb") as file:
@@ -299,8 +306,9 @@ def _fill_disk(lake: Lake) -> bool:
 
 
 def _lose_store(lake: Lake, duration: float) -> bool:
-    """The place of the tables does not answer for a while: it is behind a link, which leads
-    nowhere, or in a circle."""
+    """Make the directory of the tables unreachable for a while: it is a link, which then leads
+    nowhere or in a circle.
+    """
     store = lake.subscriber / "base"
     if not store.is_symlink():
         store.rename(lake.subscriber / "store")
@@ -316,7 +324,7 @@ def _lose_store(lake: Lake, duration: float) -> bool:
 
 
 def _lose_publisher(lake: Lake, duration: float) -> bool:
-    """The publisher's cluster is not there for a while."""
+    """Move the publisher's cluster away for a while."""
     hidden = lake.publisher.with_name("hidden")
     applier = lake.applier()
     time.sleep(lake.random.uniform(0.0, 0.8) * duration)
@@ -327,7 +335,9 @@ def _lose_publisher(lake: Lake, duration: float) -> bool:
 
 
 def _write_beside(lake: Lake) -> bool:
-    """Others commit to the subscriber's tables, rows of their own, while changes are applied."""
+    """Let another writer commit rows of its own to the subscriber's tables while changes are
+    applied.
+    """
     with lake.session(lake.subscriber, "sub1") as session:
         (result,) = execute(session, "SELECT pg_relation_filepath('keyed')")
         location = str(result.rows[0][0])
@@ -354,7 +364,7 @@ def _write_beside(lake: Lake) -> bool:
 
 
 def _two_appliers(lake: Lake) -> bool:
-    """Start two appliers at once, one of which applies."""
+    """Start two appliers at once.  One of them applies the changes."""
     appliers = [lake.applier(), lake.applier()]
     for applier in appliers:
         _finished(applier)
@@ -381,8 +391,9 @@ def _faults(kills: int, repeat: int, duration: float) -> Iterator[tuple[str, _Fa
 
 @contextmanager
 def _small_disk(folder: Path) -> Iterator[bool]:
-    """Yield a file system of its own for the subscriber, so that it can be filled; whether there is
-    one."""
+    """Give the subscriber a file system of its own, which can be filled.  Yield whether there is
+    one.
+    """
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=192m", "tmpfs", str(folder)]
     is_mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -394,7 +405,7 @@ def _small_disk(folder: Path) -> Iterator[bool]:
 
 
 def main() -> int:
-    """Inject the faults, print a line for each kind; 1 if a row was lost or doubled."""
+    """Inject the faults, and print a line for each kind.  Return 1 if a row was lost or doubled."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--kills", type=int, default=200, help="at random moments")
     parser.add_argument("--repeat", type=int, default=10, help="times of each other fault")
@@ -430,7 +441,9 @@ def main() -> int:
 
 
 def _one_round(lake: Lake, inject: Callable[[Lake], bool], outcome: Outcome, kind: str) -> bool:
-    """Change, inject a fault, recover, compare; whether the applier was still there to meet it."""
+    """Change rows, inject a fault, recover, and compare.  Return whether the applier still ran when
+    the fault was injected.
+    """
     lake.change()
     is_injected = inject(lake)
     start = time.monotonic()
@@ -449,7 +462,7 @@ def _one_round(lake: Lake, inject: Callable[[Lake], bool], outcome: Outcome, kin
 
 
 def _duration_of_sync(lake: Lake) -> float:
-    """Seconds that a process takes to apply some changes: the median of three."""
+    """Return the seconds that a process needs to apply some changes: the median of three runs."""
     taken = []
     for _ in range(3):
         lake.change()

@@ -17,7 +17,9 @@ _FEED = "delta.enableChangeDataFeed"
 
 
 def measure(run: Run) -> None:
-    """Measure few changes in one commit and in ten, and tables whose files are all rewritten."""
+    """Measure few changes in one commit and in ten commits, and tables whose files were all written
+    again.
+    """
     for rows in run.at([10_000], [1_000_000], [1_000_000]):
         cases = {
             f"{short(rows)} rows, {short(_CHANGES)} random, commits: {commits}": commits

@@ -31,7 +31,7 @@ _TIMES = 50
 
 
 def measure(run: Run) -> None:
-    """Filters in the catalog, then in syncs."""
+    """Measure filters in the catalog, then in syncs."""
     with tempfile.TemporaryDirectory(dir=run.scratch) as home:
         _measure_one(run, Path(home))
     with tempfile.TemporaryDirectory(dir=run.scratch) as home:
@@ -40,7 +40,9 @@ def measure(run: Run) -> None:
 
 
 def _measure_one(run: Run, home: Path) -> None:
-    """Seconds to parse, check, store and print a filter: what it adds to an unfiltered table."""
+    """Measure the seconds to parse, check, store and print a filter: the difference from an
+    unfiltered table.
+    """
     cluster = open_cluster(home)
     session = Session.connect(cluster, "postgres", "postgres")
     list(execute(session, f"CREATE TABLE t ({_COLUMNS})"))
@@ -71,7 +73,7 @@ def _samples(seconds: list[float]) -> list[Sample]:
 
 
 def _measure_many(run: Run, home: Path, tables: int) -> None:
-    """A publication of many filtered tables."""
+    """Measure a publication of many filtered tables."""
     case = f"{tables} tables, whole process"
     if not run.wants(case):
         return
@@ -121,7 +123,7 @@ def _script(home: Path, name: str, text: str) -> Callable[[], object]:
 
 
 def _measure_sync(run: Run) -> None:
-    """Changes that pass no filter, one, or one of ten."""
+    """Measure changes without a filter, with one, and with one of ten."""
     rows = run.at(10_000, 1_000_000, 1_000_000)
     changes = rows // 10
     filters = {

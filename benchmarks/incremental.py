@@ -29,7 +29,7 @@ class _Case:
 
 
 def measure(run: Run) -> None:
-    """Tables of growing size, with few changes and many, of keys anywhere or near the end."""
+    """Measure tables of growing size, with few and many changes, anywhere or near the end."""
     warm: dict[_Case, float] = {}
     for rows in run.at(_SIZES[:1], _SIZES[1:3], _SIZES[1:]):
         cases = [

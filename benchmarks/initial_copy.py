@@ -15,7 +15,7 @@ _FILTERS = {"10 %": TENTH, "90 %": NINE_TENTHS}
 
 
 def measure(run: Run) -> None:
-    """Filters that keep a tenth and nine tenths of the rows."""
+    """Measure filters that keep a tenth and nine tenths of the rows."""
     for rows in run.at([10_000], [1_000_000], [1_000_000, 10_000_000]):
         cases = {f"{short(rows)} rows, {share}": where for share, where in _FILTERS.items()}
         wanted = {case: where for case, where in cases.items() if run.wants(case)}

@@ -71,7 +71,9 @@ _COMMIT = re.compile(r"(\d{20})\.json")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Keys to change in one commit: half are updated, a quarter each deleted and inserted."""
+    """Keys to change in one commit.  Half of the rows are updated, a quarter deleted, and a quarter
+    inserted.
+    """
 
     updated: Sequence[int]
     deleted: Sequence[int]
@@ -79,7 +81,7 @@ class Changes:
 
 
 class Keys:
-    """Which keys a table has, and those to change next.  The first are 2, 4, ..., 2n."""
+    """The keys of a table, and the keys to change next.  The first keys are 2, 4, ..., 2n."""
 
     def __init__(self, rows: int, seed: int = 1) -> None:
         self._rows = rows
@@ -89,7 +91,7 @@ class Keys:
         self._top = 2 * rows
 
     def pick(self, count: int, *, recent: bool) -> Changes:
-        """Keys anywhere in the table, or near its end and behind it."""
+        """Choose keys anywhere in the table, or near its end and after it."""
         inserted_count = (count + 2) // 4 if count < 100 else count // 4
         deleted_count = count // 4
         changed_count = count - inserted_count
@@ -118,12 +120,12 @@ class Keys:
 
 
 class Lake:
-    """A cluster in a scratch folder, with bare tables next to it.
+    """A cluster in a scratch folder, with bare Delta tables next to it.
 
     Attributes:
         home: the cluster's directory.
-        bare: where bare tables are.
-        engine: replctl's.
+        bare: the folder of the bare tables.
+        engine: replctl's engine.
     """
 
     def __init__(self, folder: Path, engine: Engine, remote: str | None = None) -> None:
@@ -141,7 +143,7 @@ class Lake:
         return Session.connect(self.cluster, database, "postgres", engine=lambda: self.engine)
 
     def run(self, database: str, statements: str) -> list[tuple[Any, ...]]:
-        """Return the rows of statements."""
+        """Run statements, and return their rows."""
         results = execute(self.session(database), statements)
         return [tuple(row) for result in results for row in result.rows]
 
@@ -150,7 +152,7 @@ class Lake:
             self.run("postgres", f"CREATE DATABASE {name}")
 
     def sync(self, *names: str) -> None:
-        """Apply subscriptions, all if none is named.
+        """Apply subscriptions; without names, all of them.
 
         Raises:
             PostgresError: a subscription has failed.
@@ -169,10 +171,10 @@ class Lake:
         table: str = "t",
         properties: Mapping[str, str] | None = None,
     ) -> str:
-        """Return a table that Spark has written, adopted as a relation; where it lies.
+        """Write a table with Spark, adopt it as a relation, and return its location.
 
         Args:
-            properties: of Delta, instead of replctl's or in addition to them.
+            properties: properties of Delta, which replace or extend replctl's.
         """
         location = str(self.bare / f"{database}-{table}")
         self.write_table(location, rows, TABLE_PROPERTIES | dict(properties or {}))
@@ -184,7 +186,7 @@ class Lake:
         return location
 
     def subscribe(self, database: str, publication: str, publisher: str = "pub") -> None:
-        """A subscription, named as its database."""
+        """Make a subscription with the name of its database."""
         self.run(
             database,
             f"CREATE SUBSCRIPTION {database} CONNECTION 'dbname={publisher}'"
@@ -195,13 +197,14 @@ class Lake:
 
     @cached_property
     def plain(self) -> SparkSession:
-        """A session with Spark's own settings."""
+        """Return a session with Spark's own settings."""
         return self._session_with_defaults()
 
     @cached_property
     def lean(self) -> SparkSession:
-        """A session with Spark's own settings except for two that make small jobs cheap, which it
-        has as replctl has them."""
+        """Return a session with Spark's own settings, except that two settings that make small jobs
+        cheap have replctl's values.
+        """
         session = self._session_with_defaults()
         for name in ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions"):
             session.conf.set(name, str(self.engine.session.conf.get(name)))
@@ -214,7 +217,9 @@ class Lake:
         return session
 
     def job_count(self) -> int | None:
-        """Return the Spark jobs that this process has run so far; None for a Connect server."""
+        """Return the number of Spark jobs that this process has run so far; None for a Connect
+        server.
+        """
         if self._remote is not None:
             return None
         context = self.engine.session.sparkContext
@@ -223,7 +228,7 @@ class Lake:
     def write_table(
         self, location: str, rows: int, properties: Mapping[str, str] = TABLE_PROPERTIES
     ) -> None:
-        """A Delta table with rows in the order of their keys."""
+        """Make a Delta table with rows in the order of their keys."""
         files = max(1, -(-rows // _ROWS_OF_A_FILE))
         self.create_table(location, properties)
         values = [f"{types[2].format(id='id')} AS {name}" for name, types in _COLUMNS.items()]
@@ -236,14 +241,15 @@ class Lake:
         properties: Mapping[str, str] = TABLE_PROPERTIES,
         columns: str = STORED,
     ) -> None:
-        """An empty Delta table, with replctl's properties or others."""
+        """Make an empty Delta table, with replctl's properties or others."""
         shown = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
         chosen = f" TBLPROPERTIES ({shown})" if shown else ""
         self.lean.sql(f"CREATE TABLE delta.`{location}` ({columns}) USING delta{chosen}")
 
     def commit(self, location: str, changes: Changes) -> None:
-        """Change rows of a table, as any writer does: one MERGE.  Updated rows may move into
-        another region, and so into a filter or out of it."""
+        """Change rows of a table with one MERGE, as another program does.  Updated rows may move to
+        another region, and so into a filter or out of it.
+        """
         number = next(self._commits)
         view = f"changes_{number}"
         ids = [*changes.updated, *changes.deleted, *changes.inserted]
@@ -282,7 +288,7 @@ class Lake:
         raise DifferentResults(f"checksums differ: {sums}")
 
     def checksum(self, query: str) -> tuple[Any, ...]:
-        """Return how many rows a query has, and what tells them from others."""
+        """Return the number of rows of a query, and a value that depends on their content."""
         row = self.lean.sql(
             "SELECT count(*), bit_xor(h), sum(CAST(h AS DECIMAL(38, 0)))"
             f" FROM (SELECT xxhash64(*) AS h FROM ({query}))"
@@ -294,7 +300,9 @@ class Lake:
         return {log: _latest(log) for log in self._folder.rglob("_delta_log")}
 
     def bytes_written_since(self, versions: Mapping[Path, int]) -> int | None:
-        """Return what commits have written since then; None if there were none."""
+        """Return the bytes that commits have written since `versions`; None if there were no
+        commits.
+        """
         written, has_commits = 0, False
         for log, latest in self.versions().items():
             for version in range(versions.get(log, -1) + 1, latest + 1):
@@ -309,7 +317,9 @@ def rows_of(location: str, condition: str = "TRUE") -> str:
 
 
 def files_of(location: str) -> tuple[int, int, int]:
-    """Return a table's files, their bytes, and the columns of which the first has statistics."""
+    """Return the number of a table's files, their bytes, and the columns for which the first file
+    has statistics.
+    """
     from_log = [
         action["add"]
         for version in range(_latest(Path(location) / "_delta_log") + 1)
@@ -337,8 +347,9 @@ def _actions(log: Path, version: int) -> list[dict[str, Any]]:
 
 
 def _written(log: Path, version: int) -> int:
-    """Return bytes of a commit's data files, change files and deletion vectors.  A file that only
-    gets another deletion vector is in the log again, but is not written."""
+    """Return the bytes of a commit's data files, change files and deletion vectors.  A file that
+    only gets a new deletion vector is named again in the log, but does not count.
+    """
     actions = _actions(log, version)
     kept = {action["remove"]["path"] for action in actions if "remove" in action}
     total = 0

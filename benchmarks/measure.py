@@ -33,15 +33,15 @@ IMPORTS = "import sqlalchemy, lark"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One piece of work.
+    """A run of one piece of work.
 
     Attributes:
-        seconds: it took.
-        cpu: seconds of processors that this process and its children used meanwhile, the JVM
-            above all; on a busy machine they tell more.
-        jobs: Spark jobs that it ran, None where they cannot be counted.
-        written: bytes that its commits wrote into tables, None where there are none.
-        peak: bytes of memory that it held at most, None where that is not measured.
+        seconds: the elapsed time.
+        cpu: the processor seconds of this process and its children, mainly of the JVM.  On a busy
+            machine they are more reliable than the elapsed time.
+        jobs: the number of Spark jobs; None if they cannot be counted.
+        written: the bytes that its commits wrote into tables; None without commits.
+        peak: the peak memory in bytes; None if it is not measured.
     """
 
     seconds: float
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The time and work of a variant in the counted rounds of a case."""
+    """The times and the work of a variant in the counted rounds of a case."""
 
     group: str
     case: str
@@ -62,18 +62,18 @@ class Measurement:
 
     @property
     def seconds(self) -> float:
-        """The median."""
+        """Return the median time."""
         return statistics.median(sample.seconds for sample in self.samples)
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The shortest and the longest time, in seconds."""
+        """Return the shortest and the longest time, in seconds."""
         times = [sample.seconds for sample in self.samples]
         return min(times), max(times)
 
     @property
     def cpu(self) -> float | None:
-        """The median of processor seconds."""
+        """Return the median of processor seconds."""
         known = [sample.cpu for sample in self.samples if sample.cpu is not None]
         return statistics.median(known) if known else None
 
@@ -91,7 +91,7 @@ class Measurement:
 
 
 def short(number: int) -> str:
-    """10, 1e3, 1e7."""
+    """Format a number: 10, 1e3, 1e7."""
     return str(number) if number < 1000 else f"{number:.0e}".replace("e+0", "e")
 
 
@@ -105,9 +105,9 @@ class Goal:
     """A ratio or figure that a run has to reach.
 
     Attributes:
-        key: by which groups know it.
-        text: what is measured.
-        limit: the most that meets it.
+        key: the name that groups of benchmarks use.
+        text: a description of the figure.
+        limit: the largest figure that meets the goal.
         unit: x (a ratio), s (seconds), ms, % or columns.
     """
 
@@ -147,7 +147,7 @@ GOALS = (
 
 
 class DifferentResults(Exception):
-    """Two variants have not done the same work."""
+    """Raised if two variants have not done the same work."""
 
 
 @dataclass
@@ -156,15 +156,15 @@ class Run:
 
     Attributes:
         size: small, medium or full.
-        rounds: that are counted.
-        warm_up: rounds before them.
-        open_engine: starts Spark, at the first call.
+        rounds: the number of rounds that count.
+        warm_up: the number of rounds before them.
+        open_engine: starts Spark at the first call.
         scratch: a folder for tables.
-        cases: only cases that have one of these in their names, () for all.
-        postgres: conninfo of a PostgreSQL server to measure, too, None for none.
-        remote: address of the Connect server that the engine uses, if it does.
-        master: of sessions that are started for single processes.
-        reached: the goals' figures by their keys.
+        cases: run only the cases with one of these texts in their names; () for all.
+        postgres: the connection string of a PostgreSQL server to measure, too; None for none.
+        remote: the address of the Connect server that the engine uses; None without one.
+        master: the master for sessions of separate processes.
+        reached: the figures of the goals by their keys.
     """
 
     size: str
@@ -180,11 +180,11 @@ class Run:
     reached: dict[str, float] = field(default_factory=dict)
 
     def say(self, line: str) -> None:
-        """Tell what is going on."""
+        """Print the current step."""
         print(line, flush=True)
 
     def wants(self, case: str) -> bool:
-        """Return whether a case is to be measured."""
+        """Return whether to measure a case."""
         return not self.cases or any(part in case for part in self.cases)
 
     @contextmanager
@@ -200,7 +200,7 @@ class Run:
                 lake.cluster.close()
 
     def at(self, small: T, medium: T, full: T) -> T:
-        """Return the value for the run's size."""
+        """Return the value for the size of the run."""
         return {"small": small, "medium": medium, "full": full}[self.size]
 
     def compare(
@@ -214,7 +214,7 @@ class Run:
         is_short: bool = False,
         has_jvm: bool = False,
     ) -> dict[str, dict[str, Measurement]]:
-        """Measure the variants of cases round robin, each round beginning with another one.
+        """Measure the variants of cases in turn.  Each round begins with another variant.
 
         Args:
             cases: work by the case's name and the variant's.
@@ -246,7 +246,7 @@ class Run:
         return found
 
     def note(self, group: str, case: str, variant: str, samples: Sequence[Sample]) -> Measurement:
-        """Enter what a variant took."""
+        """Record a measurement of a variant."""
         found = Measurement(group, case, variant, tuple(samples))
         self.measurements.append(found)
         low, high = found.spread
@@ -257,13 +257,13 @@ class Run:
         return found
 
     def reach(self, key: str, value: float) -> None:
-        """Enter the figure of a goal; of several the worst counts."""
+        """Record the figure of a goal.  Of several figures, the worst counts."""
         assert any(goal.key == key for goal in GOALS), key
         self.reached[key] = max(value, self.reached.get(key, value))
 
 
 def sampled(work: Callable[[], object], lake: Lake | None = None) -> Sample:
-    """Do a piece of work."""
+    """Do a piece of work, and return its measurements."""
     versions = {} if lake is None else lake.versions()
     jobs = None if lake is None else lake.job_count()
     cpu, start = _cpu_seconds(), time.perf_counter()
@@ -279,15 +279,15 @@ def sampled(work: Callable[[], object], lake: Lake | None = None) -> Sample:
 
 
 def _cpu_seconds() -> float:
-    """Return what this process, its children that have ended and those that run have used so
-    far."""
+    """Return the processor seconds that this process and its children have used so far."""
     ticks = sum(int(fields[11]) + int(fields[12]) for fields in children_of(os.getpid()).values())
     return sum(os.times()[:4]) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def children_of(pid: int) -> dict[int, list[str]]:
-    """Return the children of a process that run, by their pid: the fields of proc_pid_stat(5) from
-    the third on."""
+    """Return the running children of a process by pid: the fields of proc_pid_stat(5) from the
+    third one.
+    """
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -300,8 +300,9 @@ def children_of(pid: int) -> dict[int, list[str]]:
 
 
 def process_environment(home: Path | str) -> dict[str, str]:
-    """Return the environment of a command on a cluster: that of this process, but what is imported
-    is compiled once, as in an installation, and no Connect server is used."""
+    """Return the environment for a command on a cluster.  It is that of this process, except that
+    Python compiles modules only once, and that no Connect server is used.
+    """
     left_out = ("PYTHONDONTWRITEBYTECODE", "SPARK_REMOTE")
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return {**kept, "REPLCTL_HOME": str(home)}

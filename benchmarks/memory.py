@@ -33,8 +33,9 @@ _PARTS = ("Python, resident", "JVM, live")
 
 
 def measure(run: Run) -> None:
-    """Peaks of a `replctl sync` as a process, with its executor apart: Python's resident memory,
-    and the live objects in the heap of the driver's JVM."""
+    """Measure the peak memory of a `replctl sync` as a process, with a separate executor: Python's
+    resident memory, and the live objects in the heap of the driver's JVM.
+    """
     rows = run.at(40_000, 2_000_000, 2_000_000)
     few, many = run.at((200, 20_000), (10_000, 1_000_000), (10_000, 1_000_000))
     cases = {changes: f"{short(rows)} rows, {short(changes)} random" for changes in (few, many)}
@@ -75,7 +76,7 @@ def measure(run: Run) -> None:
 
 
 def _sampled_sync(lake: Lake) -> list[Sample]:
-    """Return a sync, with the peak of each part of it."""
+    """Run a sync, and return a sample for each of its parts, with the peak of the part."""
     found: list[tuple[int, int]] = []
     sample = sampled(lambda: found.append(_sync(lake)))
     return [replace(sample, peak=peak) for peak in found[0]]
@@ -114,7 +115,7 @@ def _sync(lake: Lake) -> tuple[int, int]:
 
 
 def _spark_home(scratch: Path) -> dict[str, str]:
-    """Return a SPARK_HOME whose workers leave their files in a scratch folder."""
+    """Return a SPARK_HOME whose workers write their files to a scratch folder."""
     home = scratch / "spark"
     home.mkdir(exist_ok=True)
     for name in ("bin", "jars"):
@@ -124,7 +125,7 @@ def _spark_home(scratch: Path) -> dict[str, str]:
 
 
 def _peak_of(pid: int) -> int:
-    """Return a process's largest resident memory so far, in bytes; 0 when it has ended."""
+    """Return a process's largest resident memory so far, in bytes; 0 if it has ended."""
     try:
         found = _PEAK.search(Path(f"/proc/{pid}/status").read_text("ascii"))
     except OSError:
@@ -133,10 +134,10 @@ def _peak_of(pid: int) -> int:
 
 
 def _live_bytes(pid: int) -> int:
-    """Return the objects in a JVM's heap that can be reached, in bytes; 0 when it does not answer.
+    """Return the bytes of the reachable objects in a JVM's heap; 0 if the JVM does not answer.
 
-    While native code holds an array the JVM does not collect before it counts (GCLocker), and what
-    cannot be reached any more counts, too: who asks again does not meet that twice.
+    While native code holds an array, the JVM counts without a garbage collection (GCLocker).  Then
+    the result includes unreachable objects.  Call the function twice to avoid that.
     """
     try:
         done = subprocess.run(

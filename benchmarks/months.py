@@ -81,7 +81,7 @@ class Reading:
 
 
 class Clock:
-    """The clock of all processes, where it is simulated, and the times of files."""
+    """The clock of all processes, if it is simulated, and the times of files."""
 
     def __init__(self, folder: Path) -> None:
         file = os.environ.get(_CLOCK)
@@ -91,13 +91,13 @@ class Clock:
         self._days = 0
 
     def next_day(self) -> None:
-        """Move a simulated clock on by a day."""
+        """Move a simulated clock by one day."""
         self._days += 1
         if self._file is not None:
             self._file.write_text(f"+{self._days}d\n", "ascii")
 
     def date_files(self) -> None:
-        """Give files that are new the simulated time: the system gives them the real one."""
+        """Give new files the simulated time, because the system gives them the real one."""
         if self._file is None:
             return
         now = time.time()
@@ -121,7 +121,7 @@ class Months:
         self._syncs = 0
 
     def build(self) -> None:
-        """Make tables, a publication with a filter and a subscription."""
+        """Make the tables, a publication with a filter, and a subscription."""
         self._append(0)
         for name in ("pub", "sub"):
             self._run("postgres", f"CREATE DATABASE {name}")
@@ -131,7 +131,7 @@ class Months:
         self._sync()
 
     def day(self, commits: int, syncs: int) -> None:
-        """Make changes, synchronize `syncs` times in between, and vacuum."""
+        """Make changes, synchronize `syncs` times meanwhile, and run VACUUM."""
         for number in range(commits):
             self._change()
             self._clock.date_files()
@@ -143,7 +143,7 @@ class Months:
         self._clock.next_day()
 
     def reading(self, day: int) -> Reading:
-        """Return what there is."""
+        """Return the current sizes and numbers."""
         catalog = sum(path.stat().st_size for path in (self._home / "cluster").glob("catalog.db*"))
         files = [path for path in self._home.rglob("*") if path.is_file()]
         tables = [path for path in files if "_delta_log" in path.parts or path.suffix == ".parquet"]
@@ -159,7 +159,7 @@ class Months:
         )
 
     def times(self) -> dict[str, float]:
-        """Return the median seconds of what users do."""
+        """Return the median seconds of actions of users."""
         return {
             "a catalog command": self._time(self._catalog_command),
             "INSERT": self._time(lambda: self._run("pub", "INSERT INTO keyless VALUES (0, 'x')")),
@@ -168,11 +168,11 @@ class Months:
         }
 
     def differs(self) -> bool:
-        """Return whether the subscriber has other rows than it should have."""
+        """Return whether the subscriber's rows are wrong."""
         return self._run("pub", _ROWS) != self._run("sub", _ROWS)
 
     def close(self) -> None:
-        """Let go of the cluster."""
+        """Close the cluster, and stop its server."""
         self._cluster.close()
 
     def _run(self, database: str, statement: str) -> list[tuple[object, ...]]:
@@ -181,7 +181,7 @@ class Months:
         return [tuple(row) for result in results for row in result.rows]
 
     def _change(self) -> None:
-        """Make the next change: four of ten by replctl, the others by the owner."""
+        """Make the next change: four of ten with replctl, the others as the owner."""
         self._commits += 1
         number = self._commits
         own = {
@@ -234,7 +234,9 @@ class Months:
 
 
 def main() -> int:
-    """Run the days, print a reading after each; 1 if rows differ or the server has grown."""
+    """Run the days, and print a reading after each day.  Return 1 if rows differ or the server has
+    grown.
+    """
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--days", type=int, default=60)
     parser.add_argument("--commits", type=int, default=20, help="a day")
@@ -249,7 +251,7 @@ def main() -> int:
 
 
 def _run_with_clock(file: Path) -> int:
-    """Run this program with a clock that follows a file."""
+    """Run this program again with a clock that follows a file."""
     try:
         from libfaketime import get_reload_information
     except ImportError:

@@ -1,4 +1,4 @@
-"""A sync of one table as a plain PySpark script: the feed of a version on, then MERGE.
+"""Sync one table with a plain PySpark script: read the feed since a version, and run MERGE.
 
 plain_script.py SOURCE TARGET FROM_VERSION MASTER
 """

@@ -29,7 +29,7 @@ _VALUES = (
 
 
 def measure_copy(run: Run, group: str, case: str, rows: int, condition: str) -> None:
-    """The initial copy of a filtered table."""
+    """Measure the initial copy of a filtered table."""
     assert run.postgres is not None
     samples = []
     with _server(run.postgres) as (publisher, subscriber):
@@ -50,10 +50,10 @@ def measure_copy(run: Run, group: str, case: str, rows: int, condition: str) -> 
 def measure_changes(
     run: Run, group: str, rows: int, condition: str, cases: Sequence[tuple[str, int, bool]]
 ) -> None:
-    """Changes in one transaction, from its commit until the subscriber has them.
+    """Measure changes in one transaction, from its commit until the subscriber has them.
 
     Args:
-        cases: (name, number of changes, whether of recent keys).
+        cases: the name, the number of changes, and whether they have recent keys.
     """
     assert run.postgres is not None
     with _server(run.postgres) as (publisher, subscriber):
@@ -77,7 +77,7 @@ def measure_changes(
 
 @contextmanager
 def _server(conninfo: str) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Connection[Any]]]:
-    """Connections to two scratch databases."""
+    """Open connections to two scratch databases."""
     with psycopg.connect(conninfo, autocommit=True) as start:
         for name in (_PUBLISHER, _SUBSCRIBER):
             start.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -132,7 +132,7 @@ def _unsubscribe(publisher: psycopg.Connection[Any], subscriber: psycopg.Connect
 
 
 def _commit(publisher: psycopg.Connection[Any], changes: Changes) -> int:
-    """Change rows in one transaction; the marker's new value."""
+    """Change rows in one transaction, and return the new value of the marker."""
     with publisher.transaction():
         publisher.execute("DELETE FROM t WHERE id = ANY(%s)", [list(changes.deleted)])
         publisher.execute(

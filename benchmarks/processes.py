@@ -26,7 +26,7 @@ _WATCH_WARM_UP = 12
 
 
 def measure_catalog(run: Run) -> None:
-    """Catalog commands."""
+    """Measure catalog commands."""
     with tempfile.TemporaryDirectory(dir=run.scratch) as home:
         environment = process_environment(home)
         replctl = [sys.executable, "-m", "replctl", "-X"]
@@ -50,7 +50,7 @@ def measure_catalog(run: Run) -> None:
 
 
 def measure_cold(run: Run) -> None:
-    """A sync of 10 changes in a table of 1000 rows, with all that starts before it."""
+    """Measure a sync of 10 changes in a table of 1000 rows, with the start of all processes."""
     case = "1e3 rows, 10 changes, from process start"
     if not run.wants(case):
         return
@@ -80,7 +80,9 @@ def measure_cold(run: Run) -> None:
 
 
 def measure_watch(run: Run) -> None:
-    """Measure from the end of a commit until readers have the row, while an applier watches."""
+    """Measure the time from the end of a commit until readers have the row, while `sync --watch`
+    runs.
+    """
     case = "1e3 rows, 1 row changed"
     if not run.wants(case):
         return

@@ -20,7 +20,7 @@ _RECONCILED, _REPLACED = "sub", "whole"
 
 
 def measure_reconcile(run: Run) -> None:
-    """A thousand rows of the target differ."""
+    """Measure a reconcile of a target in which a thousand rows differ."""
     for rows in run.at(*_SIZES):
         case = f"{short(rows)} rows, {short(_DIFFERENCES)} differ"
         if run.wants(case):
@@ -113,7 +113,9 @@ def _measure_verify(run: Run, lake: Lake, case: str, rows: int) -> None:
 
 
 def _copied(lake: Lake, rows: int, *databases: str) -> str:
-    """Return a table, copied into databases of subscriptions of the same names; where it lies."""
+    """Make a table and copies of it in the databases of subscriptions of these names.  Return its
+    location.
+    """
     lake.create_databases("pub", *databases)
     source = lake.publish("pub", rows)
     lake.run("pub", "CREATE PUBLICATION p FOR TABLE t")

@@ -17,14 +17,14 @@ from benchmarks.measure import GOALS, IMPORTS, REPLCTL, Goal, Measurement, Sampl
 
 @dataclass(frozen=True)
 class Report:
-    """Measurements, the figures of goals by their keys, and where and when they were taken."""
+    """Measurements, the figures of goals by their keys, and the place and time of the run."""
 
     machine: dict[str, str]
     measurements: tuple[Measurement, ...]
     reached: dict[str, float] = field(default_factory=dict)
 
     def json(self) -> str:
-        """Return the result as JSON, which `read` reads."""
+        """Return the report as JSON, which `read` reads."""
         return json.dumps(asdict(self), indent=1)
 
     @staticmethod
@@ -82,7 +82,7 @@ def described_machine(size: str, rounds: int, load: tuple[float, float, float]) 
 
 
 def combined(reports: Sequence[Report]) -> Report:
-    """Reports as one; of goals that several have, and of cases, the last counts."""
+    """Join reports.  If several have a goal or a case, the last report counts."""
     machine: dict[str, str] = {}
     for report in reports:
         for name, value in report.machine.items():
@@ -94,7 +94,7 @@ def combined(reports: Sequence[Report]) -> Report:
 
 
 def compared_with(measurement: Measurement, others: Sequence[Measurement]) -> float | None:
-    """Return how long replctl takes for the same case, against a variant."""
+    """Return the ratio of replctl's time to a variant's for the same case."""
     other = _of_replctl(measurement, others)
     return None if other is None else other.seconds / measurement.seconds
 
@@ -108,7 +108,7 @@ def _compared_cpu(measurement: Measurement, others: Sequence[Measurement]) -> fl
 
 
 def _of_replctl(measurement: Measurement, others: Sequence[Measurement]) -> Measurement | None:
-    """Return what replctl took for the case of another variant."""
+    """Return replctl's measurement of the case of another variant."""
     if measurement.variant == REPLCTL:
         return None
     here = (measurement.group, measurement.case, REPLCTL)
@@ -156,7 +156,7 @@ def _table(measurements: Sequence[Measurement]) -> str:
 
 
 def _order(item: Measurement, measurements: Sequence[Measurement]) -> tuple[int, int]:
-    """Cases in the order in which they were measured, replctl first."""
+    """Return the cases in the order in which they were measured, with replctl first."""
     cases = [(other.group, other.case) for other in measurements]
     groups = [other.group for other in measurements]
     return (
@@ -190,15 +190,16 @@ def _figure(value: float, goal: Goal) -> str:
 
 
 def is_met(goal: Goal, value: float | None) -> str:
-    """yes, NO, or that it was not measured."""
+    """Return yes, NO, or a note that the goal was not measured."""
     if value is None:
         return "not measured"
     return "yes" if value <= goal.limit else "NO"
 
 
 def plot(report: Report, file: Path) -> None:
-    """Draw how much of its limit each goal's figure is, with the limit as a line, and how replctl
-    compares with each variant."""
+    """Draw each goal's figure as a part of its limit, with the limit as a line, and the ratio of
+    replctl to each variant.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -31,7 +31,9 @@ _THREADS = re.compile(r"^Threads:\s+(\d+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class ServerMemory:
-    """Megabytes of heap and of classes, threads, and views of the session that asks."""
+    """Megabytes of heap and of classes, and the numbers of threads and of views of the current
+    session.
+    """
 
     heap: float
     metaspace: float
@@ -45,7 +47,8 @@ class ServerMemory:
         )
 
     def growth(self, earlier: ServerMemory) -> list[str]:
-        """Return what has grown although the server's caches are full (FEW_CACHES), as sentences.
+        """Return sentences about numbers that have grown although the server's caches are full
+        (FEW_CACHES).
 
         Caches fill up while the first hundreds of queries run.
         """
@@ -59,15 +62,15 @@ class ServerMemory:
 
 
 def server_memory(folder: Path, engine: Engine | None = None) -> ServerMemory:
-    """Return what the server of a folder holds.
+    """Return the memory of the server that runs in a folder.
 
     A JVM that gets SIGQUIT writes its threads and heap into its log.
 
     Args:
-        engine: with a session of it; None: one is opened.
+        engine: an engine with a session of the server; None: the function opens one.
 
     Raises:
-        TimeoutError: its JVM does not tell.
+        TimeoutError: the server's JVM does not write its memory.
     """
     server = find_server(folder)
     assert server is not None

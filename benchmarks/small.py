@@ -21,7 +21,7 @@ _SYNC = "1e3 rows, 10 changes"
 
 
 def measure(run: Run) -> None:
-    """Statements, then syncs."""
+    """Measure statements, then syncs."""
     measures = _measures(run)
     if not measures:
         return
@@ -37,7 +37,7 @@ def _measures(run: Run) -> list[Callable[[Run, Lake], None]]:
 
 
 def measure_connect(run: Run) -> None:
-    """The same in a process that uses a Connect server."""
+    """Measure the same in a process that uses a Connect server."""
     if not _measures(run):
         return
     with (
@@ -59,7 +59,7 @@ def measure_connect(run: Run) -> None:
 
 
 def _measure_statements(run: Run, lake: Lake) -> None:
-    """Statements on a relation, and on a Delta table as it is."""
+    """Measure statements on a relation, and the same work on a bare Delta table."""
     lake.run("pub", "CREATE TABLE s (id bigint PRIMARY KEY, region text, note text)")
     rows = "SELECT g, 'north', 'row ' || g FROM generate_series(1, 1000) g"
     lake.run("pub", f"INSERT INTO s {rows}")

@@ -68,13 +68,14 @@ class Soak:
         return Session.connect(self._cluster, database, "postgres", engine=lambda: self._engine)
 
     def run(self, database: str, statement: str) -> list[tuple[object, ...]]:
-        """Return the rows of a statement."""
+        """Run a statement, and return its rows."""
         results = execute(self.session(database), statement)
         return [tuple(row) for result in results for row in result.rows]
 
     def build(self) -> None:
-        """Tables without rows, so that there is nothing to copy, and a filter for every other
-        subscription."""
+        """Make tables without rows, so that there is nothing to copy, and a filter for every other
+        subscription.
+        """
         slots = 2 * len(self._databases)
         self.run("postgres", f"ALTER SYSTEM SET max_replication_slots = {slots}")
         made = [f"CREATE TABLE {table} (id int PRIMARY KEY, v text)" for table in self._tables]
@@ -93,7 +94,7 @@ class Soak:
             )
 
     def change(self) -> None:
-        """A random change of a random table."""
+        """Make a random change of a random table."""
         table, number = random.choice(self._tables), random.randrange(1000)
         self.run(
             "pub",
@@ -122,7 +123,7 @@ class Soak:
         )
 
     def differences(self) -> int:
-        """Return rows that a subscriber lacks or has too many, after a last sync."""
+        """Return the rows that a subscriber lacks or has in addition, after a last sync."""
         failures = sync(self.session("postgres"))
         for failure in failures:
             print(f"{failure.subscription}: {failure.error.message}")
@@ -134,7 +135,7 @@ class Soak:
         return wrong
 
     def _all_rows(self, database: str) -> set[tuple[object, ...]]:
-        """Return the rows of all tables of a database, some tables at a time."""
+        """Return the rows of all tables of a database, reading some tables at a time."""
         queries = [f"SELECT '{table}', id, v FROM {table}" for table in self._tables]
         rows: set[tuple[object, ...]] = set()
         for first in range(0, len(queries), _TABLES_AT_ONCE):
@@ -144,7 +145,7 @@ class Soak:
 
 
 def main() -> int:
-    """Soak, print the readings; 1 if rows differ."""
+    """Run the soak, and print the readings.  Return 1 if rows differ."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--tables", type=int, default=100)
@@ -164,7 +165,7 @@ def main() -> int:
 
 
 def _watched(soak: Soak, home: str, remote: str, minutes: float) -> tuple[list[Reading], int]:
-    """Let the applier run while tables change; the readings, and how many changes there were."""
+    """Let the applier run while tables change.  Return the readings, and the number of changes."""
     command = [sys.executable, "-m", "replctl", "sync", "-q", "--watch", "--interval", "0"]
     applier = subprocess.Popen([*command, "--home", home, "--remote", remote])
     is_done, changes = threading.Event(), 0
