@@ -217,12 +217,12 @@ class Run:
         """Measure the variants of cases in turn.  Each round begins with another variant.
 
         Args:
-            cases: work by the case's name and the variant's.
-            before: prepares a round, and is not measured.
-            after: checks a round, and raises DifferentResults.
+            cases: the work, by the names of the case and of the variant.
+            before: prepares a round; it is not measured.
+            after: checks a round; it raises DifferentResults.
             lake: counts jobs and bytes.
-            is_short: the work takes so little that it takes more rounds to be warm, and to tell.
-            has_jvm: processes start JVMs, whose processor seconds are not seen from here.
+            is_short: the work is so short that it needs more rounds, also for the warm-up.
+            has_jvm: processes start JVMs, whose processor seconds this process cannot measure.
         """
         if not cases:
             return {}

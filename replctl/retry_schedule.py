@@ -1,4 +1,4 @@
-"""Remember what failed, and decide when it is retried."""
+"""Remember failed work, and decide when to retry it."""
 
 from __future__ import annotations
 

@@ -266,7 +266,8 @@ class Privileges:
         """Check that the role may SET ROLE to another role.
 
         Raises:
-            InsufficientPrivilege: the role may not, and so cannot make the other role an owner.
+            InsufficientPrivilege: the role lacks this permission, so it cannot make the other role
+                an owner.
         """
         if not self.may_become(role_oid):
             raise InsufficientPrivilege(f'must be able to SET ROLE "{name}"')

@@ -1,4 +1,4 @@
-"""Read what all parts of a dump need: the catalog, names with their schemas, and comments."""
+"""Read the data that all parts of a dump need: the catalog, names with schemas, and comments."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Functions that print definitions, such as pg_get_constraintdef() (PostgreSQL's ruleutils.c), and
-functions that tell whether the search path finds an object; by their names in pg_proc.prosrc.
+functions that tell whether the search path finds an object.
+
+`FUNCTIONS` has them by their names in pg_proc.prosrc.
 """
 
 from __future__ import annotations

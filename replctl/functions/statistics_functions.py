@@ -1,8 +1,8 @@
 """Functions of the statistics system (pgstatfuncs.c).
 
-replctl counts the errors of subscriptions and what slots have decoded.  Like `track_counts = off`,
-it counts nothing else: the other functions return what PostgreSQL returns for an object that nobody
-has used.
+replctl counts the errors of subscriptions, and the transactions that slots have decoded.  Like
+`track_counts = off`, it counts nothing else: the other functions return the values of an object
+that nobody has used.
 """
 
 from __future__ import annotations

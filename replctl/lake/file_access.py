@@ -38,7 +38,7 @@ def check_readable(catalog: Catalog, relations: Iterable[Relation]) -> None:
     """Check that the owners of tables with a LOCATION may read files of the server.
 
     Raises:
-        InsufficientPrivilege: an owner may not (42501).
+        InsufficientPrivilege: an owner lacks the privilege (42501).
     """
     for relation in relations:
         _check_owner(catalog, relation, READ_SERVER_FILES, "read")

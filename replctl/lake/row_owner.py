@@ -33,7 +33,7 @@ def row_ownership(
     root: Relation,
     tree: Mapping[int, Relation],
 ) -> RowOwnership:
-    """Return what is known about the ownership of a table's rows.
+    """Return the known facts about the ownership of a table's rows.
 
     Args:
         member: the table's entry in the subscription.

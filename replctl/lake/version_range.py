@@ -26,9 +26,9 @@ def is_sent_whole(published: PublishedRelation) -> bool:
 def joined_versions(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
     """Join adjacent compared versions of a table.
 
-    A version is not joined if it has metadata of its own, or a file that is marked as changing no
-    row: changes of such files by other programs are not compared.  Joined versions have successive
-    numbers.
+    A version is not joined if it has metadata of its own.  It is not joined either if the log marks
+    one of its files as changing no row, because replctl does not compare such files of other
+    programs.  Joined versions have successive numbers.
 
     Args:
         versions: the versions, oldest first.

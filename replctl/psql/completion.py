@@ -1,7 +1,7 @@
 """Complete input with Tab: backslash commands, keywords, and names from the catalog
 (tab-complete.c).
 
-The words before the cursor decide what is offered: publications after `ALTER PUBLICATION p`,
+The words before the cursor determine the completions: publications after `ALTER PUBLICATION p`,
 relations after `FROM t`, databases after `\\c `, options after `\\pset `.
 """
 

@@ -17,7 +17,7 @@ def writing(failure: str) -> Iterator[None]:
     """Convert errors of writing in the `with` block to PsqlError, except BrokenPipeError.
 
     Args:
-        failure: the message of an error, which the reason follows.
+        failure: the beginning of the error message.  The reason follows it.
 
     Raises:
         BrokenPipeError: the program that reads the output has exited.

@@ -123,7 +123,8 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
 def _returning(
     analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert
 ) -> tuple[Output, ...]:
-    """Return the columns of RETURNING, and check that the current role may read what they use."""
+    """Return the columns of RETURNING, and check that the current role may read the columns that
+    they use."""
     if not statement.returning:
         return ()
     outputs = returning_of(analyzer, relation, statement)

@@ -220,7 +220,8 @@ def with_output_keys(query: Query) -> Query:
 
 
 def sorted_key(key: nodes.SortKey, column: nodes.Expr) -> nodes.SortKey:
-    """Return an item of ORDER BY that sorts `column`, or what the item computes from it."""
+    """Return an item of ORDER BY that sorts by `column`, or by the expression that the item
+    computes from it."""
 
     def replaced(node: Any) -> Any:
         is_column = isinstance(node, nodes.Param) and node.number == nodes.SORTED

@@ -1,7 +1,7 @@
 """Compose the changes of one key, in the order of their commits, to one net effect.
 
-This module does not know whether the key's row exists.  Each net effect says what happens if the
-row exists and if not.  As in PostgreSQL's apply worker, an UPDATE or DELETE of a missing row is
+This module does not know whether the key's row exists.  Each net effect defines the result for
+both cases.  As in PostgreSQL's apply worker, an UPDATE or DELETE of a missing row is
 skipped.  An INSERT of an existing key is a conflict (documentation, section 31.5, "Conflicts").
 """
 

@@ -201,7 +201,7 @@ def resolve(java: Path, dependency: str, folder: Path) -> None:
 
     Args:
         dependency: Ivy's `dependency` element for the module.
-        folder: the directory for the jars.  It does not exist before it is complete.
+        folder: the directory for the jars.  It is created when all jars are there.
 
     Raises:
         ObjectNotInPrerequisiteState: the download failed.

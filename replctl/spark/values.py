@@ -42,7 +42,7 @@ class TableColumn:
         names: the names of the column, each with the first version that has it, oldest first; the
             name is None if the column was dropped.
         fault: the error to raise if Spark reads the column.
-        zone: corrects a timestamp that Spark does not read as the written instant.
+        zone: the time zone of a timestamp that Spark would read as a different instant.
     """
 
     attnum: int

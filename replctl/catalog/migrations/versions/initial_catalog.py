@@ -1,7 +1,7 @@
 """Make the whole catalog.
 
-Until the first release there is one revision, and it makes what schema.py and
-state_schema.py have.  A change of these files must also change `schema.REVISION`: a catalog of
+Until the first release there is one revision, and it makes the tables of schema.py
+and state_schema.py.  A change of these files must also change `schema.REVISION`: a catalog of
 another revision is refused, not upgraded. The first release replaces this file by generated
 statements, and later revisions follow those (catalog/revision.py upgrades).
 """
