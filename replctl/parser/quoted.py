@@ -48,7 +48,7 @@ def quoted_string(text: str, start: int) -> tuple[str, str, int]:
 
 
 def quoted_name(text: str, start: int, quote: int) -> tuple[str, int]:
-    """Return the name between double quotes, of which the first is at `quote`, and its end."""
+    """Return the quoted name whose first double quote is at `quote`, and its end."""
     parts, position = [], quote + 1
     while True:
         close = text.find('"', position)
