@@ -99,8 +99,8 @@ def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -
 
 
 def check_sent_in_parts(catalog: Catalog, relation: Relation) -> None:
-    """Check that publications send an UPDATE correctly that is decoded as DELETE and INSERT. Such
-    an UPDATE changes a table without a key, and may give equal rows different values.
+    """Check that publications can send an UPDATE as DELETE and INSERT.  replctl decodes an UPDATE
+    in this way if its table has no key, and if it may give equal rows different values.
 
     Raises:
         FeatureNotSupported: a publication of the table sends some of INSERT, UPDATE and DELETE, but
