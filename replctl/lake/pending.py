@@ -1,5 +1,5 @@
-"""Find the changes that a subscription has not applied yet in the publisher's log, without decoding
-and without Spark.
+"""Find, in the publisher's log, the changes that a subscription has not applied yet.  This needs
+neither decoding nor Spark.
 """
 
 from __future__ import annotations
