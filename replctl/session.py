@@ -30,6 +30,7 @@ from replctl.errors import (
     Notice,
     UnfinishedBatch,
 )
+from replctl.late_engine import late
 from replctl.memory_limit import lift_memory_limit
 from replctl.session_setting import (
     begin_with,
@@ -98,7 +99,7 @@ class Session:
         on_copy_in: opens the client's data for COPY FROM STDIN; each piece ends at a newline.
         on_copy_out: called with the lines of COPY TO STDOUT.
         on_progress: called with the name of the current work, the amount done, and the total.
-        engine: returns the connection to Spark, and opens it if necessary.
+        engine: returns the connection to Spark, which is opened when a statement first uses it.
         transaction_start: the value of now().
         statement_start: the value of statement_timestamp(): the arrival of the statements.
         block: the open transaction block.
@@ -192,7 +193,7 @@ class Session:
             configured=configured_settings(cluster, on_notice),
             role_settings=role_settings,
             on_notice=on_notice,
-            engine=partial(_unlimited, engine),
+            engine=partial(late, partial(_unlimited, engine)),
         )
         try:
             begin_with(session, asked or {})

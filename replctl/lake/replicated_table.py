@@ -25,6 +25,7 @@ from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.left_out import left_out_error
 from replctl.lake.received_type import domain_tests, enums_of
 from replctl.lake.row_description import RowReader
+from replctl.lake.small_append import write_leaf
 from replctl.lake.table_state import table_state
 from replctl.lake.target import (
     check_updatable,
@@ -425,14 +426,13 @@ class TableOutcome:
         table = self.table
         tree = {**table.tree, **relations}
         current = replication_target(tree[table.relation.oid], table.remote, tree)
-        leaf, engine = current.leaves[number], table.session.engine()
+        leaf = current.leaves[number]
         if table.is_replaced:
             _restore_properties(table.session, tree[leaf.relid])
-            spark.jobs.replace_leaf(engine, self.outcome, number, leaf, note)
+            spark.jobs.replace_leaf(table.session.engine(), self.outcome, number, leaf, note)
         else:
-            spark.jobs.write_leaf(
-                engine, self.outcome, number, leaf, self.leaf_changes[number], note
-            )
+            change = self.leaf_changes[number]
+            write_leaf(table.session, self.outcome, number, leaf, change, note)
 
 
 def _restore_properties(session: Session, leaf: Relation) -> None:

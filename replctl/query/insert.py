@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import compress
 
@@ -53,7 +53,7 @@ from replctl.query.write import modified_relation, plan_of, written
 from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
-from replctl.spark import NEXT_VALUE, StagedColumn
+from replctl.spark import NEXT_VALUE, Outcome, StagedColumn, Target
 from replctl.types.delta_type import is_native
 
 
@@ -106,11 +106,9 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
         )
         check_conditions(context.environment, [check.condition for check in checks])
     check_names(session, context.read_tables)
-    engine = session.engine()
     with (
         written(session, [plan]) as (table,),
-        _source(session, rows) as source,
-        spark.jobs.inserted(engine, inserted_into(table.target, rows.supplied), source) as proposed,
+        _proposed(session, inserted_into(table.target, rows.supplied), rows) as proposed,
     ):
         check_new_rows(session, relation, proposed, checks)
         with resolved(session, table, proposed, action) as outcome:
@@ -153,24 +151,20 @@ def fill(session: Session, relation: Relation, query: Query, *, reader: int | No
         text = _named(relation.columns, query, LakeDialect(context))
         rows = _NewRows(relation.columns, None, text)
     check_names(session, context.read_tables)
-    engine = session.engine()
     with (
         written(session, [plan]) as (table,),
-        _source(session, rows) as source,
-        spark.jobs.inserted(engine, table.target, source) as outcome,
+        _proposed(session, table.target, rows) as outcome,
     ):
         table.check(outcome)
         return table.write(outcome)
 
 
-@contextmanager
-def _source(session: Session, rows: _NewRows) -> Iterator[str]:
+def _proposed(session: Session, target: Target, rows: _NewRows) -> AbstractContextManager[Outcome]:
+    """Yield the outcome of an INSERT of rows."""
     if rows.texts is None:
-        yield rows.query
-        return
+        return spark.jobs.inserted(session.engine(), target, rows.query)
     columns = [StagedColumn(f"w{c.attnum}", c.type, c.typmod) for c in rows.columns]
-    with spark.jobs.local_rows(session.engine(), columns, rows.texts) as view:
-        yield f"SELECT * FROM {view}"
+    return spark.jobs.inserted_values(session.engine(), target, columns, rows.texts)
 
 
 def _refuse(statement: ast.Insert) -> None:

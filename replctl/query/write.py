@@ -23,6 +23,7 @@ from replctl.lake.left_out import left_out_error
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.row_description import RowReader
 from replctl.lake.schema_rewrite import rewrite_schemas
+from replctl.lake.small_append import write_leaf
 from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import (
     local_target,
@@ -175,7 +176,7 @@ class WrittenTable:
             SerializationFailure: another writer has changed the table since the statement read it.
                 The caller undoes the write.
         """
-        engine, writer = self._session.engine(), self._writer
+        writer = self._writer
         changes = spark.jobs.leaf_changes(outcome)
         replaces = any(change.deleted or change.updated for change in changes)
         for number, (leaf, change) in enumerate(zip(self.target.leaves, changes, strict=True)):
@@ -187,7 +188,7 @@ class WrittenTable:
             if replaces:
                 writer.check_unchanged(leaf.relid)
             with writer.commit_to(leaf.relid, changes_keys=changes_keys) as note:
-                spark.jobs.write_leaf(engine, outcome, number, current, change, note)
+                write_leaf(self._session, outcome, number, current, change, note)
             injection_point("write.after-delta-commit")
             if replaces:
                 writer.check_not_overtaken(leaf.relid)

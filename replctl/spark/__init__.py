@@ -30,6 +30,8 @@ from replctl.spark.key_path import estimated_path as estimated_path
 from replctl.spark.local_scan import DataFile as DataFile
 from replctl.spark.local_scan import LocalRow as LocalRow
 from replctl.spark.local_scan import rows_of_files as rows_of_files
+from replctl.spark.local_write import WrittenFile as WrittenFile
+from replctl.spark.local_write import write_file as write_file
 from replctl.spark.maven import bring_jars as bring_jars
 from replctl.spark.normal_form import grouping_form as grouping_form
 from replctl.spark.normal_form import is_shown_by_form as is_shown_by_form

@@ -28,6 +28,7 @@ from replctl.spark.foreign_key_sql import first_orphan as first_orphan
 from replctl.spark.key_path import write_path as write_path
 from replctl.spark.local_change import changed as changed
 from replctl.spark.local_change import inserted as inserted
+from replctl.spark.local_change import inserted_values as inserted_values
 from replctl.spark.local_change import unconflicting as unconflicting
 from replctl.spark.merge import leaf_changes as leaf_changes
 from replctl.spark.merge import replace_leaf as replace_leaf

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from replctl.spark.outcome import Matching, Outcome, finished_sql, grouped, outcome_columns
-from replctl.spark.staging import staged
-from replctl.spark.uniqueness import duplicates_sql
+from replctl.spark.outcome import (
+    Matching,
+    Outcome,
+    checks_of,
+    finished_sql,
+    grouped,
+    outcome_columns,
+)
+from replctl.spark.staged import Staged, StagedColumn
+from replctl.spark.staging import SMALL, late_view, local_rows, staged, wire_table
+from replctl.spark.uniqueness import are_new, duplicates_sql
 from replctl.spark.values import Target, UniqueKey
+from replctl.types.delta_type import is_native
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from replctl.spark.engine import Engine
 
 
@@ -36,10 +47,83 @@ def inserted(
 
 
 @contextmanager
+def inserted_values(
+    engine: Engine,
+    target: Target,
+    columns: Sequence[StagedColumn],
+    rows: Sequence[Sequence[str | None]],
+) -> Iterator[Outcome]:
+    """Yield the outcome of INSERT of given values.  Few rows need no Spark, if the target has no
+    generated columns, checks or partitions.
+
+    Args:
+        columns: the columns of the rows: w<attnum> for each column that is not generated.
+        rows: the values in canonical text.
+    """
+    if len(rows) > SMALL or not _is_plain(target, columns):
+        with (
+            local_rows(engine, columns, rows) as view,
+            inserted(engine, target, f"SELECT * FROM {view}") as outcome,
+        ):
+            yield outcome
+        return
+    table = _outcome_here(target, wire_table(columns, rows))
+    wanted = tuple(outcome_columns(target))
+    with late_view(engine, table, wanted) as made:
+        yield grouped(engine, target, Staged(made, wanted, table))
+
+
+def _is_plain(target: Target, columns: Sequence[StagedColumn]) -> bool:
+    """Return whether the outcome of new rows is these rows, except for missing values."""
+    given = {(column.name, column.type, column.typmod) for column in columns}
+    return (
+        len(target.leaves) == 1
+        and not target.leaves[0].rules
+        and not checks_of(target)
+        and all((f"w{c.attnum}", c.type, c.typmod) in given for c in target.columns)
+        and not any(is_native(column.type) for column in columns)
+    )
+
+
+def _outcome_here(target: Target, rows: pa.Table) -> pa.Table:
+    """Add the columns of an outcome to new rows, as `finished_sql` does for a target without
+    generated columns, checks and partitions."""
+    import pyarrow as pa
+
+    count = rows.num_rows
+    control = {
+        "op": pa.array(["I"] * count, pa.string()),
+        "position": pa.array(range(count), pa.int64()),
+        "action": pa.array(["I"] * count, pa.string()),
+        "violation": pa.array(_missing_values(target, rows), pa.int32()),
+        "old_leaf": pa.nulls(count, pa.int32()),
+        "new_leaf": pa.array([0] * count, pa.int32()),
+    }
+    keys = {f"k{i}": rows.column(f"w{attnum}") for i, attnum in enumerate(target.key, start=1)}
+    values = {f"w{c.attnum}": rows.column(f"w{c.attnum}") for c in target.columns}
+    return pa.table(control | keys | values)
+
+
+def _missing_values(target: Target, rows: pa.Table) -> list[int | None]:
+    """Return for each row the first column that must have a value, but has none."""
+    needed = [column.attnum for column in target.columns if column.not_null]
+    needed += target.leaves[0].not_null
+    found: list[int | None] = [None] * rows.num_rows
+    for attnum in reversed(needed):
+        for row, is_missing in enumerate(rows.column(f"w{attnum}").is_null().to_pylist()):
+            if is_missing:
+                found[row] = attnum
+    return found
+
+
+@contextmanager
 def unconflicting(engine: Engine, proposed: Outcome, key: UniqueKey) -> Iterator[Outcome]:
     """Yield the outcome of an INSERT without conflicting rows.  The key of a conflicting row exists
     in the table or in an earlier row of the outcome.
     """
+    if proposed.rows.is_small and are_new(proposed, key):
+        yield proposed
+        return
     columns = ", ".join(
         f"v.w{column.attnum}" for column in proposed.target.columns if column.generated is None
     )

@@ -18,16 +18,17 @@ from urllib.parse import unquote, urlsplit
 from replctl.record import dataclass
 from replctl.spark.data_type import element_type, text_of_wire, wire
 from replctl.spark.key_lookup import check_declined
+from replctl.spark.local_write import WRITER
 from replctl.spark.values import TableColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-#: The entry in a file's metadata with the version of the Spark that wrote it.  Dates and timestamps
-#: of other writers may be of another calendar.  So may those of a Spark that wrote one of the other
-#: entries.
-_WRITER = b"org.apache.spark.version"
+#: The entries in a file's metadata with the version of the Spark, or of the replctl, that wrote it.
+#: Dates and timestamps of other writers may be of another calendar.  So may those of a Spark that
+#: wrote one of the other entries.
+_WRITERS = (b"org.apache.spark.version", WRITER)
 _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _TIMES = frozenset(("date", "timestamp", "timestamptz"))
 
@@ -130,7 +131,7 @@ def _rows_of_file(
         names = {*parquet.schema_arrow.names}
         wanted = names.intersection([*hidden, *(column.storage_name for column in columns)])
         table = parquet.read(sorted(wanted))
-        is_by_spark = _is_by_spark(parquet)
+        has_known_calendar = _has_known_calendar(parquet)
     values: list[list[str | None]] = []
     for column in columns:
         if column.storage_name is None:
@@ -138,7 +139,7 @@ def _rows_of_file(
         elif column.storage_name not in names:
             values.append([None] * count)
         else:
-            texts = _values(table.column(column.storage_name), column, is_by_spark)
+            texts = _values(table.column(column.storage_name), column, has_known_calendar)
             if texts is None:
                 return None
             values.append(texts)
@@ -164,18 +165,20 @@ def _places(
     ]
 
 
-def _is_by_spark(parquet: ParquetFile) -> bool:
+def _has_known_calendar(parquet: ParquetFile) -> bool:
     written = parquet.metadata.metadata or {}
-    return _WRITER in written and not any(name in written for name in _OLD_CALENDARS)
+    return any(name in written for name in _WRITERS) and not any(
+        name in written for name in _OLD_CALENDARS
+    )
 
 
 def _values(
-    values: pa.ChunkedArray, column: TableColumn, is_by_spark: bool
+    values: pa.ChunkedArray, column: TableColumn, has_known_calendar: bool
 ) -> list[str | None] | None:
     """Return a column's values in canonical text; None if Spark might read other values from the
     file.
     """
-    if (element_type(column.type) or column.type) in _TIMES and not is_by_spark:
+    if (element_type(column.type) or column.type) in _TIMES and not has_known_calendar:
         return None
     if not _is_stored_as(values.type, column.type, column.typmod):
         return None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from replctl.spark.normal_form import grouped_value, matches, matching_values, stored_form
 from replctl.spark.staged import Staged, StagedColumn
-from replctl.spark.staging import fetched, local_view
+from replctl.spark.staging import fetched, late_view
 from replctl.spark.values import Target, TargetColumn
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) 
         columns[name] = changes.rows.column(name).take(taken)
     wanted = [*changes.columns, StagedColumn("is_settled", "bool")]
     table = pa.table({column.name: columns[column.name] for column in wanted})
-    with local_view(engine, table, wanted) as view:
+    with late_view(engine, table, wanted) as view:
         yield Staged(view, tuple(wanted), table)
 
 

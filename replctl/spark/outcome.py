@@ -6,8 +6,9 @@ replctl computes the whole outcome before merge.py writes it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -167,9 +168,14 @@ def _groups_here(rows: Staged, matching: Matching, counts_missing: bool) -> Iter
     counts = [rows.values(name) if counts_missing else [0] * len(ops) for name in _MISSING]
     for (op, effect, old, new), chosen in places.items():
         missing = [sum(count[row] for row in chosen) for count in counts]
-        is_wrong = op == "C" or (op in ("I", "U") and new is None)
-        has_problem = is_wrong or any(violations[row] is not None for row in chosen)
+        is_violated = any(violations[row] is not None for row in chosen)
+        has_problem = _is_wrong(op, new) or is_violated
         yield OutcomeGroup(op, effect, old, new, len(chosen), missing[0], missing[1], has_problem)
+
+
+def _is_wrong(op: str, new_leaf: int | None) -> bool:
+    """Return whether a row without violations cannot be written.  `_IS_WRONG` does the same."""
+    return op == "C" or (op in ("I", "U") and new_leaf is None)
 
 
 def _groups(
@@ -377,8 +383,11 @@ def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
     """
     if not outcome.has_problem:
         return None
-    query = f"SELECT * FROM {outcome.rows.view} WHERE {_IS_WRONG}"
-    found = earliest_row(engine, outcome, query)
+    found = (
+        _earliest_wrong_row(outcome)
+        if outcome.rows.is_small
+        else earliest_row(engine, outcome, f"SELECT * FROM {outcome.rows.view} WHERE {_IS_WRONG}")
+    )
     assert found is not None
     values, texts = found
     position, leaf, violation = values["position"], values["new_leaf"], values["violation"]
@@ -409,11 +418,32 @@ def earliest_row(
     if not found:
         return None
     values = dict(zip((column.name for column in columns), found[0], strict=True))
-    texts = {
+    return values, _texts_of(outcome, values)
+
+
+def _earliest_wrong_row(outcome: Outcome) -> tuple[dict[str, Any], dict[int, str | None]]:
+    """Return the same as `earliest_row` for the rows of a small outcome that cannot be written."""
+    assert outcome.rows.rows is not None
+    wrong = [
+        row
+        for row in outcome.rows.rows.to_pylist()
+        if _is_wrong(row["op"], row["new_leaf"]) or row["violation"] is not None
+    ]
+    # Like Spark, NULL comes first
+    found = min(wrong, key=lambda row: (row["position"], _or_least(row["violation"])))
+    return found, _texts_of(outcome, found)
+
+
+def _or_least(violation: int | None) -> float:
+    return -math.inf if violation is None else violation
+
+
+def _texts_of(outcome: Outcome, values: Mapping[str, Any]) -> dict[int, str | None]:
+    """Return the texts of the new row of an outcome's row, by attnum."""
+    return {
         column.attnum: text_of_wire(column.type, values[f"w{column.attnum}"])
         for column in outcome.target.columns
     }
-    return values, texts
 
 
 def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from replctl.record import dataclass
@@ -24,14 +25,20 @@ class Staged:
     """The rows of a query that was computed once.
 
     Attributes:
-        view: the name of the temporary view with the rows, for SQL.
+        source: the name of the temporary view with the rows, or a function that makes the view when
+            SQL first needs it, and returns its name.
         columns: the columns of the view.
         rows: the rows in wire form (data_type.wire) if they are few, else None.
     """
 
-    view: str
+    source: str | Callable[[], str]
     columns: tuple[StagedColumn, ...]
     rows: pa.Table | None
+
+    @property
+    def view(self) -> str:
+        """Return the name of the temporary view with the rows, for SQL."""
+        return self.source if isinstance(self.source, str) else self.source()
 
     @property
     def is_small(self) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from replctl.spark.data_type import value_literal, wire, wire_of_text
@@ -59,7 +60,7 @@ def staged(
         first = engine.arrow(engine.sql(limited, has_few_rows=is_many is False))
         if first.num_rows <= SMALL:
             stack.pop_all().close()
-            few = stack.enter_context(local_view(engine, first, columns))
+            few = stack.enter_context(late_view(engine, first, columns))
             yield Staged(few, tuple(columns), first)
             return
         if view is None:
@@ -219,6 +220,17 @@ class LocalRows:
 
         with local_view(engine, pa.concat_tables(self._pieces), self._columns) as view:
             yield view
+
+
+@contextmanager
+def late_view(
+    engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]
+) -> Iterator[Callable[[], str]]:
+    """Yield a function that returns the name of a view of rows in wire form.  Its first call makes
+    the view, because many rows are needed only in this process.
+    """
+    with ExitStack() as stack:
+        yield cache(lambda: stack.enter_context(local_view(engine, rows, columns)))
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def _duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> 
     """
     found: list[Problem] = []
     for key in keys:
-        if _is_distinct(outcome, key) or (outcome.rows.is_small and _are_new(outcome, key)):
+        if _is_distinct(outcome, key) or (outcome.rows.is_small and are_new(outcome, key)):
             continue
         if not outcome.rows.is_small and not engine.rows(_any_duplicate_sql(outcome, key)):
             continue
@@ -106,7 +106,7 @@ def _is_distinct(outcome: Outcome, key: UniqueKey) -> bool:
     return is_empty and outcome.has_distinct_keys and set(key.attnums) == set(target.key)
 
 
-def _are_new(outcome: Outcome, key: UniqueKey) -> bool:
+def are_new(outcome: Outcome, key: UniqueKey) -> bool:
     """Return whether the values of a few new rows are certainly unique in an index.  delta-rs looks
     for them in the table, in a tenth of the time that Spark takes.  False means: ask Spark.
     """

@@ -1,0 +1,325 @@
+"""Append few rows to a Delta table without Spark: write a data file, a commit and its checksum.
+
+Spark appends to a table if this module would have to do more than that: if the table has features
+or properties that ask more of a writer, if its newest version has no checksum, and every tenth
+version, so that Spark writes the checkpoint.
+
+Delta's protocol, sections "Add File and Remove File", "Commit Provenance Information", "Domain
+Metadata", "Row Tracking" and "Version Checksum File".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import replctl
+from replctl import spark
+from replctl.errors import IoError
+from replctl.injection_point import injection_point
+from replctl.lake.delta_actions import BrokenLogError, parse_columns
+from replctl.lake.delta_names import LOG_FOLDER
+from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_state import TableState, table_state
+from replctl.session import Session
+from replctl.spark import (
+    CommitNote,
+    Leaf,
+    LeafChange,
+    Outcome,
+    WritePath,
+    WrittenFile,
+    storage_type,
+)
+from replctl.types.delta_type import parsed
+
+#: The features that ask nothing more of a program that only appends, or that this module serves.
+_FEATURES = frozenset(
+    (
+        *("appendOnly", "invariants", "changeDataFeed", "deletionVectors", "timestampNtz"),
+        *("domainMetadata", "rowTracking"),
+    )
+)
+#: The properties of Delta that do not affect an append.
+_PROPERTIES = frozenset(
+    (
+        *("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableDeletionVectors"),
+        *("delta.enableRowTracking", "delta.enableExpiredLogCleanup", "delta.isolationLevel"),
+        *("delta.logRetentionDuration", "delta.deletedFileRetentionDuration"),
+        "delta.rowTracking.materializedRowIdColumnName",
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+    )
+)
+_ROW_TRACKING = "delta.rowTracking"
+#: Spark writes a checkpoint with each version that is a multiple of this number.
+_CHECKPOINT_INTERVAL = 10
+#: Maximum number of files that a checksum lists, and of bytes of a checksum to read.
+_MOST_FILES, _MOST_BYTES = 50, 1 << 20
+#: Maximum number of attempts, each after another program has committed.
+_ATTEMPTS = 5
+
+
+def write_leaf(
+    session: Session,
+    outcome: Outcome,
+    number: int,
+    leaf: Leaf,
+    change: LeafChange,
+    note: CommitNote,
+) -> None:
+    """Write an outcome's rows of one leaf partition, in one commit: without Spark if they are few
+    new rows, and the table is on a local disk and simple.
+
+    Args:
+        number: the leaf's index in the outcome's target.
+        leaf: the leaf with its current storage.
+
+    Raises:
+        IoError: the table cannot be written.
+    """
+    if not _is_appended(session, outcome, number, leaf, change, note):
+        spark.jobs.write_leaf(session.engine(), outcome, number, leaf, change, note)
+
+
+def _is_appended(
+    session: Session,
+    outcome: Outcome,
+    number: int,
+    leaf: Leaf,
+    change: LeafChange,
+    note: CommitNote,
+) -> bool:
+    """Append an outcome's rows, and return True; return False if Spark has to write them."""
+    location = leaf.source.location
+    assert location is not None
+    folder = TableFolder.of(location)
+    if (
+        not folder.is_local
+        or not outcome.rows.is_small
+        or change.inserted > int(session.setting("replctl.small_table_rows"))
+        or spark.jobs.write_path(outcome, change) is not WritePath.APPEND
+        or leaf.source.left_out
+        or any(column.is_assigned for column in outcome.target.columns)
+    ):
+        return False
+    try:
+        return _append(folder, outcome, number, leaf, note)
+    except OSError as error:
+        raise IoError(f'could not write the Delta table at "{location}": {error}') from error
+
+
+def _append(
+    folder: TableFolder, outcome: Outcome, number: int, leaf: Leaf, note: CommitNote
+) -> bool:
+    """Write a data file, and commit it.  Return False if Spark has to do it.
+
+    After an error, the data file stays, because the commit may have been done.  If it was not, the
+    next write removes the file as that of a failed write.
+    """
+    written: WrittenFile | None = None
+    path = f"part-00000-{uuid4()}-c000.snappy.parquet"
+    for _attempt in range(_ATTEMPTS):
+        state = table_state(folder.location)
+        checksum = _checksum_of(folder, state)
+        if checksum is None or not _is_simple(state, leaf) or _is_repeated(checksum, note):
+            break
+        if written is None:
+            columns, name = leaf.source.columns, f"{folder.location}/{path}"
+            written = spark.write_file(outcome, number, columns, name, replctl.__version__)
+        if written is None:
+            return False
+        injection_point("append.after-file")
+        if _is_committed(folder, state, checksum, path, written, note):
+            return True
+    if written is not None:
+        folder.delete(path)
+    return False
+
+
+def _checksum_of(folder: TableFolder, state: TableState) -> dict[str, Any] | None:
+    """Return the checksum of a version; None if it has none, or if Spark has to write the next
+    version."""
+    if (state.version + 1) % _CHECKPOINT_INTERVAL == 0:
+        return None
+    try:
+        path = f"{LOG_FOLDER}/{state.version:020d}.crc"
+        _number, size, _time = folder.state(path)
+        found = json.loads(folder.read(path)) if size <= _MOST_BYTES else None
+    except (FileNotFoundError, ValueError):
+        return None
+    is_complete = isinstance(found, dict) and all(
+        isinstance(found.get(name), kind) for name, kind in _CHECKSUM.items()
+    )
+    return found if is_complete else None
+
+
+#: The parts of a checksum that the next one needs.
+_CHECKSUM = {
+    "tableSizeBytes": int,
+    "numFiles": int,
+    "setTransactions": list,
+    "domainMetadata": list,
+    "metadata": dict,
+    "protocol": dict,
+}
+
+
+def _is_simple(state: TableState, leaf: Leaf) -> bool:
+    """Return whether a table asks nothing of a writer but the columns of a relation, in their
+    storage types."""
+    readers, writers = (state.protocol.get(f"min{who}Version") for who in ("Reader", "Writer"))
+    features = {
+        *(state.protocol.get("readerFeatures") or ()),
+        *(state.protocol.get("writerFeatures") or ()),
+    }
+    properties = {name for name in state.properties if name.startswith("delta.")}
+    if (
+        readers not in (1, 3)
+        or writers not in (1, 2, 7)
+        or not features <= _FEATURES
+        or not properties <= _PROPERTIES
+        or state.metadata.get("partitionColumns")
+    ):
+        return False
+    try:
+        fields = {field["name"]: field for field in parse_columns(state.metadata)}
+    except BrokenLogError:  # Spark reports it
+        return False
+    is_plain = all(
+        field.get("nullable") is True and not {*field.get("metadata", {})} - {"comment"}
+        for field in fields.values()
+    )
+    return is_plain and all(
+        _type_of(fields.get(column.storage_name or "")) == _stored_as(column.type, column.typmod)
+        for column in leaf.source.columns
+    )
+
+
+def _type_of(field: Mapping[str, Any] | None) -> object:
+    return None if field is None else field["type"]
+
+
+def _stored_as(type_name: str, typmod: int) -> object:
+    """Return the storage type of a type, in the form of Delta's schema."""
+    found = parsed(storage_type(type_name, typmod))
+    assert found is not None
+    return found.declaration
+
+
+def _is_repeated(checksum: Mapping[str, Any], note: CommitNote) -> bool:
+    """Return whether the write may have been done before."""
+    return any(
+        step.get("appId") == note.application and step.get("version", 0) >= (note.step or 0)
+        for step in checksum["setTransactions"]
+    )
+
+
+def _is_committed(
+    folder: TableFolder,
+    state: TableState,
+    checksum: dict[str, Any],
+    path: str,
+    written: WrittenFile,
+    note: CommitNote,
+) -> bool:
+    """Commit a data file as the next version.  Return False if there is such a version already."""
+    version = state.version + 1
+    add: dict[str, Any] = {
+        "path": path,
+        "partitionValues": {},
+        "size": written.size,
+        "modificationTime": written.modified,
+        "dataChange": True,
+        "stats": written.statistics,
+    }
+    domains = []
+    if state.is_on("delta.enableRowTracking"):
+        first = _high_water_mark(checksum["domainMetadata"]) + 1
+        add |= {"baseRowId": first, "defaultRowCommitVersion": version}
+        domains.append(_row_ids(first + written.rows - 1))
+    steps = []
+    if note.application is not None:
+        steps.append({"appId": note.application, "version": note.step, "lastUpdated": _now()})
+    info = _commit_info(state.version, written, note)
+    actions = [
+        {"commitInfo": info},
+        *({"txn": step} for step in steps),
+        {"add": add},
+        *({"domainMetadata": domain} for domain in domains),
+    ]
+    log = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
+    name = f"{LOG_FOLDER}/{version:020d}"
+    if not folder.create(f"{name}.json", log.encode()):
+        return False
+    injection_point("append.after-commit")
+    files = [*checksum.get("allFiles", ()), {**add, "dataChange": False}]
+    following = checksum | {
+        "txnId": info["txnId"],
+        "tableSizeBytes": checksum["tableSizeBytes"] + written.size,
+        "numFiles": checksum["numFiles"] + 1,
+        "setTransactions": _replaced(checksum["setTransactions"], steps, "appId"),
+        "domainMetadata": _replaced(checksum["domainMetadata"], domains, "domain"),
+        "allFiles": files,
+    }
+    # Spark writes a checksum without them, too, and computes them when it needs them
+    absent = ["fileSizeHistogram", "deletedRecordCountsHistogramOpt"]
+    if "allFiles" not in checksum or len(files) > _MOST_FILES:
+        absent.append("allFiles")
+    for part in absent:
+        following.pop(part, None)
+    # Without a checksum, readers read the log
+    with suppress(OSError):
+        folder.create(f"{name}.crc", json.dumps(following, separators=(",", ":")).encode())
+    return True
+
+
+def _high_water_mark(domains: Iterable[Mapping[str, Any]]) -> int:
+    """Return the greatest row id that a table has assigned; -1 if there is none."""
+    for domain in domains:
+        if domain["domain"] == _ROW_TRACKING:
+            return int(json.loads(domain["configuration"])["rowIdHighWaterMark"])
+    return -1
+
+
+def _row_ids(greatest: int) -> dict[str, Any]:
+    """Return the metadata domain of row tracking."""
+    configuration = {"rowIdHighWaterMark": greatest, "domainName": _ROW_TRACKING}
+    text = json.dumps(configuration, separators=(",", ":"))
+    return {"domain": _ROW_TRACKING, "configuration": text, "removed": False}
+
+
+def _replaced(
+    before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], key: str
+) -> list[dict[str, Any]]:
+    """Return the items of a checksum after a commit, whose items replace those with the same
+    key."""
+    names = {item[key] for item in after}
+    return [*(item for item in before if item.get(key) not in names), *after]
+
+
+def _commit_info(version: int, written: WrittenFile, note: CommitNote) -> dict[str, Any]:
+    return {
+        "timestamp": _now(),
+        "operation": "WRITE",
+        "operationParameters": {"mode": "Append", "partitionBy": "[]"},
+        "readVersion": version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": True,
+        "operationMetrics": {
+            "numFiles": "1",
+            "numOutputRows": str(written.rows),
+            "numOutputBytes": str(written.size),
+        },
+        "userMetadata": note.user_metadata,
+        "engineInfo": f"replctl/{replctl.__version__}",
+        "txnId": str(uuid4()),
+    }
+
+
+def _now() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,209 @@
+"""Write few rows of an outcome into a data file of a Delta table, in this process.
+
+For Spark, each data file costs a plan, jobs, and a task that writes the file: 0.3 to 0.8 s, and
+several seconds while it is cold.  This module takes some milliseconds.
+
+The file has the types and the statistics that Spark would write.  Delta's protocol, section
+"Per-file Statistics", describes them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from itertools import compress
+from typing import TYPE_CHECKING, Any
+
+from replctl.record import dataclass
+from replctl.spark.data_type import element_type, storage_type, wire
+from replctl.spark.outcome import Outcome
+from replctl.spark.values import TableColumn
+from replctl.types.delta_type import is_native
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: The entry in the metadata of a file that names the version of replctl that wrote it.
+WRITER = b"replctl.version"
+#: Stands for a column in a table without columns.
+_NO_COLUMN = "_"
+#: Old readers move earlier dates and timestamps to the Julian calendar: the days before the
+#: Gregorian calendar, and the microseconds before 1900, both since 1970.
+_FIRST_DAY, _FIRST_TIME = -141427, -2_208_988_800_000_000
+#: The last day, and the end of the last microsecond, whose text has a year of four digits.
+_LAST_DAY, _LAST_TIME = 2_932_896, 253_402_300_800_000_000
+#: Maximum number of columns with statistics, and of characters of a text in them.
+_MOST_COLUMNS, _MOST_CHARACTERS = 32, 32
+_DAY_ZERO = date(1970, 1, 1)
+_TIME_ZERO = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A data file that was written: its numbers of rows and bytes, the time of its last change in
+    milliseconds since 1970, and its statistics as JSON."""
+
+    rows: int
+    size: int
+    modified: int
+    statistics: str
+
+
+def write_file(
+    outcome: Outcome, number: int, columns: Sequence[TableColumn], path: str, version: str
+) -> WrittenFile | None:
+    """Write the new rows of one leaf partition to a data file.
+
+    Args:
+        outcome: an outcome with few rows.
+        number: the leaf's index in the outcome's target.
+        columns: the columns to write.
+        path: the path of the new file, on a local disk.
+        version: replctl's version, for the file's metadata.
+
+    Returns:
+        the file; None if Spark has to write the rows, because other writers could store them
+        differently.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    rows = outcome.rows
+    comes = [
+        new_leaf == number and op in ("I", "U")
+        for op, new_leaf in zip(rows.values("op"), rows.values("new_leaf"), strict=True)
+    ]
+    sent = {c.attnum: list(compress(rows.values(f"w{c.attnum}"), comes)) for c in columns}
+    if not all(_is_written_alike(column, sent[column.attnum]) for column in columns):
+        return None
+    arrays = {c.storage_name or "": _stored(c.type, c.typmod, sent[c.attnum]) for c in columns}
+    arrays = arrays or {_NO_COLUMN: pa.nulls(sum(comes), pa.bool_())}
+    table = pa.table(arrays).replace_schema_metadata({WRITER: version})
+    with open(path, "xb") as file:
+        write_table(
+            table, file, compression="snappy", store_schema=False, store_decimal_as_integer=True
+        )
+    state = os.stat(path)
+    statistics = _statistics(table.num_rows, [(c, sent[c.attnum]) for c in columns])
+    return WrittenFile(table.num_rows, state.st_size, state.st_mtime_ns // 1_000_000, statistics)
+
+
+def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
+    """Return whether all readers find the same values, whoever writes the file."""
+    if is_native(column.type):
+        return False
+    known = [value for value in values if value is not None]
+    if element_type(column.type) is not None:
+        known = [item for value in known for item in value if item is not None]
+    match element_type(column.type) or column.type:
+        case "date":
+            return all(value >= _FIRST_DAY for value in known)
+        case "timestamp" | "timestamptz":
+            return all(value >= _FIRST_TIME for value in known)
+    return True
+
+
+def _stored(type_name: str, typmod: int, values: Sequence[Any]) -> pa.Array:
+    """Convert values from their wire form to the Arrow type in which Spark stores them."""
+    import pyarrow as pa
+
+    return pa.array(values, wire(type_name, typmod).arrow).cast(_arrow(type_name, typmod))
+
+
+def _arrow(type_name: str, typmod: int) -> pa.DataType:
+    import pyarrow as pa
+
+    element = element_type(type_name)
+    if element is not None:
+        return pa.list_(_arrow(element, typmod))
+    stored = {
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+        "timestamptz": pa.timestamp("us", "UTC"),
+    }
+    return stored.get(type_name) or wire(type_name, typmod).arrow
+
+
+# ---------------------------------------------------------------------------------------------
+# Statistics
+
+
+def _statistics(count: int, columns: Sequence[tuple[TableColumn, Sequence[Any]]]) -> str:
+    """Return the statistics of a file as JSON.  The limits of a column are absent if readers do not
+    need them, or if JSON or Delta has no text for them."""
+    least, greatest, nulls = [], [], []
+    for column, values in columns[:_MOST_COLUMNS]:
+        stored = storage_type(column.type, column.typmod)
+        if stored.startswith("STRUCT"):
+            continue
+        name = json.dumps(column.storage_name)
+        nulls.append(f"{name}:{sum(value is None for value in values)}")
+        known = [value for value in values if value is not None]
+        shown = _LIMITS.get(stored.partition("(")[0])
+        limits = shown(known) if shown is not None and known else None
+        if limits is not None:
+            least.append(f"{name}:{limits[0]}")
+            if limits[1] is not None:
+                greatest.append(f"{name}:{limits[1]}")
+    return (
+        f'{{"numRecords":{count},"minValues":{{{",".join(least)}}}'
+        f',"maxValues":{{{",".join(greatest)}}},"nullCount":{{{",".join(nulls)}}}'
+        ',"tightBounds":true}'
+    )
+
+
+def _numbers(values: Sequence[Any]) -> tuple[str, str]:
+    return str(min(values)), str(max(values))
+
+
+def _decimals(values: Sequence[Any]) -> tuple[str, str]:
+    return f"{min(values):f}", f"{max(values):f}"
+
+
+def _floats(values: Sequence[float]) -> tuple[str, str] | None:
+    # Zero has two signs, which compare as equal in Python, but not in all readers
+    if not all(map(math.isfinite, values)) or 0.0 in values:
+        return None
+    return repr(float(min(values))), repr(float(max(values)))
+
+
+def _texts(values: Sequence[str]) -> tuple[str, str | None]:
+    least, greatest = min(values)[:_MOST_CHARACTERS], max(values)
+    is_short = len(greatest) <= _MOST_CHARACTERS
+    return json.dumps(least), json.dumps(greatest) if is_short else None
+
+
+def _days(values: Sequence[int]) -> tuple[str, str] | None:
+    if max(values) > _LAST_DAY:
+        return None
+    least, greatest = (_DAY_ZERO + timedelta(days=day) for day in (min(values), max(values)))
+    return f'"{least.isoformat()}"', f'"{greatest.isoformat()}"'
+
+
+def _times(values: Sequence[int], suffix: str) -> tuple[str, str] | None:
+    """Return the limits in whole milliseconds.  Readers add one to the last."""
+    if max(values) >= _LAST_TIME:
+        return None
+    least, greatest = (
+        (_TIME_ZERO + timedelta(microseconds=value)).isoformat(timespec="milliseconds")
+        for value in (min(values), max(values))
+    )
+    return f'"{least}{suffix}"', f'"{greatest}{suffix}"'
+
+
+#: The function that writes the limits of a column as JSON, by the storage type without arguments.
+_LIMITS: dict[str, Callable[[Sequence[Any]], tuple[str, str | None] | None]] = {
+    **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), _numbers),
+    "DECIMAL": _decimals,
+    **dict.fromkeys(("FLOAT", "DOUBLE"), _floats),
+    "STRING": _texts,
+    "DATE": _days,
+    "TIMESTAMP": lambda values: _times(values, "Z"),
+    "TIMESTAMP_NTZ": lambda values: _times(values, ""),
+}
