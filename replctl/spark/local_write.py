@@ -166,11 +166,11 @@ def _decimals(values: Sequence[Any]) -> tuple[str, str]:
     return f"{min(values):f}", f"{max(values):f}"
 
 
-def _floats(values: Sequence[float]) -> tuple[str, str] | None:
+def _doubles(values: Sequence[float]) -> tuple[str, str] | None:
     # Zero has two signs, which compare as equal in Python, but not in all readers
     if not all(map(math.isfinite, values)) or 0.0 in values:
         return None
-    return repr(float(min(values))), repr(float(max(values)))
+    return repr(min(values)), repr(max(values))
 
 
 def _texts(values: Sequence[str]) -> tuple[str, str | None]:
@@ -201,7 +201,7 @@ def _times(values: Sequence[int], suffix: str) -> tuple[str, str] | None:
 _LIMITS: dict[str, Callable[[Sequence[Any]], tuple[str, str | None] | None]] = {
     **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), _numbers),
     "DECIMAL": _decimals,
-    **dict.fromkeys(("FLOAT", "DOUBLE"), _floats),
+    "DOUBLE": _doubles,
     "STRING": _texts,
     "DATE": _days,
     "TIMESTAMP": lambda values: _times(values, "Z"),

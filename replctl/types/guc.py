@@ -177,8 +177,9 @@ _OWN = (
         "0",
         str(_MAX_INT),
         "Query Tuning",
-        "Queries read tables with at most this many rows without Spark.",
-        "Zero: Spark reads all tables.",
+        "Read tables with at most this many rows, and append at most this many rows, without"
+        " Spark.",
+        "Zero: Spark reads and writes all tables.",
     ),
     Setting(
         "replctl.vacuum_retention",

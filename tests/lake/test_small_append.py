@@ -1,0 +1,406 @@
+"""Few rows are appended without Spark, as Spark would append them, and only to simple tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import pytest
+from deltalake import DeltaTable
+from golden_script import answer_of
+from pyarrow.parquet import ParquetFile, read_table
+
+from replctl.catalog.pg_class import get_relation
+from replctl.lake import small_append
+from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_state import TableState
+from replctl.session import Session
+from replctl.spark import CommitNote, Leaf, TableColumn, TableSource
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+_TYPES = {
+    "bool": ("true", "false"),
+    "int2": ("-7", "8"),
+    "int8": ("9000000000", "-1"),
+    "numeric": ("1.50", "'NaN'"),
+    "numeric(9,2)": ("1.5", "-0.01"),
+    "numeric(38,10)": ("1234567890123456789012345678.0000000001", "0"),
+    "float4": ("0.1", "1e30"),
+    "float8": ("0.1", "-12345.678"),
+    "text": ("'é\\\"'", "repeat('ü', 40)"),
+    "varchar(40)": ("''", "repeat('z', 32)"),
+    "bytea": ("'\\x00ff'", "''"),
+    "date": ("'2024-02-29'", "'1582-10-15'"),
+    "timestamp": ("'2024-02-29 12:00:00.000001'", "'1900-01-01'"),
+    "timestamptz": ("'2024-02-29 12:00:00.123999+02'", "'9999-12-31 23:59:59.999999+00'"),
+    "interval": ("'1 mon -2 days 03:04'", "'0'"),
+    "jsonb": ("""'{"b": 1}'""", "'null'"),
+    "int4[]": ("'{1,NULL}'", "'{}'"),
+    "timestamptz[]": ("'{2024-01-01 00:00+00}'", "'{NULL}'"),
+    "numeric(9,2)[]": ("'{1.5,2}'", "'{}'"),
+    "date[]": ("'{2024-01-01,1999-01-01}'", "'{}'"),
+}
+_ROWS = [f"({', '.join(values[i] for values in _TYPES.values())}, {i})" for i in range(2)] + [
+    f"({'NULL, ' * len(_TYPES)}2)"
+]
+
+
+def _location(session: Session, name: str) -> Path:
+    with session.read() as catalog:
+        oid = session.environment(catalog).relation_oid(None, name)
+        assert oid is not None
+        relation = get_relation(catalog, oid)
+    assert relation is not None
+    assert relation.storage is not None
+    return Path(relation.storage.location)
+
+
+def _log_file(location: Path, version: int, ending: str = "json") -> Path:
+    return location / "_delta_log" / f"{version:020d}.{ending}"
+
+
+def _actions(location: Path, version: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for line in _log_file(location, version).read_text().splitlines():
+        found |= json.loads(line)
+    return found
+
+
+def _is_ours(location: Path, version: int) -> bool:
+    info = _actions(location, version)["commitInfo"]
+    return str(info["engineInfo"]).startswith("replctl/")
+
+
+# ---------------------------------------------------------------------------------------------
+# With Spark
+
+
+@pytest.fixture
+def pair(spark_session: Session) -> tuple[Session, Path, Path]:
+    """Two equal tables: replctl appended to the first, and Spark to the second."""
+    columns = ", ".join(f"c{i} {type_}" for i, type_ in enumerate(_TYPES, start=1))
+    locations = []
+    for name, most in (("own", 1000), ("other", 0)):
+        answer_of(spark_session, f"CREATE TABLE {name} ({columns}, id int PRIMARY KEY)")
+        answer_of(spark_session, f"SET replctl.small_table_rows = {most}")
+        rows = ", ".join(_ROWS)
+        assert answer_of(spark_session, f"INSERT INTO {name} VALUES {rows}")[-1] == "INSERT 0 3"
+        locations.append(_location(spark_session, name))
+    assert [_is_ours(location, 1) for location in locations] == [True, False]
+    own, other = locations
+    return spark_session, own, other
+
+
+@pytest.mark.spark
+def test_an_append_is_as_one_of_spark(pair: tuple[Session, Path, Path]) -> None:
+    _session, own, other = pair
+    ours, theirs = _actions(own, 1), _actions(other, 1)
+    assert {*ours} == {*theirs}
+    assert {*ours["add"]} == {*theirs["add"]}
+    assert ours["domainMetadata"] == theirs["domainMetadata"]
+    for name in ("baseRowId", "defaultRowCommitVersion", "partitionValues", "dataChange"):
+        assert ours["add"][name] == theirs["add"][name]
+    for name in ("operation", "operationParameters", "readVersion", "isBlindAppend"):
+        assert ours["commitInfo"][name] == theirs["commitInfo"][name]
+    assert {*ours["commitInfo"]} == {*theirs["commitInfo"]}
+
+
+@pytest.mark.spark
+def test_the_statistics_are_a_part_of_those_of_spark(pair: tuple[Session, Path, Path]) -> None:
+    _session, own, other = pair
+    ours, theirs = (json.loads(_actions(location, 1)["add"]["stats"]) for location in (own, other))
+    assert ours["numRecords"] == theirs["numRecords"] == 3
+    assert len(ours["minValues"]) >= 11
+    for kind in ("minValues", "maxValues", "nullCount"):
+        assert ours[kind] == {name: theirs[kind][name] for name in ours[kind]}
+
+
+@pytest.mark.spark
+def test_the_file_has_the_types_and_values_of_one_of_spark(
+    pair: tuple[Session, Path, Path],
+) -> None:
+    _session, own, other = pair
+    ours, theirs = (
+        ParquetFile(location / _actions(location, 1)["add"]["path"]) for location in (own, other)
+    )
+    columns = range(len(theirs.schema.names))
+    shown = [
+        [(c.name, c.physical_type, str(c.logical_type), c.max_definition_level) for c in found]
+        for found in ([file.schema.column(i) for i in columns] for file in (ours, theirs))
+    ]
+    assert shown[0] == shown[1]
+    assert ours.read().to_pylist() == theirs.read().to_pylist()
+
+
+@pytest.mark.spark
+def test_all_read_the_same(pair: tuple[Session, Path, Path], engine: Engine) -> None:
+    session, own, other = pair
+    for most in (0, 1000):  # Spark and SQLite
+        answer_of(session, f"SET replctl.small_table_rows = {most}")
+        found = [
+            answer_of(session, f"SELECT * FROM {name} ORDER BY id") for name in ("own", "other")
+        ]
+        assert found[0] == found[1]
+        assert not found[0][0].startswith("ERROR")
+    hidden = "id, _metadata.row_id, _metadata.row_commit_version"
+    rows = [sorted(engine.rows(f"SELECT {hidden} FROM delta.`{at}`")) for at in (own, other)]
+    assert rows[0] == rows[1]
+    feeds = [
+        engine.rows(
+            f"SELECT id, _change_type, _commit_version FROM table_changes_by_path('{at}', 1, 1)"
+            " ORDER BY id"
+        )
+        for at in (own, other)
+    ]
+    assert feeds[0] == feeds[1] == [(i, "insert", 1) for i in range(3)]
+    by_delta_rs = [read_table(uri) for uri in DeltaTable(own).file_uris()]
+    assert sum(table.num_rows for table in by_delta_rs) == 3
+
+
+@pytest.mark.spark
+def test_spark_skips_files_by_the_statistics(spark_session: Session, engine: Engine) -> None:
+    columns = "id int, d date, x timestamptz, n numeric(5,2), v text"
+    answer_of(spark_session, f"CREATE TABLE s ({columns})")
+    for i in range(1, 4):
+        row = f"{i}, '2024-01-0{i}', '2024-01-0{i} 00:00:00.0009+00', {i}.5, 'v{i}'"
+        answer_of(spark_session, f"INSERT INTO s VALUES ({row})")
+    location = _location(spark_session, "s")
+    for condition in (
+        "id = 2",
+        "d = DATE'2024-01-02'",
+        "x = TIMESTAMP'2024-01-02 00:00:00.0009Z'",
+        "n = 2.5",
+        "v = 'v2'",
+    ):
+        found = engine.rows(
+            f"SELECT id, _metadata.file_name FROM delta.`{location}` WHERE {condition}"
+        )
+        assert [row[0] for row in found] == [2], condition
+
+
+@pytest.mark.spark
+def test_spark_finds_the_checksums_right(spark_session: Session, engine: Engine) -> None:
+    """Spark goes on from our checksums, and its own check of them finds no fault."""
+    answer_of(spark_session, "CREATE TABLE c (id int PRIMARY KEY)")
+    location = _location_after(spark_session, "INSERT INTO c VALUES (1)", "c")
+    for statement in (
+        "INSERT INTO c VALUES (2), (3)",
+        "DELETE FROM c WHERE id = 2",
+        "INSERT INTO c VALUES (4)",
+        "UPDATE c SET id = 5 WHERE id = 1",
+        "INSERT INTO c VALUES (6)",
+    ):
+        answer_of(spark_session, statement)
+    assert [_is_ours(location, version) for version in range(1, 7)] == [
+        *(True, True, False, True, False, True)
+    ]
+    written = json.loads(_log_file(location, 6, "crc").read_text())
+    files = [Path(uri) for uri in DeltaTable(location).file_uris()]
+    size = sum(file.stat().st_size for file in files)
+    assert (written["numFiles"], written["tableSizeBytes"]) == (len(files), size)
+    assert {add["path"] for add in written["allFiles"]} == {file.name for file in files}
+    (detail,) = engine.sql(f"DESCRIBE DETAIL delta.`{location}`").collect()
+    assert (detail["numFiles"], detail["sizeInBytes"]) == (len(files), size)
+
+
+@pytest.mark.spark
+def test_spark_writes_each_tenth_version_and_its_checkpoint(spark_session: Session) -> None:
+    answer_of(spark_session, "CREATE TABLE ten (id int PRIMARY KEY)")
+    for i in range(12):
+        assert answer_of(spark_session, f"INSERT INTO ten VALUES ({i})")[-1] == "INSERT 0 1"
+    location = _location(spark_session, "ten")
+    assert [v for v in range(1, 13) if not _is_ours(location, v)] == [10]
+    assert _log_file(location, 10, "checkpoint.parquet").exists()
+    answer_of(spark_session, "SET replctl.small_table_rows = 0")
+    assert answer_of(spark_session, "SELECT count(*) FROM ten")[0] == "| 12"
+
+
+# ---------------------------------------------------------------------------------------------
+# Without Spark
+
+_NO_SPARK = "ERROR XX000: this session has no Spark"
+
+
+@pytest.fixture
+def simple(session: Session) -> tuple[Session, Path]:
+    """A table with one row."""
+    answer_of(session, "CREATE TABLE t (id int PRIMARY KEY, v text)")
+    assert answer_of(session, "INSERT INTO t VALUES (1, 'a')") == ("INSERT 0 1",)
+    return session, _location(session, "t")
+
+
+def test_statements_about_few_rows_need_no_spark(simple: tuple[Session, Path]) -> None:
+    session, location = simple
+    for statement, answer in {
+        "INSERT INTO t (v, id) VALUES ('b', 2), (NULL, 3)": ("INSERT 0 2",),
+        "INSERT INTO t VALUES (4, 'x') ON CONFLICT DO NOTHING": ("INSERT 0 1",),
+        "INSERT INTO t VALUES (NULL, 'x')": (
+            'ERROR 23502: null value in column "id" of relation "t" violates not-null constraint',
+            "DETAIL: Failing row contains (null, x).",
+        ),
+        "SELECT id FROM t ORDER BY id DESC LIMIT 1": ("| 4", "SELECT 1"),
+    }.items():
+        assert answer_of(session, statement) == answer
+    assert all(_is_ours(location, version) for version in range(1, 4))
+
+
+def test_nothing_is_left_of_an_append_that_spark_has_to_do(simple: tuple[Session, Path]) -> None:
+    session, location = simple
+    before = sorted(location.iterdir())
+    assert answer_of(session, "INSERT INTO t VALUES (2, 'b'), (3, 'c')")[0] == "INSERT 0 2"
+    _log_file(location, 2, "crc").unlink()
+    assert answer_of(session, "INSERT INTO t VALUES (4, 'd')")[0] == _NO_SPARK
+    assert len(sorted(location.iterdir())) == len(before) + 1
+
+
+_FEATURES = ["appendOnly", "invariants", "rowTracking", "domainMetadata", "changeDataFeed"]
+_LEAF = Leaf(
+    1, "t", TableSource("", (TableColumn(1, "int4", -1, "id"), TableColumn(2, "text", -1, "v")))
+)
+_ID, _V = (
+    {"name": name, "type": type_, "nullable": True, "metadata": {}}
+    for name, type_ in (("id", "integer"), ("v", "string"))
+)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "metadata", "second", "is_simple"),
+    [
+        ({}, {}, {}, True),
+        ({"minReaderVersion": 1, "minWriterVersion": 2, "writerFeatures": None}, {}, {}, True),
+        ({}, {"configuration": {"delta.appendOnly": "true", "mine": "x"}}, {}, True),
+        ({}, {}, {"metadata": {"comment": "x"}}, True),
+        ({"writerFeatures": [*_FEATURES, "checkConstraints"]}, {}, {}, False),
+        ({"writerFeatures": [*_FEATURES, "unheardOf"]}, {}, {}, False),
+        ({"minWriterVersion": 4, "writerFeatures": None}, {}, {}, False),
+        ({"minReaderVersion": 2}, {}, {}, False),
+        ({}, {"configuration": {"delta.checkpointInterval": "3"}}, {}, False),
+        ({}, {"configuration": {"delta.autoOptimize.autoCompact": "true"}}, {}, False),
+        ({}, {"partitionColumns": ["v"]}, {}, False),
+        ({}, {}, {"nullable": False}, False),
+        ({}, {}, {"metadata": {"CURRENT_DEFAULT": "'x'"}}, False),
+        ({}, {}, {"metadata": {"delta.invariants": "{}"}}, False),
+        ({}, {}, {"type": "integer"}, False),
+        ({}, {}, {"name": "V"}, False),
+    ],
+)
+def test_which_tables_are_simple(
+    protocol: Mapping[str, object],
+    metadata: Mapping[str, object],
+    second: Mapping[str, object],
+    is_simple: bool,
+) -> None:
+    schema = {"type": "struct", "fields": [_ID, {**_V, **second}]}
+    state = TableState(
+        1,
+        None,
+        {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": _FEATURES, **protocol},
+        {"schemaString": json.dumps(schema), "partitionColumns": [], **metadata},
+    )
+    assert small_append._is_simple(state, _LEAF) == is_simple
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"numFiles": 0}', None])
+def test_spark_appends_if_there_is_no_usable_checksum(
+    simple: tuple[Session, Path], text: str | None
+) -> None:
+    session, location = simple
+    file = _log_file(location, 1, "crc")
+    file.unlink() if text is None else file.write_text(text)
+    assert answer_of(session, "INSERT INTO t VALUES (2, 'b')")[0] == _NO_SPARK
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("date", "'1582-10-14'"),
+        ("timestamp", "'1899-12-31 23:59:59'"),
+        ("timestamptz[]", "'{1800-01-01 00:00+00}'"),
+        ("date", "'-infinity'"),
+    ],
+)
+def test_spark_writes_times_that_readers_could_take_for_others(
+    session: Session, type_: str, value: str
+) -> None:
+    answer_of(session, f"CREATE TABLE old (v {type_})")
+    assert answer_of(session, f"INSERT INTO old VALUES ({value})")[0] == _NO_SPARK
+
+
+def test_spark_appends_if_it_is_set_so(session: Session) -> None:
+    answer_of(session, "CREATE TABLE t (id int)")
+    answer_of(session, "SET replctl.small_table_rows = 1")
+    assert answer_of(session, "INSERT INTO t VALUES (1)") == ("INSERT 0 1",)
+    assert answer_of(session, "INSERT INTO t VALUES (2), (3)")[0] == _NO_SPARK
+
+
+def test_another_writer_may_come_first(session: Session) -> None:
+    answer_of(session, "CREATE TABLE t (id int)")
+    answer_of(session, "INSERT INTO t VALUES (1)")
+    location = _location(session, "t")
+    created = TableFolder.create
+    others: list[str] = []
+
+    def create(folder: TableFolder, path: str, content: bytes) -> bool:
+        """Let another program commit first, once."""
+        if path.endswith("2.json") and not others:
+            others.append(path)
+            commit = {"commitInfo": {"timestamp": 0, "operation": "OTHER"}}
+            (location / path).write_text(json.dumps(commit))
+            checksum = _log_file(location, 1, "crc").read_text()
+            _log_file(location, 2, "crc").write_text(checksum)
+        return created(folder, path, content)
+
+    with patch.object(TableFolder, "create", create):
+        assert answer_of(session, "INSERT INTO t VALUES (2)") == ("INSERT 0 1",)
+    assert others
+    assert _actions(location, 3)["add"]["baseRowId"] == 1
+    assert _actions(location, 3)["add"]["defaultRowCommitVersion"] == 3
+    assert len(list(location.glob("*.parquet"))) == 2
+
+
+def test_a_step_is_not_repeated() -> None:
+    checksum = {"setTransactions": [{"appId": "a", "version": 3}]}
+    repeated = {
+        (application, step): small_append._is_repeated(checksum, CommitNote("", application, step))
+        for application in ("a", "b", None)
+        for step in (2, 3, 4)
+    }
+    assert [key for key, is_repeated in repeated.items() if is_repeated] == [("a", 2), ("a", 3)]
+
+
+def _location_after(session: Session, statement: str, name: str) -> Path:
+    answer_of(session, statement)
+    return _location(session, name)
+
+
+@pytest.mark.parametrize(("point", "is_done"), [("after-file", False), ("after-commit", True)])
+def test_an_append_is_done_as_a_whole_or_not_at_all(
+    simple: tuple[Session, Path], point: str, *, is_done: bool
+) -> None:
+    session, location = simple
+    killed = subprocess.run(
+        [sys.executable, "-m", "replctl", "-X", "-c", "INSERT INTO t VALUES (2, 'b')"],
+        env={
+            **os.environ,
+            "REPLCTL_HOME": str(session.cluster.path),
+            "REPLCTL_INJECTION_POINT": f"append.{point}:kill",
+        },
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert len(list(location.glob("*.parquet"))) == 2
+    expected = ("| 1", "| 2") if is_done else ("| 1",)
+    assert answer_of(session, "SELECT id FROM t ORDER BY id")[:-1] == expected
+    # Spark writes after a version without checksum
+    following = _NO_SPARK if is_done else "INSERT 0 1"
+    assert answer_of(session, "INSERT INTO t VALUES (3, 'c')")[0] == following
