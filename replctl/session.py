@@ -30,7 +30,7 @@ from replctl.errors import (
     Notice,
     UnfinishedBatch,
 )
-from replctl.late_engine import late
+from replctl.late_object import late
 from replctl.memory_limit import lift_memory_limit
 from replctl.session_setting import (
     begin_with,

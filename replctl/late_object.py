@@ -1,0 +1,29 @@
+"""Objects that are opened when a program first needs them.
+
+For example Spark: it takes seconds to start, and many statements about small tables never need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class _LateObject:
+    """Stands for an object, and opens it at the first access to one of its attributes."""
+
+    def __init__(self, opened: Callable[[], object]) -> None:
+        self._opened = opened
+        self._found: object | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._found is None:
+            self._found = self._opened()
+        return getattr(self._found, name)
+
+
+def late(opened: Callable[[], T]) -> T:
+    """Return an object that `opened` returns at the first use."""
+    return cast("T", _LateObject(opened))
