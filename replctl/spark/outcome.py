@@ -423,15 +423,21 @@ def earliest_row(
 
 def _earliest_wrong_row(outcome: Outcome) -> tuple[dict[str, Any], dict[int, str | None]]:
     """Return the same as `earliest_row` for the rows of a small outcome that cannot be written."""
-    assert outcome.rows.rows is not None
+    names = ("op", "new_leaf", "violation", "position")
+    rows = enumerate(zip(*(outcome.rows.values(name) for name in names), strict=True))
     wrong = [
-        row
-        for row in outcome.rows.rows.to_pylist()
-        if _is_wrong(row["op"], row["new_leaf"]) or row["violation"] is not None
+        (position, _or_least(violation), i)  # like Spark, NULL comes first
+        for i, (op, new_leaf, violation, position) in rows
+        if _is_wrong(op, new_leaf) or violation is not None
     ]
-    # Like Spark, NULL comes first
-    found = min(wrong, key=lambda row: (row["position"], _or_least(row["violation"])))
-    return found, _texts_of(outcome, found)
+    return row_here(outcome, min(wrong)[-1])
+
+
+def row_here(outcome: Outcome, number: int) -> tuple[dict[str, Any], dict[int, str | None]]:
+    """Return a row of a small outcome in the form of `earliest_row`."""
+    assert outcome.rows.rows is not None
+    (values,) = outcome.rows.rows.slice(number, 1).to_pylist()
+    return values, _texts_of(outcome, values)
 
 
 def _or_least(violation: int | None) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import compress
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from replctl.spark.data_type import wire
 from replctl.spark.key_lookup import found_rows
 from replctl.spark.normal_form import (
     has_own_form,
@@ -22,9 +22,10 @@ from replctl.spark.outcome import (
     existing_rows_sql,
     first_problem_of_rows,
     literal_condition,
+    row_here,
 )
 from replctl.spark.translation import to_sql
-from replctl.spark.values import TableSource, Target, TargetColumn, UniqueKey
+from replctl.spark.values import Target, TargetColumn, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -50,16 +51,26 @@ def _duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> 
     """
     found: list[Problem] = []
     for key in keys:
-        if _is_distinct(outcome, key) or (outcome.rows.is_small and are_new(outcome, key)):
+        if _is_distinct(outcome, key):
             continue
-        if not outcome.rows.is_small and not engine.rows(_any_duplicate_sql(outcome, key)):
-            continue
-        row = earliest_row(engine, outcome, duplicates_sql(outcome, key))
+        row = _earliest_duplicate(engine, outcome, key)
         if row is not None:
-            values, texts = row
-            number = outcome.target.unique.index(key)
-            found.append(_problem(values, texts, number))
+            found.append(_problem(*row, outcome.target.unique.index(key)))
     return found
+
+
+def _earliest_duplicate(
+    engine: Engine, outcome: Outcome, key: UniqueKey
+) -> tuple[dict[str, Any], dict[int, str | None]] | None:
+    """Return the earliest row of an outcome whose value in an index another row has, in the form of
+    `earliest_row`."""
+    if outcome.rows.is_small:
+        repeated = _repeated_rows(outcome, key)
+        if repeated is not None:
+            return row_here(outcome, repeated[0]) if repeated else None
+    elif not engine.rows(_any_duplicate_sql(outcome, key)):
+        return None
+    return earliest_row(engine, outcome, duplicates_sql(outcome, key))
 
 
 def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem | None:
@@ -107,28 +118,63 @@ def _is_distinct(outcome: Outcome, key: UniqueKey) -> bool:
 
 
 def are_new(outcome: Outcome, key: UniqueKey) -> bool:
-    """Return whether the values of a few new rows are certainly unique in an index.  delta-rs looks
-    for them in the table, in a tenth of the time that Spark takes.  False means: ask Spark.
+    """Return whether the values of a few new rows are certainly unique in an index.  False means:
+    ask Spark.
+    """
+    return _repeated_rows(outcome, key) == []
+
+
+def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
+    """Return the numbers of those new rows, of few, whose value in an index another new row or the
+    table has.  delta-rs looks for the values in the table, in a tenth of the time that Spark takes.
+
+    Returns:
+        the numbers of the rows, the earliest position first; None: ask Spark.
     """
     columns = _columns(outcome, key)
     if not all(map(has_own_form, columns)):
-        return False
+        return None
     values = zip(*(outcome.rows.values(f"w{column.attnum}") for column in columns), strict=True)
-    is_new = [op in ("I", "U", "C") for op in outcome.rows.values("op")]
-    entering = list(compress(values, is_new))
-    known = [row for row in entering if None not in row]
-    if len({*map(repr, known)}) < len(known):
-        return False
+    ops = outcome.rows.values("op")
+    entering = [(i, row) for i, row in enumerate(values) if ops[i] in ("I", "U", "C")]
+    known = [(i, row) for i, row in entering if None not in row]
     if key.nulls_not_distinct and len(known) < len(entering):
-        return False
-    wanted = dict(zip(key.attnums, zip(*known, strict=True), strict=False))
-    sources = (leaf.source for leaf in outcome.target.leaves if leaf.source.location is not None)
-    return not known or all(_has_none(source, wanted) for source in sources)
+        return None
+    present = _present_values(outcome, key, [row for _i, row in known])
+    if present is None:
+        return None
+    positions = outcome.rows.values("position")
+    repeated = []
+    for i, row in sorted(known, key=lambda item: positions[item[0]]):
+        if row in present:
+            repeated.append(i)
+        present.add(row)
+    # A row that leaves the table, or is not in the index, does not count
+    is_exact = key.condition is None and key.leaf is None and set(ops) <= {"I"}
+    return repeated if is_exact or not repeated else None
 
 
-def _has_none(source: TableSource, wanted: Mapping[int, Sequence[Any]]) -> bool:
-    found = found_rows(source, [source.column(attnum) for attnum in wanted], wanted)
-    return found is not None and not found.num_rows
+def _present_values(
+    outcome: Outcome, key: UniqueKey, values: Sequence[tuple[Any, ...]]
+) -> set[tuple[Any, ...]] | None:
+    """Return those values of an index that the table has, in wire form, and maybe others; None: ask
+    Spark."""
+    present: set[tuple[Any, ...]] = set()
+    wanted = dict(zip(key.attnums, zip(*values, strict=True), strict=False))
+    for leaf in outcome.target.leaves:
+        if leaf.source.location is None or not values:
+            continue
+        columns = [leaf.source.column(attnum) for attnum in wanted]
+        found = found_rows(leaf.source, columns, wanted)
+        is_whole = all(column.storage_name is not None for column in columns)
+        if found is None or (found.num_rows and not is_whole):
+            return None
+        sent = (
+            column.cast(wire(c.type, c.typmod).arrow).to_pylist()
+            for c, column in zip(columns, found.columns, strict=True)
+        )
+        present.update(zip(*sent, strict=True))
+    return present
 
 
 def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) -> Problem:

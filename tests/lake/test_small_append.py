@@ -247,6 +247,14 @@ def test_statements_about_few_rows_need_no_spark(simple: tuple[Session, Path]) -
             'ERROR 23502: null value in column "id" of relation "t" violates not-null constraint',
             "DETAIL: Failing row contains (null, x).",
         ),
+        "INSERT INTO t VALUES (5, 'x'), (3, 'y'), (5, 'z'), (NULL, 'w')": (
+            'ERROR 23505: duplicate key value violates unique constraint "t_pkey"',
+            "DETAIL: Key (id)=(3) already exists.",
+        ),
+        "INSERT INTO t VALUES (5, 'x'), (6, 'y'), (5, 'z')": (
+            'ERROR 23505: duplicate key value violates unique constraint "t_pkey"',
+            "DETAIL: Key (id)=(5) already exists.",
+        ),
         "SELECT id FROM t ORDER BY id DESC LIMIT 1": ("| 4", "SELECT 1"),
     }.items():
         assert answer_of(session, statement) == answer
