@@ -150,7 +150,7 @@ def test_a_command_goes_on_as_psql_does(tmp_path: Path) -> None:
         "(SELECT sum(a.g % 7 * b.g) FROM generate_series(1, 1000000) a (g),"
         " generate_series(1, 1000000) b (g))"
     )
-    statements = ["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)", "SELECT a FROM t"]
+    statements = ["CREATE TABLE t (a int)", "INSERT INTO t SELECT 1", "SELECT a FROM t"]
     statements += [f"SELECT a, {slow} FROM t", "SELECT 2"]
     with command(tmp_path, *statements) as process:
         assert process.stdout is not None
