@@ -29,7 +29,7 @@ from replctl.result import Result
 from replctl.session import Session
 
 if TYPE_CHECKING:
-    from replctl.spark import Problem
+    from replctl.spark import Outcome, Problem, Target
 from replctl.query.copy_plan import COPY_VARNO, CopyPlan, copy_plan, not_to_kind
 from replctl.query.copy_read import CopiedRows, CopyPlace, read_rows
 
@@ -121,13 +121,9 @@ def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
         supplied = frozenset(item.column.name for item in plan.given)
         table_plan = replace(plan_of(catalog, relation), supplied=supplied)
         source = _source(plan, LakeDialect(function_context(session, catalog)))
-    engine = session.engine()
     with (
         written(session, [table_plan]) as (table,),
-        rows.local.view(engine) as view,
-        spark.jobs.inserted(
-            engine, inserted_into(table.target, supplied), source.format(view=view), place="place"
-        ) as outcome,
+        _proposed(session, inserted_into(table.target, supplied), rows, source) as outcome,
     ):
 
         def context(problem: Problem) -> str:
@@ -143,10 +139,35 @@ def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
         return table.write(outcome)
 
 
-def _source(plan: CopyPlan, dialect: LakeDialect) -> str:
-    """Return SQL of the rows to write, with the columns place and w<attnum>. The SQL reads the
-    file's rows from the placeholder `{view}`.
+@contextmanager
+def _proposed(
+    session: Session, target: Target, rows: CopiedRows, source: str | None
+) -> Iterator[Outcome]:
+    """Yield the outcome of the rows.
+
+    Args:
+        source: see `_source`.
     """
+    engine = session.engine()
+    if source is None:
+        with spark.jobs.inserted_values(engine, target, rows.local, "place") as outcome:
+            yield outcome
+        return
+    with (
+        rows.local.view(engine) as view,
+        spark.jobs.inserted(engine, target, source.format(view=view), "place") as outcome,
+    ):
+        yield outcome
+
+
+def _source(plan: CopyPlan, dialect: LakeDialect) -> str | None:
+    """Return SQL of the rows to write, with the columns place and w<attnum>. The SQL reads the
+    file's rows from the placeholder `{view}`. Return None if they are just the file's rows.
+    """
+    if plan.where is None and all(
+        item.is_given and not plan.has_markers(item) for item in plan.stored
+    ):
+        return None
     writer = QueryWriter(dialect)
     values, columns = ["place"], ["place"]
     for item in plan.stored:

@@ -53,7 +53,7 @@ from replctl.query.write import modified_relation, plan_of, written
 from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
-from replctl.spark import NEXT_VALUE, Outcome, StagedColumn, Target
+from replctl.spark import NEXT_VALUE, LocalRows, Outcome, StagedColumn, Target
 from replctl.types.delta_type import is_native
 
 
@@ -163,8 +163,9 @@ def _proposed(session: Session, target: Target, rows: _NewRows) -> AbstractConte
     """Yield the outcome of an INSERT of rows."""
     if rows.texts is None:
         return spark.jobs.inserted(session.engine(), target, rows.query)
-    columns = [StagedColumn(f"w{c.attnum}", c.type, c.typmod) for c in rows.columns]
-    return spark.jobs.inserted_values(session.engine(), target, columns, rows.texts)
+    given = LocalRows([StagedColumn(f"w{c.attnum}", c.type, c.typmod) for c in rows.columns])
+    given.add(rows.texts)
+    return spark.jobs.inserted_values(session.engine(), target, given)
 
 
 def _refuse(statement: ast.Insert) -> None:

@@ -46,7 +46,6 @@ from replctl.spark.replicated_change import outcome as outcome
 from replctl.spark.replicated_change import summary as summary
 from replctl.spark.revert import revert as revert
 from replctl.spark.staging import count_rows as count_rows
-from replctl.spark.staging import local_rows as local_rows
 from replctl.spark.table_comparison import compare as compare
 from replctl.spark.uniqueness import first_collision as first_collision
 from replctl.spark.uniqueness import first_problem as first_problem

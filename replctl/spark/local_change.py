@@ -15,7 +15,7 @@ from replctl.spark.outcome import (
     outcome_columns,
 )
 from replctl.spark.staged import Staged, StagedColumn
-from replctl.spark.staging import SMALL, late_view, local_rows, staged, wire_table
+from replctl.spark.staging import SMALL, LocalRows, late_view, staged
 from replctl.spark.uniqueness import are_new, duplicates_sql
 from replctl.spark.values import Target, UniqueKey
 from replctl.types.delta_type import is_native
@@ -48,26 +48,23 @@ def inserted(
 
 @contextmanager
 def inserted_values(
-    engine: Engine,
-    target: Target,
-    columns: Sequence[StagedColumn],
-    rows: Sequence[Sequence[str | None]],
+    engine: Engine, target: Target, rows: LocalRows, place: str | None = None
 ) -> Iterator[Outcome]:
-    """Yield the outcome of INSERT of given values.  Few rows need no Spark, if the target has no
+    """Yield the outcome of INSERT of given rows.  Few rows need no Spark, if the target has no
     generated columns, checks or partitions.
 
     Args:
-        columns: the columns of the rows: w<attnum> for each column that is not generated.
-        rows: the values in canonical text.
+        rows, place: see `inserted`.
     """
-    if len(rows) > SMALL or not _is_plain(target, columns):
+    given = rows.table
+    if given.num_rows > SMALL or not _is_plain(target, rows.columns):
         with (
-            local_rows(engine, columns, rows) as view,
-            inserted(engine, target, f"SELECT * FROM {view}") as outcome,
+            rows.view(engine) as view,
+            inserted(engine, target, f"SELECT * FROM {view}", place) as outcome,
         ):
             yield outcome
         return
-    table = _outcome_here(target, wire_table(columns, rows))
+    table = _outcome_here(target, given, place)
     wanted = tuple(outcome_columns(target))
     with late_view(engine, table, wanted) as made:
         yield grouped(engine, target, Staged(made, wanted, table))
@@ -85,7 +82,7 @@ def _is_plain(target: Target, columns: Sequence[StagedColumn]) -> bool:
     )
 
 
-def _outcome_here(target: Target, rows: pa.Table) -> pa.Table:
+def _outcome_here(target: Target, rows: pa.Table, place: str | None) -> pa.Table:
     """Add the columns of an outcome to new rows, as `finished_sql` does for a target without
     generated columns, checks and partitions."""
     import pyarrow as pa
@@ -93,7 +90,7 @@ def _outcome_here(target: Target, rows: pa.Table) -> pa.Table:
     count = rows.num_rows
     control = {
         "op": pa.array(["I"] * count, pa.string()),
-        "position": pa.array(range(count), pa.int64()),
+        "position": pa.array(range(count), pa.int64()) if place is None else rows.column(place),
         "action": pa.array(["I"] * count, pa.string()),
         "violation": pa.array(_missing_values(target, rows), pa.int32()),
         "old_leaf": pa.nulls(count, pa.int32()),

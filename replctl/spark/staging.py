@@ -206,20 +206,23 @@ class LocalRows:
     """
 
     def __init__(self, columns: Sequence[StagedColumn]) -> None:
-        self._columns = tuple(columns)
+        self.columns = tuple(columns)
         self._pieces: list[pa.Table] = []
 
     def add(self, rows: Sequence[Sequence[str | None]]) -> None:
         """Add rows in canonical text."""
-        self._pieces.append(wire_table(self._columns, rows))
+        self._pieces.append(wire_table(self.columns, rows))
 
-    @contextmanager
-    def view(self, engine: Engine) -> Iterator[str]:
-        """Yield the name of a view of the rows."""
+    @property
+    def table(self) -> pa.Table:
+        """Return all rows."""
         import pyarrow as pa
 
-        with local_view(engine, pa.concat_tables(self._pieces), self._columns) as view:
-            yield view
+        return pa.concat_tables(self._pieces)
+
+    def view(self, engine: Engine) -> AbstractContextManager[str]:
+        """Yield the name of a view of the rows."""
+        return local_view(engine, self.table, self.columns)
 
 
 @contextmanager
@@ -249,13 +252,6 @@ def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) 
         frame = engine.sql(f"SELECT {', '.join(nothing)} WHERE FALSE")
     with named_view(engine, frame) as view:
         yield view
-
-
-def local_rows(
-    engine: Engine, columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]
-) -> AbstractContextManager[str]:
-    """Yield the name of a view of rows given as canonical texts."""
-    return local_view(engine, wire_table(columns, rows), columns)
 
 
 def wire_table(columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]) -> pa.Table:

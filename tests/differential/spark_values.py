@@ -119,7 +119,9 @@ class SparkValues:
 def spark_values(engine: Engine, comparison: Comparison) -> Iterator[SparkValues]:
     """Spark's side, with the rows staged."""
     staged = [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in comparison.columns]
-    with spark.jobs.local_rows(engine, staged, comparison.rows) as view:
+    local = spark.LocalRows(staged)
+    local.add(comparison.rows)
+    with local.view(engine) as view:
         yield SparkValues(engine, view, comparison)
 
 

@@ -261,6 +261,23 @@ def test_statements_about_few_rows_need_no_spark(simple: tuple[Session, Path]) -
     assert all(_is_ours(location, version) for version in range(1, 4))
 
 
+def test_copied_rows_need_no_spark(simple: tuple[Session, Path]) -> None:
+    session, location = simple
+    session.on_copy_in = lambda: iter([b"2\tb\n3\t\\N\n"])
+    assert answer_of(session, "COPY t FROM STDIN") == ("COPY 2",)
+    assert _is_ours(location, 2)
+    session.on_copy_in = lambda: iter([b"4\tb\n", b"\\N\tc\n"])
+    assert answer_of(session, "COPY t FROM STDIN") == (
+        'ERROR 23502: null value in column "id" of relation "t" violates not-null constraint',
+        "DETAIL: Failing row contains (null, c).",
+    )
+    session.on_copy_in = lambda: iter([b"4\tb\n3\tc\n"])
+    assert answer_of(session, "COPY t FROM STDIN") == (
+        'ERROR 23505: duplicate key value violates unique constraint "t_pkey"',
+        "DETAIL: Key (id)=(3) already exists.",
+    )
+
+
 def test_nothing_is_left_of_an_append_that_spark_has_to_do(simple: tuple[Session, Path]) -> None:
     session, location = simple
     before = sorted(location.iterdir())

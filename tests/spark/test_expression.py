@@ -129,7 +129,9 @@ def table(engine: Engine) -> Iterator[str]:
         for number, row in enumerate(rows(), start=1)
     ]
     staged = [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns()]
-    with spark.jobs.local_rows(engine, staged, stored) as view:
+    local = spark.LocalRows(staged)
+    local.add(stored)
+    with local.view(engine) as view:
         yield view
 
 

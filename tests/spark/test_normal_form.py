@@ -339,7 +339,9 @@ def test_values_are_equal_where_the_server_says_so(
         f" {hashes.format(f'a{i}')}))) AS r{i}"
         for i in range(len(_KINDS))
     )
-    with spark.jobs.local_rows(engine, columns, rows) as view:
+    local = spark.LocalRows(columns)
+    local.add(rows)
+    with local.view(engine) as view:
         (found,) = engine.rows(f"SELECT {shown} FROM (SELECT {lists} FROM {view})")
     for kind, values, classes, result in zip(_KINDS, canonical, expected, found, strict=True):
         pairs = zip(values, classes, json.loads(result), strict=True)
