@@ -193,7 +193,7 @@ def test_a_start_of_spark_is_shown(
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     home = tmp_path / "home"
     shutil.copytree(fresh_home, home)
-    statements = ("-c", "CREATE TABLE t (a int)", "-c", "INSERT INTO t VALUES (1)")
+    statements = ("-c", "CREATE TABLE t (a int)", "-c", "INSERT INTO t SELECT 1")
     terminal = Terminal(home, *statements)
     terminal.expect("Starting Spark ...")
     terminal.expect("ERROR:")

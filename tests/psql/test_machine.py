@@ -83,7 +83,7 @@ def test_a_user_without_a_passwd_entry(tmp_path: Path) -> None:
         [setpriv, "--reuid=54321", "--regid=54321", "--clear-groups",
          "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search",
          sys.executable, "-m", "replctl", "--home", str(tmp_path / "cluster"), "-A", "-t",
-         "-c", "create table t (a int)", "-c", "select 1", "-c", "insert into t values (1)"],
+         "-c", "create table t (a int)", "-c", "select 1", "-c", "insert into t select 1"],
         env=environment,
         cwd=tmp_path,
         capture_output=True,

@@ -127,7 +127,7 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     assert token not in Path(f"/proc/{jvm}/cmdline").read_text("utf-8")
     assert listening_addresses(jvm) <= {"0100007F", "0000000000000000FFFF00000100007F"}  # 127.0.0.1
 
-    answer = command("-X", "-c", "create table t (a int)", "-c", "insert into t values (1)")
+    answer = command("-X", "-c", "create table t (a int)", "-c", "insert into t select 1")
     assert (answer.stdout, answer.stderr) == ("CREATE TABLE\nINSERT 0 1\n", "")
     assert jvms_of(pid) == [jvm]  # no JVM of its own: its table is in this one's
     (scratch,) = [path for path in (command.home / "tmp").iterdir() if path.is_dir()]
@@ -201,7 +201,7 @@ def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
 
 def test_a_server_that_cannot_be_reached(command: Command) -> None:
     assert command("-X", "-c", "create table t (a int)").returncode == 0
-    answer = command("-X", "--remote", "sc://127.0.0.1:1", "-c", "insert into t values (1)")
+    answer = command("-X", "--remote", "sc://127.0.0.1:1", "-c", "insert into t select 1")
     first, detail, *others = answer.stderr.splitlines()
     assert first == "ERROR:  could not connect to the Spark Connect server"
     assert detail.startswith("DETAIL:  failed to connect to all addresses")

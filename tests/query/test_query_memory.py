@@ -88,7 +88,7 @@ def test_spark_is_not_limited(cluster: Cluster) -> None:
 
     session = Session.connect(cluster, "postgres", "postgres", engine=engine)
     assert answer_of(session, "CREATE TABLE t (a int)") == ("CREATE TABLE",)
-    assert answer_of(session, "INSERT INTO t VALUES (1)") == ("ERROR 08006: there is no Spark",)
+    assert answer_of(session, "INSERT INTO t SELECT 1") == ("ERROR 08006: there is no Spark",)
     assert seen[:1] == [usual]
 
 
