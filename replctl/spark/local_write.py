@@ -95,7 +95,7 @@ def write_file(
 
 
 def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
-    """Return whether all readers find the same values in files of all writers."""
+    """Return whether all readers find the same values in files of any writer."""
     if is_native(column.type):
         return False
     known = [value for value in values if value is not None]
