@@ -299,36 +299,7 @@ class QueryAnalyzer:
             limit=limit_clause(statement.limit, analyzer, ExprContext.LIMIT),
             offset=limit_clause(statement.offset, analyzer, ExprContext.OFFSET),
         )
-        query = self._hoist_set(query)
         return check_grouping(query, analyzer.scope) if query.is_aggregated else query
-
-    def _hoist_set(self, query: Query) -> Query:
-        """Return a query with the set-returning call of its SELECT list moved to FROM:
-        `SELECT generate_series(1, 3)` becomes `SELECT g FROM generate_series(1, 3) AS g`.
-        """
-        calls = {
-            node: None
-            for output in query.outputs
-            for node in nodes.walk(output.expr)
-            if isinstance(node, nodes.FuncExpr) and node.returns_set
-        }
-        if not calls:
-            return query
-        if len(calls) > 1 or query.is_aggregated or query.group_by:
-            raise FeatureNotSupported(
-                "several set-returning functions, or one with aggregates, are not supported in"
-                " SELECT"
-            )
-        (call,) = calls
-        varno = self._new_varno()
-        column = nodes.Var(1, call.type, -1, nodes.collation(call), varno)
-        outputs = tuple(
-            replace(o, expr=nodes.transform(o.expr, lambda node: column if node == call else None))
-            for o in query.outputs
-        )
-        columns = (OutputColumn(call.name, call.type),)
-        item = FromFunction(varno, call, columns, is_lateral=True, alias=Alias(call.name))
-        return replace(query, outputs=outputs, from_=(*query.from_, item))
 
     def targets(self, raws: Sequence[ast.ResTarget], analyzer: Analyzer) -> list[Output]:
         """Return the output columns of a SELECT list, with * expanded."""

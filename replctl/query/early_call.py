@@ -36,7 +36,8 @@ def check_called(query: Query, context: FunctionContext) -> None:
         FeatureNotSupported: an argument uses columns.
         InsufficientPrivilege: the role may not use slots (42501).
     """
-    items = [item for item in set_functions_of(query) if _changes_slots(item, context)]
+    parts = (part for item in set_functions_of(query) for part in item.parts)
+    items = [part for part in parts if _changes_slots(part, context)]
     calls = [call for call in slot_calls(query, context) if call.expr not in context.evaluated]
     items = [item for item in items if item.function not in context.evaluated]
     if calls or items:

@@ -33,6 +33,7 @@ from replctl.spark import (
     storage_type,
     stored_sql,
     to_sql,
+    zipped_sets_sql,
 )
 
 
@@ -114,6 +115,8 @@ class LakeDialect:
         return _listed([type_ or "text" for type_ in types], rows)
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
+        if item.others:
+            return self._zipped(item, write)
         call = item.function
         if isinstance(call, nodes.FuncExpr) and call in self.context.evaluated:
             texts = evaluated_rows(self.context, item)
@@ -121,14 +124,30 @@ class LakeDialect:
                 texts = [[*row, str(number)] for number, row in enumerate(texts, start=1)]
             return f"({_listed([column.type for column in item.columns], texts)})"
         if isinstance(call, nodes.FuncExpr) and call.returns_set:
-            call = _unnested(call)
-            args = [self.value(arg, write) for arg in call.args]
-            rows = set_function_sql(call.name, args, with_ordinality=item.with_ordinality)
+            rows = set_function_sql(*self._set(call, write), with_ordinality=item.with_ordinality)
         else:
             ordinality = ", 1L AS c2" if item.with_ordinality else ""
             rows = f"{self.expr(call, write)} AS c1{ordinality}"
-        uses_columns = any(isinstance(node, nodes.Var) for node in nodes.walk(call))
-        return f"LATERAL (SELECT {rows})" if uses_columns else f"(SELECT {rows})"
+        return f"{'LATERAL ' if _uses_columns(call) else ''}(SELECT {rows})"
+
+    def _zipped(self, item: FromFunction, write: WriteQuery) -> str:
+        """Return the rows of several calls next to each other."""
+        calls = [part.function for part in item.parts]
+        sets = []
+        for call in calls:
+            assert isinstance(call, nodes.FuncExpr)
+            if call in self.context.evaluated:
+                raise FeatureNotSupported(
+                    f"function {call.name} next to another set-returning function is not supported"
+                )
+            sets.append(self._set(call, write))
+        is_lateral = any(map(_uses_columns, calls))
+        return f"{'LATERAL ' if is_lateral else ''}(SELECT {zipped_sets_sql(sets)})"
+
+    def _set(self, call: nodes.FuncExpr, write: WriteQuery) -> tuple[str, list[SqlValue]]:
+        """Return the name of a set-returning function for Spark, and its arguments."""
+        call = _unnested(call)
+        return call.name, [self.value(arg, write) for arg in call.args]
 
     def lateral(self, item: FromSubquery, query: str) -> str:
         return f"LATERAL {query}"
@@ -222,6 +241,10 @@ class LakeDialect:
         a, b = equality_operands(self.value(left, write), self.value(found, write))
         rows = query if b == "c1" else f"SELECT {b} AS c1 FROM ({query}) AS q"
         return SqlValue(f"({a} {word} ({rows}))", "bool", "BOOLEAN")
+
+
+def _uses_columns(call: nodes.Expr) -> bool:
+    return any(isinstance(node, nodes.Var) for node in nodes.walk(call))
 
 
 def _listed(types: Sequence[str], rows: Sequence[Sequence[str | None]]) -> str:

@@ -20,6 +20,7 @@ from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import FunctionContext
 from replctl.query import stored
 from replctl.query.inline_function import check_no_calls, inlined
+from replctl.query.project_set import with_sets_in_from
 from replctl.query.row_policy import condition_query, visible_rows
 from replctl.query.settings_rewrite import in_form
 from replctl.query.tree import (
@@ -30,6 +31,7 @@ from replctl.query.tree import (
     Query,
     tables_of,
     transform,
+    transform_parts,
     with_output_keys,
 )
 
@@ -59,7 +61,8 @@ def rewritten(
     keeps_calls: bool = False,
 ) -> Query:
     """Return a query that an engine can run: replace views by their queries, add the conditions of
-    policies, inline user-defined functions, and apply the session's settings.
+    policies, inline user-defined functions, apply the session's settings, and move set-returning
+    calls to FROM.
 
     Args:
         privileges: the privileges of the reading role; default: the current role.
@@ -86,6 +89,8 @@ def rewritten(
     result = inlined(context.environment, context.session.transaction_start, result)
     result = without_user_types(context.environment, with_output_keys(result), transform)
     result = in_form(context.session, result)
+    varnos = count(max(_varnos(result), default=0) + 1)
+    result = with_sets_in_from(context.environment, result, varnos)
     if not keeps_calls:
         check_no_calls(context.environment, result)
     return result
@@ -182,8 +187,7 @@ class _Rewriter:
                     query = transform(part.query, replaced)
                     return replace(part, varno=numbers[part.varno], query=query)
                 case FromFunction():
-                    function = transform(part.function, replaced)
-                    return replace(part, varno=numbers[part.varno], function=function)
+                    return replace(transform_parts(part, replaced), varno=numbers[part.varno])
                 case FromTable() | FromCte():
                     return replace(part, varno=numbers[part.varno])
             return None

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from replctl.adt import arrayfuncs
@@ -179,6 +180,14 @@ class _Dialect:
         """
         if (series := self._series.get(item.varno)) is not None:
             return _counted(series)
+        sets = [self._set(part, write) for part in item.parts]
+        if len(sets) == 1:
+            return f"json_each({sets[0]})"
+        zipped = self._calls.function("zipped_sets", _zipped, is_strict=False)
+        return f"json_each({zipped}({', '.join(sets)}))"
+
+    def _set(self, item: FromFunction, write: WriteQuery) -> str:
+        """Return the rows of a call as JSON."""
         call = item.function
         types = [column.type for column in item.columns]
         if not isinstance(call, nodes.FuncExpr):
@@ -191,7 +200,7 @@ class _Dialect:
                 ]
                 for row in evaluated_rows(self._context, item)
             ]
-            return f"json_each({quote_string(json.dumps(rows))})"
+            return quote_string(json.dumps(rows))
         function = self._context.environment.function(call.function_oid)
         if not call.returns_set and not function.columns:
             return self._value(call, write)
@@ -203,11 +212,11 @@ class _Dialect:
         elif function.source == "array_unnest":
             name, set_function = f"{name}_{types[0]}", _items(call.args[0].type, types[0])
         name = self._calls.catalog_function(name, as_json(set_function))
-        return f"json_each({name}({args}))"
+        return f"{name}({args})"
 
     def _value(self, expr: nodes.Expr, write: WriteQuery) -> str:
         """Return one value as a set of one row."""
-        return f"json_each(json_array(json_array({self._json(self.expr(expr, write), expr.type)})))"
+        return f"json_array(json_array({self._json(self.expr(expr, write), expr.type)}))"
 
     def lateral(self, item: FromSubquery, query: str) -> str:
         """Return the rows as JSON, like those of a function, because a subquery in FROM cannot use
@@ -335,6 +344,15 @@ def _items(array_type: str, type_: str) -> Callable[..., Sequence[Sequence[Any]]
         ]
 
     return items
+
+
+def _zipped(*sets: str | None) -> str:
+    """Return sets of one column next to each other, with NULLs in the shorter ones.
+
+    `'[[1], [2]]', '[[3]]'` becomes `'[[1, 3], [2, null]]'`.
+    """
+    rows = zip_longest(*(json.loads(rows or "[]") for rows in sets), fillvalue=(None,))
+    return json.dumps([[item for (item,) in row] for row in rows])
 
 
 def _from_json(value: str | float) -> float | str:

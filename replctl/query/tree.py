@@ -84,7 +84,12 @@ class FromCte:
 
 @dataclass(frozen=True, slots=True)
 class FromFunction:
-    """A function call in FROM. With `with_ordinality`, the last column numbers the rows."""
+    """A function call in FROM. With `with_ordinality`, the last column numbers the rows.
+
+    Attributes:
+        others: further calls, each with one column. Their rows stand next to those of `function`;
+            NULLs fill the shorter sets (ROWS FROM).
+    """
 
     varno: int
     function: nodes.Expr
@@ -92,6 +97,18 @@ class FromFunction:
     with_ordinality: bool = False
     is_lateral: bool = False
     alias: Alias | None = None
+    others: tuple[nodes.Expr, ...] = ()
+
+    @property
+    def parts(self) -> tuple[FromFunction, ...]:
+        """Return an item for each call."""
+        if not self.others:
+            return (self,)
+        calls = zip((self.function, *self.others), self.columns, strict=True)
+        return tuple(
+            dataclasses.replace(self, function=call, columns=(column,), others=())
+            for call, column in calls
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +211,18 @@ def transform(value: Any, function: Callable[[Any], Any]) -> Any:
     if not dataclasses.is_dataclass(value) or isinstance(value, Relation | SystemRelation):
         return value
     replacement = function(value)
-    if replacement is not None:
-        return replacement
+    return transform_parts(value, function) if replacement is None else replacement
+
+
+def transform_parts(value: Any, function: Callable[[Any], Any]) -> Any:
+    """Return a copy of a node in which `function` replaces the nodes below it, top down."""
     changes = {}
     for field in dataclasses.fields(value):
         before = getattr(value, field.name)
         after = transform(before, function)
         if after is not before and after != before:
             changes[field.name] = after
-    return dataclasses.replace(value, **changes) if changes else value  # type: ignore[type-var]
+    return dataclasses.replace(value, **changes) if changes else value
 
 
 def with_output_keys(query: Query) -> Query:
@@ -331,7 +351,7 @@ def _expressions_of_from(item: FromNode) -> Iterator[nodes.Expr]:
         if item.on is not None:
             yield item.on
     elif isinstance(item, FromFunction):
-        yield item.function
+        yield from (item.function, *item.others)
     elif isinstance(item, FromTable):
         yield from item.conditions
 
@@ -349,8 +369,9 @@ def _tables_of_from(item: FromNode) -> Iterator[FromTable]:
             yield from _tables_of_from(right)
             if item.on is not None:
                 yield from _tables_of_expr(item.on)
-        case FromFunction(function=function):
-            yield from _tables_of_expr(function)
+        case FromFunction(function=first, others=others):
+            for function in (first, *others):
+                yield from _tables_of_expr(function)
         case FromCte():
             pass
 
@@ -367,12 +388,14 @@ def is_recursive(query: Query) -> bool:
 
 
 def only_table(query: Query) -> FromTable | None:
-    """Return the table of a query that returns the rows of one table. Such a query returns rows
-    that are equal by ORDER BY in the order in which they were written. None for other queries.
+    """Return the table of a query that returns the rows of one table, or rows that functions return
+    for each of them. Such a query returns rows that are equal by ORDER BY in the order in which
+    they were written. None for other queries.
     """
-    item = query.from_[0] if len(query.from_) == 1 else None
+    item, *others = query.from_ or (None,)
     if (
         not isinstance(item, FromTable)
+        or not all(isinstance(other, FromFunction) for other in others)
         or item.is_catalog
         or query.is_aggregated
         or query.distinct is not None

@@ -49,6 +49,7 @@ from replctl.spark.server import start_server as start_server
 from replctl.spark.server import stop_server as stop_server
 from replctl.spark.server import temporary_server as temporary_server
 from replctl.spark.set_function import set_function_sql as set_function_sql
+from replctl.spark.set_function import zipped_sets_sql as zipped_sets_sql
 from replctl.spark.shared_feed import SharedFeeds as SharedFeeds
 from replctl.spark.spark_conf import SparkConf as SparkConf
 from replctl.spark.sql_value import SqlValue as SqlValue
