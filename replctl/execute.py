@@ -195,7 +195,13 @@ def _command_name(statement: ast.Statement) -> str:
             return "RESET" if statement.reset else "SET"
         case ast.Drop():
             return f"DROP {statement.object_type.upper()}"
-        case ast.Rename() | ast.AlterOwner() | ast.AlterObjectSchema():
+        case (
+            ast.Rename()
+            | ast.AlterOwner()
+            | ast.AlterObjectSchema()
+            | ast.AlterTable()
+            | ast.AlterFunction()
+        ):
             return f"ALTER {statement.object_type.upper()}"
         case ast.AddEnumValue() | ast.RenameEnumValue():
             return "ALTER TYPE"

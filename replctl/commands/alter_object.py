@@ -43,7 +43,7 @@ from replctl.commands.find_object import (
     publication_of_name,
     subscription_of_name,
 )
-from replctl.commands.find_relation import find_relation
+from replctl.commands.find_relation import check_kind, find_relation
 from replctl.commands.function import move_function, rename_function
 from replctl.commands.policy import rename_policy
 from replctl.commands.role import rename_role, role_oid
@@ -69,14 +69,6 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import Type
-
-_RELKINDS: dict[str, tuple[RelKind, ...]] = {
-    "index": (RelKind.INDEX, RelKind.PARTITIONED_INDEX),
-    "view": (RelKind.VIEW,),
-    "materialized view": (RelKind.MATERIALIZED_VIEW,),
-    "sequence": (RelKind.SEQUENCE,),
-    "foreign table": (),
-}
 
 
 def rename(session: Session, statement: ast.Rename) -> str:
@@ -117,13 +109,13 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
         case "table" | "index" | "view" | "materialized view" | "sequence" | "foreign table":
             relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
             if relation is not None:
-                _check_kind(relation, kind)
+                check_kind(relation, kind)
                 _check_renamed(ddl, relation)
                 rename_relation(ddl, relation, new)
         case "column":
             relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
             if relation is not None:
-                _check_kind(relation, statement.relation_type)
+                check_kind(relation, statement.relation_type)
                 ddl.privileges.check_relation_owner(relation)
                 _rename_column(ddl, relation, statement.sub_name or "", new, parents=0)
             return f"ALTER {statement.relation_type.upper()}"
@@ -160,7 +152,7 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             rename_policy(ddl, statement)
         case "role":
             rename_role(ddl, statement.name[-1], new)
-        case "function":
+        case "function" | "routine" | "procedure":
             rename_function(ddl, statement)
         case "type" | "domain":
             _rename_type(ddl, _user_type(ddl, kind, statement.name), new)
@@ -288,7 +280,7 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
     if kind in ("table", "view", "materialized view", "sequence"):  # looked up before the role
         relation = find_relation(ddl, name, missing_ok=statement.missing_ok)
         if relation is not None:
-            _check_kind(relation, kind)
+            check_kind(relation, kind)
             change_owner(ddl, relation, role_oid(ddl.session, catalog, statement.new_owner))
         return f"ALTER {kind.upper()}"
     owner = role_oid(ddl.session, catalog, statement.new_owner)
@@ -322,9 +314,9 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
             oid = type_oid(_user_type(ddl, kind, name).name)
             _check_given(ddl, "pg_type", oid, "type", name[-1], owner)
             _give(ddl, "pg_type", oid, owner)
-        case "function":
-            oid = find_function(ddl, name, statement.arguments).oid
-            _check_given(ddl, "pg_proc", oid, "function", name[-1], owner)
+        case "function" | "routine" | "procedure":
+            oid = find_function(ddl, name, statement.arguments, kind).oid
+            _check_given(ddl, "pg_proc", oid, kind, name[-1], owner)
             check_not_builtin(oid, "functions")
             _give(ddl, "pg_proc", oid, owner)
         case "operator":
@@ -407,13 +399,13 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     if statement.object_type in ("type", "domain"):
         _move_type(ddl, statement)
         return tag
-    if statement.object_type == "function":
+    if statement.object_type in ("function", "routine", "procedure"):
         move_function(ddl, statement)
         return tag
     relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
     if relation is None:
         return tag
-    _check_kind(relation, statement.object_type)
+    check_kind(relation, statement.object_type)
     ddl.privileges.check_relation_owner(relation)
     _check_moved(ddl, relation)
     place = find_new_schema(ddl, statement.new_schema)
@@ -502,11 +494,3 @@ def _check_moved(ddl: Ddl, relation: Relation) -> None:
             f'cannot change schema of index "{relation.name}"',
             hint="Change the schema of the table instead.",
         )
-
-
-def _check_kind(relation: Relation, kind: str) -> None:
-    """Check the kind of a relation.  ALTER TABLE accepts every kind; the other statements accept
-    only their own."""
-    if kind != "table" and relation.kind not in _RELKINDS[kind]:
-        article = "an" if kind[0] in "aeiou" else "a"
-        raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')

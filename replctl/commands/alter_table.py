@@ -27,6 +27,7 @@ from replctl.commands import (
 )
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.delta_property import is_delta_property, set_delta_properties
+from replctl.commands.find_relation import check_kind
 from replctl.commands.persistence import check_persistence, set_persistence
 from replctl.commands.policy import set_row_security
 from replctl.commands.reloptions import changed_options
@@ -45,7 +46,6 @@ from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
 
 _TABLES = (RelKind.TABLE, RelKind.PARTITIONED_TABLE)
-_TAG = "ALTER TABLE"
 
 #: Actions in the order of execution (AlterTablePass).
 _PASSES = (
@@ -85,10 +85,13 @@ def alter_table(session: Session, statement: ast.AlterTable) -> str:
 
 def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
     action = _action(statement.commands[0])
-    relation = find_table(ddl, statement.relation, action, missing_ok=statement.missing_ok)
+    tag = f"ALTER {statement.object_type.upper()}"
+    relation = find_table(
+        ddl, statement.relation, action, kind=statement.object_type, missing_ok=statement.missing_ok
+    )
     if relation is None:
         ddl.notice(f'relation "{statement.relation.name}" does not exist, skipping')
-        return _TAG
+        return tag
     recurses = statement.relation.inherit
     persistence = check_persistence(ddl, relation, statement.commands)
     changes = [
@@ -105,16 +108,17 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
             _carry_out(ddl, ddl.relation(relation.oid), command, recurses=recurses)
     if persistence is not None:
         set_persistence(ddl, ddl.relation(relation.oid), persistence)
-    return _TAG
+    return tag
 
 
 def find_table(
-    ddl: Ddl, name: ast.RangeVar, action: str, *, missing_ok: bool = False
+    ddl: Ddl, name: ast.RangeVar, action: str, *, kind: str = "table", missing_ok: bool = False
 ) -> Relation | None:
     """Return the table that a statement alters; None if it is missing and IF EXISTS was given.
 
     Args:
         action: the words of the action, for the error message.
+        kind: the kind of relation that the statement names.
 
     Raises:
         UndefinedTable: there is no such table.
@@ -133,12 +137,13 @@ def find_table(
         raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
     relation = get_relation(ddl.catalog, oid)
     assert relation is not None
+    ddl.privileges.check_relation_owner(relation)
+    check_kind(relation, kind)
     if relation.kind not in _KINDS.get(action, _TABLES):
         raise WrongObjectType(
             f'ALTER action {action} cannot be performed on relation "{relation.name}"',
             detail=f"This operation is not supported for {relation.kind.plural}.",
         )
-    ddl.privileges.check_relation_owner(relation)
     return relation
 
 

@@ -138,8 +138,8 @@ def _find(ddl: Ddl, statement: ast.Comment) -> _Commented | None:
             return _Commented("pg_subscription", subscription_of_name(ddl, name[-1]).oid)
         case "type" | "domain":
             return _type(ddl, statement)
-        case "function":
-            return _Commented("pg_proc", find_function(ddl, name, statement.arguments).oid)
+        case "function" | "routine" | "procedure" as kind:
+            return _Commented("pg_proc", find_function(ddl, name, statement.arguments, kind).oid)
         case "operator":
             return _Commented(
                 "pg_operator", find_operator(ddl, name, statement.arguments or ()).oid

@@ -68,7 +68,7 @@ def _drop(ddl: Ddl, statement: ast.Drop) -> str:
     for number in range(len(statement.names)):
         found = _find(ddl, statement, number)
         if found is not None and found not in objects:
-            _check_owner(ddl, found, statement.names[number][-1])
+            _check_owner(ddl, found, statement.object_type, statement.names[number][-1])
             objects.append(found)
     drop_objects(ddl, objects, statement.behavior)
     return f"DROP {statement.object_type.upper()}"
@@ -83,7 +83,7 @@ _CLASSES = {
 }
 
 
-def _check_owner(ddl: Ddl, target: Object, name: str) -> None:
+def _check_owner(ddl: Ddl, target: Object, kind: str, name: str) -> None:
     """Check that the current role may drop an object.
 
     Raises:
@@ -106,7 +106,8 @@ def _check_owner(ddl: Ddl, target: Object, name: str) -> None:
         place = 0 if row is None else int(row._mapping[column.name])
         if row is not None and privileges.acts_for(owner_of(ddl.catalog, "pg_namespace", place)):
             return
-    privileges.check_owner(owner_of(ddl.catalog, class_name, target.oid), target.kind, name)
+    shown = kind if target.kind == "function" else target.kind
+    privileges.check_owner(owner_of(ddl.catalog, class_name, target.oid), shown, name)
 
 
 def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
@@ -124,8 +125,8 @@ def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
                 return _schema(ddl, name[-1])
             case "type" | "domain":
                 return _type(ddl, name, statement.object_type)
-            case "function":
-                return _function(ddl, name, statement.arguments[number])
+            case "function" | "routine" | "procedure" as kind:
+                return _function(ddl, name, statement.arguments[number], kind)
             case "collation":
                 return _collation(ddl, name)
             case "operator":
@@ -273,15 +274,18 @@ def _row_type_relation(ddl: Ddl, oid: int) -> int:
 
 
 def _function(
-    ddl: Ddl, name: tuple[str, ...], parameters: Sequence[ast.FunctionParameter] | None
+    ddl: Ddl,
+    name: tuple[str, ...],
+    parameters: Sequence[ast.FunctionParameter] | None,
+    kind: str,
 ) -> Object:
     arguments = None if parameters is None else [parameter.type_name for parameter in parameters]
     _split(ddl, name)
     try:
-        function = find_function(ddl, name, arguments)
+        function = find_function(ddl, name, arguments, kind)
     except UndefinedFunction as error:
         listed = "" if arguments is None else ",".join(".".join(a.names) for a in arguments)
-        raise _Missing(error, f"function {'.'.join(name)}({listed})") from None
+        raise _Missing(error, f"{kind} {'.'.join(name)}({listed})") from None
     if function.oid < FIRST_USER_OID:
         listed = ",".join(ddl.environment.format_type(item) for item in function.argument_types)
         raise _required_by_system(f"function {function.name}({listed})")

@@ -19,6 +19,7 @@ from replctl.errors import (
     InvalidCatalogName,
     UndefinedFunction,
     UndefinedObject,
+    WrongObjectType,
 )
 from replctl.expr.environment import SYSTEM_SCHEMA
 from replctl.expr.type_names import split_name, type_of
@@ -114,14 +115,21 @@ def subscription_of_name(ddl: Ddl, name: str) -> Subscription:
 
 
 def find_function(
-    ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None] | None
+    ddl: Ddl,
+    name: tuple[str, ...],
+    arguments: Sequence[ast.TypeName | None] | None,
+    kind: str = "function",
 ) -> Function:
     """Return the function with exactly these argument types (LookupFuncWithArgs).  If `arguments`
     is None, return the only function of that name.
 
+    Args:
+        kind: function, routine, or procedure. There are no procedures.
+
     Raises:
         UndefinedFunction, AmbiguousFunction: there is no such function, or there are several of
             that name.
+        WrongObjectType: the function is no procedure.
         InvalidSchemaName: there is no such schema.
     """
     schema_name, last = split_name(ddl.environment, name)
@@ -129,35 +137,41 @@ def find_function(
         raise no_schema(schema_name)
     functions = [found for _place, found in ddl.environment.functions(schema_name, last)]
     shown = ".".join(name)
+    wanted = "procedure" if kind == "procedure" else "function"
     if arguments is None:
-        if not functions:
-            raise UndefinedFunction(f'could not find a function named "{shown}"')
+        if not functions or kind == "procedure":
+            raise UndefinedFunction(f'could not find a {wanted} named "{shown}"')
         if len(functions) > 1:
             raise AmbiguousFunction(
-                f'function name "{shown}" is not unique',
-                hint="Specify the argument list to select the function unambiguously.",
+                f'{kind} name "{shown}" is not unique',
+                hint=f"Specify the argument list to select the {kind} unambiguously.",
             )
         return functions[0]
     types = tuple(_type_name(ddl, argument) or "" for argument in arguments)
+    signature = f"{shown}({', '.join(ddl.environment.format_type(type_) for type_ in types)})"
     for function in functions:
         if function.argument_types == types:
+            if kind == "procedure":
+                raise WrongObjectType(f"{signature} is not a procedure")
             return function
-    listed = ", ".join(ddl.environment.format_type(type_) for type_ in types)
-    raise UndefinedFunction(f"function {shown}({listed}) does not exist")
+    raise UndefinedFunction(f"{wanted} {signature} does not exist")
 
 
 def owned_function(
-    ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None] | None
+    ddl: Ddl,
+    name: tuple[str, ...],
+    arguments: Sequence[ast.TypeName | None] | None,
+    kind: str,
 ) -> UserFunction:
     """Return a function that the current role may change.
 
     Raises:
-        UndefinedFunction, AmbiguousFunction: see `find_function`.
+        UndefinedFunction, AmbiguousFunction, WrongObjectType: see `find_function`.
         InsufficientPrivilege: another role owns the function.
         FeatureNotSupported: the function is built in.
     """
-    oid = find_function(ddl, name, arguments).oid
-    ddl.privileges.check_owner(owner_of(ddl.catalog, "pg_proc", oid), "function", name[-1])
+    oid = find_function(ddl, name, arguments, kind).oid
+    ddl.privileges.check_owner(owner_of(ddl.catalog, "pg_proc", oid), kind, name[-1])
     check_not_builtin(oid, "functions")
     return get_function(ddl.catalog, oid)
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.relation_kind import RelKind
 from replctl.commands.ddl import Ddl
 from replctl.does_not_exist import no_relation
-from replctl.errors import InsufficientPrivilege
+from replctl.errors import InsufficientPrivilege, WrongObjectType
 from replctl.expr.type_names import check_schema, split_relation_name
 from replctl.types.builtin import FIRST_USER_OID
+
+_RELKINDS: dict[str, tuple[RelKind, ...]] = {
+    "index": (RelKind.INDEX, RelKind.PARTITIONED_INDEX),
+    "view": (RelKind.VIEW,),
+    "materialized view": (RelKind.MATERIALIZED_VIEW,),
+    "sequence": (RelKind.SEQUENCE,),
+    "foreign table": (),
+}
 
 
 def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) -> Relation | None:
@@ -30,3 +39,15 @@ def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) 
     if oid < FIRST_USER_OID:
         raise InsufficientPrivilege(f'permission denied: "{last}" is a system catalog')
     return get_relation(ddl.catalog, oid)
+
+
+def check_kind(relation: Relation, kind: str) -> None:
+    """Check the kind of a relation.  ALTER TABLE accepts every kind; the other statements accept
+    only their own.
+
+    Raises:
+        WrongObjectType: the relation is of another kind.
+    """
+    if kind != "table" and relation.kind not in _RELKINDS[kind]:
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')

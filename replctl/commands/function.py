@@ -38,6 +38,7 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID, Type
 from replctl.types.floating import float4in
+from replctl.types.guc import find_setting
 from replctl.types.quote import quote_identifier
 
 _LANGUAGES = ("sql", "plpgsql")
@@ -78,6 +79,7 @@ def create_operator(session: Session, statement: ast.CreateOperator) -> str:
 def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
     schema_name, name = split_name(ddl.environment, statement.names)
     place = creation_schema(ddl.environment, schema_name, name)
+    _check_given_once(statement.options)
     options = {option.name: option.value or "" for option in statement.options}
     language = _language(options)
     arguments = tuple(_argument(ddl, parameter) for parameter in statement.parameters)
@@ -107,13 +109,18 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
 
 
 def _alter_function(ddl: Ddl, statement: ast.AlterFunction) -> str:
-    function = owned_function(ddl, statement.name, statement.arguments)
-    names = [option.name for option in statement.options]
-    for number, option in enumerate(statement.options):
-        if option.name in names[:number]:  # errorConflictingDefElem
-            raise SqlSyntaxError("conflicting or redundant options", position=option.pos)
+    function = owned_function(ddl, statement.name, statement.arguments, statement.object_type)
+    _check_given_once(statement.options)
     update_function(ddl.catalog, _with_attributes(ddl, function, statement.options))
-    return "ALTER FUNCTION"
+    return f"ALTER {statement.object_type.upper()}"
+
+
+def _check_given_once(options: Sequence[ast.DefElem]) -> None:
+    """Check that no option contradicts or repeats another (errorConflictingDefElem)."""
+    names = [option.name for option in options]
+    for number, option in enumerate(options):
+        if option.name in names[:number] and option.name != "reset":
+            raise SqlSyntaxError("conflicting or redundant options", position=option.pos)
 
 
 def _with_attributes(
@@ -144,6 +151,9 @@ def _with_attributes(
                         "ROWS is not applicable when function does not return a set"
                     )
                 function = replace(function, rows=rows)
+            case "reset":  # a function has no settings
+                if value != "all":
+                    find_setting(value)
             case "parallel":
                 if value not in _PARALLEL:
                     raise SqlSyntaxError('parameter "parallel" must be SAFE, RESTRICTED, or UNSAFE')
@@ -166,7 +176,7 @@ def rename_function(ddl: Ddl, statement: ast.Rename) -> None:
         InsufficientPrivilege: another role owns the function, or the current role may not create
             objects in its schema.
     """
-    function = owned_function(ddl, statement.name, statement.arguments)
+    function = owned_function(ddl, statement.name, statement.arguments, statement.object_type)
     place = ddl.environment.schema_name(function.schema_oid) or ""
     ddl.privileges.check_schema(function.schema_oid, place, "C")
     _put_name(ddl, replace(function, name=statement.new_name), place)
@@ -181,12 +191,12 @@ def move_function(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
         InsufficientPrivilege: another role owns the function, or the current role may not create
             objects in the schema.
     """
-    found = find_function(ddl, statement.name, statement.arguments)
+    found = find_function(ddl, statement.name, statement.arguments, statement.object_type)
     place = find_new_schema(ddl, statement.new_schema)
     ddl.privileges.check_schema(place, statement.new_schema, "C")
     if ddl.environment.schema_oid(found.schema) == place:
         return
-    function = owned_function(ddl, statement.name, statement.arguments)
+    function = owned_function(ddl, statement.name, statement.arguments, statement.object_type)
     _put_name(ddl, replace(function, schema_oid=place), statement.new_schema)
 
 

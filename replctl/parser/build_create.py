@@ -106,7 +106,7 @@ class CreateBuilder:
             name_texts(name),
             parameters or (),
             None if isinstance(returns, tuple) else returns,
-            _checked_function_options(options),
+            options,
             bool(or_replace),
             pos=start_of(name[0]),
         )
@@ -163,8 +163,8 @@ class CreateBuilder:
     def table_column(self, name: Token, type_name: ast.TypeName) -> ast.FunctionParameter:
         return ast.FunctionParameter(str(name), type_name, "table", pos=start_of(name))
 
-    def function_language(self, language: Token) -> ast.DefElem:
-        return ast.DefElem("language", str(language), pos=start_of(language))
+    def function_language(self, word: Token, language: Token) -> ast.DefElem:
+        return ast.DefElem("language", str(language), pos=start_of(word))
 
     def function_body(self, word: Token, body: Token, symbol: Token | None) -> ast.DefElem:
         """Return the option AS; refuse an object file with a symbol, which only LANGUAGE C uses."""
@@ -191,6 +191,11 @@ class CreateBuilder:
         if "security" in text:
             return ast.DefElem("security", str(text.endswith("definer")).lower(), pos=pos)
         return ast.DefElem(str(present[0]), str(present[1]), pos=pos)  # PARALLEL, COST, ROWS
+
+    def function_setting(self, setting: ast.VariableSet) -> ast.DefElem:
+        if not setting.reset:
+            raise FeatureNotSupported("settings of functions are not supported")
+        return ast.DefElem("reset", setting.name)
 
     def create_collation(
         self, if_not_exists: bool | None, name: Names, source: Names
@@ -257,15 +262,6 @@ class CreateBuilder:
         return ast.RefreshMaterializedView(
             relation, concurrently is not None, with_data is not False, pos=relation.pos
         )
-
-
-def _checked_function_options(options: tuple[ast.DefElem, ...]) -> tuple[ast.DefElem, ...]:
-    seen = set()
-    for option in options:
-        if option.name in seen:  # errorConflictingDefElem
-            raise SqlSyntaxError("conflicting or redundant options", position=option.pos)
-        seen.add(option.name)
-    return options
 
 
 def _added_value(

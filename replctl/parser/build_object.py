@@ -70,9 +70,11 @@ class ObjectBuilder:
     ) -> ast.Comment:
         return ast.Comment(_kind(object_type), type_name.names, _comment(text), pos=type_name.pos)
 
-    def comment_on_function(self, function: _DroppedFunction, text: Token) -> ast.Comment:
+    def comment_on_function(
+        self, word: Token, function: _DroppedFunction, text: Token
+    ) -> ast.Comment:
         return ast.Comment(
-            "function",
+            _kind(word),
             name_texts(function.name),
             _comment(text),
             arguments=function.argument_types,
@@ -154,10 +156,10 @@ class ObjectBuilder:
     ) -> _DroppedFunction:
         return _DroppedFunction((name, *names_only(indirection or ())), None)
 
-    def drop_function(self, if_exists: bool | None, *rest: Any) -> ast.Drop:
+    def drop_function(self, word: Token, if_exists: bool | None, *rest: Any) -> ast.Drop:
         *functions, behavior = rest
         names = tuple(function.name for function in functions)
-        drop = self.drop_stmt("function", if_exists, names, behavior)
+        drop = self.drop_stmt(_kind(word), if_exists, names, behavior)
         return dataclasses.replace(
             drop, arguments=tuple(function.arguments for function in functions)
         )
@@ -194,18 +196,22 @@ class ObjectBuilder:
     def rename_type(self, word: Token, name: Names, new_name: Token) -> ast.Rename:
         return ast.Rename(_kind(word), name_texts(name), str(new_name), pos=start_of(name[0]))
 
-    def rename_function(self, function: _DroppedFunction, new_name: Token) -> ast.Rename:
+    def rename_function(
+        self, word: Token, function: _DroppedFunction, new_name: Token
+    ) -> ast.Rename:
         return ast.Rename(
-            "function",
+            _kind(word),
             name_texts(function.name),
             str(new_name),
             arguments=function.argument_types,
             pos=start_of(function.name[0]),
         )
 
-    def move_function(self, function: _DroppedFunction, schema: Token) -> ast.AlterObjectSchema:
+    def move_function(
+        self, word: Token, function: _DroppedFunction, schema: Token
+    ) -> ast.AlterObjectSchema:
         return ast.AlterObjectSchema(
-            "function",
+            _kind(word),
             name_texts(function.name),
             str(schema),
             arguments=function.argument_types,
@@ -213,9 +219,10 @@ class ObjectBuilder:
         )
 
     def alter_function(
-        self, function: _DroppedFunction, *options: ast.DefElem
+        self, word: Token, function: _DroppedFunction, *options: ast.DefElem
     ) -> ast.AlterFunction:
         return ast.AlterFunction(
+            _kind(word),
             name_texts(function.name),
             function.argument_types,
             options,
@@ -281,9 +288,11 @@ class ObjectBuilder:
     def owner_type(self, word: Token, name: Names, role: Token) -> ast.AlterOwner:
         return ast.AlterOwner(_kind(word), name_texts(name), role_name(role), pos=start_of(name[0]))
 
-    def owner_function(self, function: _DroppedFunction, role: Token) -> ast.AlterOwner:
+    def owner_function(
+        self, word: Token, function: _DroppedFunction, role: Token
+    ) -> ast.AlterOwner:
         return ast.AlterOwner(
-            "function",
+            _kind(word),
             name_texts(function.name),
             role_name(role),
             arguments=function.argument_types,
@@ -311,11 +320,15 @@ class ObjectBuilder:
         if_exists: bool | None,
         relation: ast.RangeVar,
         commands: tuple[ast.AlterTableCmd, ...],
-    ) -> ast.AlterOwner:
-        """Return OWNER TO of ALTER TABLE on a relation that is not a table; refuse other
-        actions.
+    ) -> ast.AlterOwner | ast.AlterTable:
+        """Return OWNER TO, SET LOGGED and SET UNLOGGED of ALTER TABLE on a relation that is not a
+        table; refuse other actions.
         """
-        if [command.kind for command in commands] != ["owner_to"]:
+        kinds = [command.kind for command in commands]
+        if set(kinds) <= {"set_logged", "set_unlogged"}:
+            kind = str(object_type)
+            return ast.AlterTable(relation, commands, bool(if_exists), kind, pos=relation.pos)  # type: ignore[arg-type]
+        if kinds != ["owner_to"]:
             raise FeatureNotSupported(
                 f"this form of ALTER {object_type.upper()} is not supported",
                 position=max(commands[0].pos, relation.pos),
@@ -333,7 +346,7 @@ class ObjectBuilder:
         if_exists: bool | None,
         relation: ast.RangeVar,
         commands: tuple[ast.AlterTableCmd, ...],
-    ) -> ast.AlterOwner:
+    ) -> ast.AlterOwner | ast.AlterTable:
         return self.alter_relation("materialized view", if_exists, relation, commands)
 
     def alter_schema_stmt(

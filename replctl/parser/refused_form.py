@@ -10,7 +10,6 @@ _MESSAGES = {
     "no_column_type_references": "types of columns, as in table.column%TYPE, are not supported",
     "no_elements_if_not_exists": "CREATE SCHEMA IF NOT EXISTS cannot include schema elements",
     "no_foreign_table_options": "options of foreign tables are not supported",
-    "no_function_settings": "settings of functions are not supported",
     "no_operator_class_parameters": "parameters of operator classes are not supported",
     "no_sql_standard_function_bodies": "function bodies without quotes are not supported",
     "no_support_functions": "support functions are not supported",

@@ -155,9 +155,12 @@ class AlterTableCmd(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterTable(Node):
+    """ALTER TABLE, or ALTER SEQUENCE, INDEX and so on with the same actions."""
+
     relation: RangeVar
     commands: tuple[AlterTableCmd, ...]
     missing_ok: bool = False
+    object_type: Literal["table", "index", "view", "materialized view", "sequence"] = "table"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -26,7 +26,7 @@ class SpecialRole(str):
 ObjectType: TypeAlias = Literal[
     "table", "view", "materialized view", "index", "sequence", "schema", "database", "publication",
     "subscription", "type", "function", "operator", "role", "column", "constraint", "domain",
-    "foreign table", "policy",
+    "foreign table", "policy", "routine", "procedure",
 ]  # fmt: skip
 
 
@@ -120,6 +120,7 @@ class CreateFunction(Node):
 class AlterFunction(Node):
     """ALTER FUNCTION with attributes, such as STRICT; `arguments` is None without parentheses."""
 
+    object_type: ObjectType
     name: tuple[str, ...]
     arguments: tuple[TypeName | None, ...] | None
     options: tuple[DefElem, ...]
