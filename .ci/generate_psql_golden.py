@@ -66,6 +66,7 @@ def generate_scripts(conninfo: str) -> None:
             check=False,
         )
         out = re.sub(rb"^psql:", b"replctl:", process.stdout, flags=re.MULTILINE)
+        out = re.sub(rb"^LOCATION:  .*\n", b"", out, flags=re.MULTILINE)  # of PostgreSQL's code
         path.with_suffix(".out").write_bytes(out)
 
 

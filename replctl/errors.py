@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from replctl.record import dataclass
-from replctl.relation_name import RelationName
+from replctl.relation_name import DomainName, RelationName
 
 
 class PostgresError(Exception):
@@ -21,7 +21,7 @@ class PostgresError(Exception):
         detail, hint, context: optional fields of an error report.
         position: 0-based offset of the fault in the statement, or -1.
         statement: the text to which ``position`` refers, if it is not the statement itself.
-        constraint, table: names of the affected objects, if any.
+        constraint, table, column, domain: names of the affected objects, if any.
 
     Attributes:
         path: the file or directory that Spark's error names, if any.
@@ -48,7 +48,9 @@ class PostgresError(Exception):
         context: str | None = None,
         position: int = -1,
         constraint: str | None = None,
-        table: str | None = None,
+        table: RelationName | None = None,
+        column: str | None = None,
+        domain: DomainName | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -58,6 +60,8 @@ class PostgresError(Exception):
         self.position = position
         self.constraint = constraint
         self.table = table
+        self.column = column
+        self.domain = domain
         self.path: str | None = None
         self.reconciles: tuple[RelationName, ...] = ()
 

@@ -19,6 +19,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
+from replctl.relation_name import DomainName
 from replctl.types import builtin
 from replctl.types import text as type_text
 
@@ -309,6 +310,7 @@ def _boolean_test(expr: nodes.BooleanTest) -> Step:
 def _domain(expr: nodes.CoerceToDomain) -> Step:
     """Compile a cast to a domain, with the domain's checks (ExecEvalConstraintCheck)."""
     step, not_null, domain = _compile(expr.arg), expr.not_null, expr.domain
+    assert domain is not None
     checks = [(check.name, _compile(check.condition)) for check in expr.checks]
 
     def evaluate(row: Sequence[Any], operand: Any) -> Any:
@@ -323,15 +325,15 @@ def _domain(expr: nodes.CoerceToDomain) -> Step:
     return evaluate
 
 
-def null_in_domain(domain: str) -> NotNullViolation:
+def null_in_domain(domain: DomainName) -> NotNullViolation:
     """Return the error for NULL in a domain that forbids it."""
-    return NotNullViolation(f"domain {domain} does not allow null values")
+    return NotNullViolation(f"domain {domain.shown} does not allow null values", domain=domain)
 
 
-def violated_domain(domain: str, constraint: str) -> CheckViolation:
+def violated_domain(domain: DomainName, constraint: str) -> CheckViolation:
     """Return the error for a value that violates a domain's CHECK."""
-    message = f'value for domain {domain} violates check constraint "{constraint}"'
-    return CheckViolation(message, constraint=constraint)
+    message = f'value for domain {domain.shown} violates check constraint "{constraint}"'
+    return CheckViolation(message, constraint=constraint, domain=domain)
 
 
 def _case(expr: nodes.CaseExpr) -> Step:

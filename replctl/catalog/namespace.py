@@ -18,7 +18,14 @@ from replctl.catalog.pg_class import Relation, find_relation_oid, get_relation
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_enum import unsafe_labels
 from replctl.catalog.pg_namespace import find_schema, schema_names
-from replctl.catalog.pg_type import enum_labels, find_type, get_type, type_name, type_oid
+from replctl.catalog.pg_type import (
+    enum_labels,
+    find_type,
+    get_type,
+    type_name,
+    type_oid,
+    type_schema_oid,
+)
 from replctl.catalog.transaction import Catalog
 from replctl.errors import UnsafeNewEnumValueUsage
 from replctl.expr import nodes
@@ -263,14 +270,16 @@ class CatalogEnvironment(BuiltinEnvironment):
         if domain.is_builtin:
             return super().domain_rules(domain)
         own = get_domain(self.catalog, domain.name)
+        place = self.schema_name(type_schema_oid(self.catalog, domain.name)) or ""
         base = self.type(own.base)
         if base.kind != "d":
-            return DomainRules(own.not_null, own.checks, own.default)
+            return DomainRules(own.not_null, own.checks, own.default, place)
         below = self.domain_rules(base)
         return DomainRules(
             own.not_null or below.not_null,
             below.checks + own.checks,
             own.default,
+            place,
         )
 
     def check_domain(self, domain: Type, value: str | None) -> None:

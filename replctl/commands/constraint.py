@@ -276,7 +276,7 @@ def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
             " some"
             " row",
             constraint=constraint.name,
-            table=relation.name,
+            table=relation.relation_name,
         ),
     )
 

@@ -270,7 +270,8 @@ def _forbid_null(ddl: Ddl, domain: Domain, raw: ast.Constraint) -> None:
             f"c{column.attnum} IS NULL",
             NotNullViolation(
                 f'column "{column.name}" of table "{relation.name}" contains null values',
-                table=relation.name,
+                table=relation.relation_name,
+                column=column.name,
             ),
         )
     _add_constraint(ddl, domain.name, raw)
@@ -304,7 +305,8 @@ def _require_check(ddl: Ddl, domain: Domain, constraint: DomainConstraint) -> No
             CheckViolation(
                 f'column "{column.name}" of table "{relation.name}" contains values that violate'
                 " the new constraint",
-                table=relation.name,
+                table=relation.relation_name,
+                column=column.name,
             ),
         )
 

@@ -339,7 +339,8 @@ def require_not_null(ddl: Ddl, relation: Relation, column: Column) -> None:
 def _has_null(relation: Relation, column: Column) -> NotNullViolation:
     return NotNullViolation(
         f'column "{column.name}" of relation "{relation.name}" contains null values',
-        table=relation.name,
+        table=relation.relation_name,
+        column=column.name,
     )
 
 

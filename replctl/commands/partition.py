@@ -164,7 +164,7 @@ def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -
             lambda: CheckViolation(
                 f'updated partition constraint for default partition "{default.name}" would be'
                 " violated by some row",
-                table=default.name,
+                table=default.relation_name,
             ),
         )
 
@@ -180,7 +180,8 @@ def require_partition_rows(ddl: Ddl, partition: Relation) -> None:
             ddl,
             leaf,
             f"NOT {accepts_sql(rules, lambda attnum: f'c{attnum}')}",
-            lambda name=leaf.name: CheckViolation(  # type: ignore[misc]
-                f'partition constraint of relation "{name}" is violated by some row', table=name
+            lambda name=leaf.relation_name: CheckViolation(  # type: ignore[misc]
+                f'partition constraint of relation "{name.name}" is violated by some row',
+                table=name,
             ),
         )

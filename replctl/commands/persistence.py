@@ -49,7 +49,7 @@ def check_persistence(
         if relation.persistence == RelPersistence.TEMPORARY:
             raise InvalidTableDefinition(
                 f'cannot change logged status of table "{relation.name}" because it is temporary',
-                table=relation.name,
+                table=relation.relation_name,
             )
         if new != relation.persistence:
             _check_change(ddl, relation, new)
@@ -72,7 +72,7 @@ def _check_change(ddl: Ddl, relation: Relation, new: RelPersistence) -> None:
             raise InvalidTableDefinition(
                 f'could not change table "{relation.name}" to {word} because it references'
                 f' {other} table "{linked.name}"',
-                table=relation.name,
+                table=relation.relation_name,
                 constraint=constraint,
             )
 

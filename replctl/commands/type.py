@@ -29,6 +29,7 @@ from replctl.expr import nodes
 from replctl.expr.type_names import split_name
 from replctl.expr.user_type import base_type
 from replctl.parser import ast
+from replctl.relation_name import RelationName
 from replctl.session import Session
 from replctl.types.builtin import Type
 from replctl.types.identifier import MAX_BYTES
@@ -60,7 +61,7 @@ def _create_enum(ddl: Ddl, statement: ast.CreateEnum) -> str:
                 'duplicate key value violates unique constraint "pg_enum_typid_label_index"',
                 detail=f"Key (enumtypid, enumlabel)=({type_oid(made)}, {label}) already exists.",
                 constraint="pg_enum_typid_label_index",
-                table="pg_enum",
+                table=RelationName("pg_catalog", "pg_enum"),
             )
         seen.add(label)
     insert_enum_labels(ddl.catalog, made, statement.labels)

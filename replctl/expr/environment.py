@@ -33,6 +33,7 @@ class DomainRules:
     not_null: bool
     checks: tuple[nodes.DomainCheck, ...]
     default: nodes.Expr | None = None
+    schema: str = ""  # of the domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from typing import Any, Literal, TypeAlias, Union
 
 from replctl.record import dataclass
+from replctl.relation_name import DomainName
 
 CoercionForm: TypeAlias = Literal["call", "explicit", "implicit", "sql"]
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    pos: int = field(default=-1, kw_only=True, compare=False, repr=False)
+    pos: int = dataclasses.field(default=-1, kw_only=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class CoerceToDomain(Node):
     typmod: int = -1
     form: CoercionForm = "implicit"
     collation: str | None = None
-    domain: str = ""  # the domain's name, for messages
+    domain: DomainName | None = None
     not_null: bool = False
     checks: tuple[DomainCheck, ...] = ()
 

@@ -21,6 +21,7 @@ from replctl.expr.enum_label import is_enum_array
 from replctl.expr.enum_order import Transform, with_enum_order
 from replctl.expr.environment import DomainRules, Environment
 from replctl.expr.type_facts import TypeFacts
+from replctl.relation_name import DomainName
 
 #: NULL as an element in the text form of an array.
 _NULL_ELEMENT = re.compile(r"[{,]NULL[,}]")
@@ -113,7 +114,7 @@ def about_value(condition: nodes.Expr, value: nodes.Expr) -> nodes.Expr:
 def _replaced(environment: Environment, inner: Callable[[Any], Any], node: Any) -> Any:
     """Return the replacement of a node, or None to keep it; `inner` replaces nodes in its parts."""
     match node:
-        case nodes.CoerceToDomain(domain=""):
+        case nodes.CoerceToDomain(domain=None):
             return _checked(environment, inner, node)
         case nodes.FuncExpr(name="pg_typeof", args=(arg,)) if _has_domain(environment, arg.type):
             name = nodes.Const("regtype", str(environment.type(arg.type).oid))
@@ -159,7 +160,8 @@ def _checked(
     environment: Environment, inner: Callable[[Any], Any], cast: nodes.CoerceToDomain
 ) -> nodes.Expr:
     arg: nodes.Expr = inner(cast.arg)
-    rules = environment.domain_rules(environment.type(cast.type))
+    domain = environment.type(cast.type)
+    rules = environment.domain_rules(domain)
     if not rules.checks and not rules.not_null:
         return arg
     base, typmod = base_type(environment, cast.type)
@@ -168,7 +170,7 @@ def _checked(
         arg=arg,
         type=base,
         typmod=typmod,
-        domain=environment.format_type(cast.type),
+        domain=DomainName(rules.schema, domain.sql_name, environment.format_type(cast.type)),
         not_null=rules.not_null,
         checks=inner(rules.checks),
     )

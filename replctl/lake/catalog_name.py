@@ -184,5 +184,5 @@ def check_name(session: Session, relation: Relation) -> None:
         hint=f"To keep this Delta table and forget the name, use ALTER TABLE {table} RESET"
         f" ({CATALOG_TABLE}). To adopt the table that has the name now, use"
         f" DROP TABLE {table}, then CREATE TABLE {table} USING delta TABLE {quote_literal(name)}.",
-        table=relation.name,
+        table=relation.relation_name,
     )

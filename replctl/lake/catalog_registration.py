@@ -106,5 +106,5 @@ def _is_taken(relation: Relation, name: str) -> DuplicateTable:
         f'table "{name}" already exists in the catalogs of Spark',
         detail=f'Table "{relation.name}" was to be registered under this name.',
         hint=f"Choose another name: ALTER TABLE {table} SET ({CATALOG_TABLE} = 'SCHEMA.NAME').",
-        table=relation.name,
+        table=relation.relation_name,
     )

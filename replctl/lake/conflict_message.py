@@ -48,7 +48,8 @@ def violation(
                 f'null value in column "{name}" of relation "{leaf.name}" violates not-null'
                 f" constraint",
                 detail=failing,
-                table=leaf.name,
+                table=leaf.relation_name,
+                column=name,
             )
         case "check" if problem.number < len(target.domain_tests):
             test = target.domain_tests[problem.number]
@@ -63,7 +64,7 @@ def violation(
                 f'new row for relation "{leaf.name}" violates check constraint "{name}"',
                 detail=failing,
                 constraint=name,
-                table=leaf.name,
+                table=leaf.relation_name,
             )
         case "partition" if relation.is_partitioned:
             return _no_partition(relation, problem, reader)
@@ -71,7 +72,7 @@ def violation(
             return CheckViolation(
                 f'new row for relation "{relation.name}" violates partition constraint',
                 detail=failing,
-                table=relation.name,
+                table=relation.relation_name,
             )
         case "key":
             return _duplicate(relation, leaf, UniqueKey("", target.key), problem, reader)
@@ -102,12 +103,14 @@ def orphan(
         return ForeignKeyViolation(
             head,
             detail="MATCH FULL does not allow mixing of null and nonnull key values.",
+            table=relation.relation_name,
             constraint=constraint.name,
         )
     key = _key(reader.key(relation, names, values))
     return ForeignKeyViolation(
         head,
         detail=f'{key} is not present in table "{other.name}".',
+        table=relation.relation_name,
         constraint=constraint.name,
     )
 
@@ -126,6 +129,7 @@ def still_referenced(
         f'update or delete on table "{relation.name}" violates foreign key constraint'
         f' "{constraint.name}" on table "{other.name}"',
         detail=f'{key} is still referenced from table "{other.name}".',
+        table=other.relation_name,
         constraint=constraint.name,
     )
 
@@ -163,7 +167,7 @@ def duplicated(
         f'could not create unique index "{index.name}"',
         detail="Duplicate keys exist." if key is None else f"Key {key} is duplicated.",
         constraint=index.name,
-        table=relation.name,
+        table=relation.relation_name,
     )
 
 
@@ -177,7 +181,7 @@ def doubly_published(
         f'published table "{relation.qualified_name}" has several rows with the same key',
         detail="Duplicate keys exist." if key is None else f"Key {key} is duplicated.",
         hint="Delete all of these rows except one at the publisher, then synchronize again.",
-        table=relation.name,
+        table=relation.relation_name,
     )
 
 
@@ -202,7 +206,7 @@ def _duplicate(
         f'duplicate key value violates unique constraint "{name}"',
         detail=None if key is None else f"Key {key} already exists.",
         constraint=name,
-        table=leaf.name,
+        table=leaf.relation_name,
     )
 
 
@@ -215,7 +219,7 @@ def _no_partition(relation: Relation, problem: Problem, reader: RowReader) -> Po
     return CheckViolation(
         f'no partition of relation "{relation.name}" found for row',
         detail=None if shown is None else f"Partition key of the failing row contains {shown}.",
-        table=relation.name,
+        table=relation.relation_name,
     )
 
 
@@ -236,5 +240,5 @@ def _empty_partition(leaf: Relation, column: str, failing: str | None) -> CheckV
         f'new row for relation "{leaf.name}" has an empty text in partition column "{column}"',
         detail=failing,
         hint="Delta would store NULL instead of ''. Use NULL, or a text that is not empty.",
-        table=leaf.name,
+        table=leaf.relation_name,
     )

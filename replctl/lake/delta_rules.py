@@ -215,7 +215,7 @@ def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisit
         hint="To allow such changes, its owner can use Spark: ALTER TABLE"
         f" {table_name(location)} SET TBLPROPERTIES"
         f" ({quote_literal(_APPEND_ONLY)} = 'false').",
-        table=relation.name,
+        table=relation.relation_name,
     )
 
 
@@ -242,7 +242,7 @@ def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
             hint="If nobody needs the format, its owner can use Spark: ALTER TABLE"
             f" {table_name(relation.storage.location)} UNSET TBLPROPERTIES"
             f" ({quote_literal(_UNIFORM)}).",
-            table=relation.name,
+            table=relation.relation_name,
         )
 
 
@@ -259,12 +259,12 @@ def check_can_be_undone(relation: Relation) -> None:
             f'cannot write table "{relation.name}" in a transaction block',
             detail=f'It leaves out column "{relation.storage.left_out[0]}" of its Delta table,'
             " whose values ROLLBACK could not restore.",
-            table=relation.name,
+            table=relation.relation_name,
         )
     if delta_rules(relation).is_append_only:
         raise ObjectNotInPrerequisiteState(
             f'cannot write table "{relation.name}" in a transaction block',
             detail=f"Its Delta table is append-only ({_APPEND_ONLY}), so that ROLLBACK could not"
             " delete the rows.",
-            table=relation.name,
+            table=relation.relation_name,
         )

@@ -54,7 +54,8 @@ def left_out_error(outcome: Outcome, tree: Mapping[int, Relation]) -> PostgresEr
                 " not-null constraint",
                 detail=f'Table "{relation.qualified_name}" leaves this column of its Delta table'
                 " out, and the Delta table has no default for it.",
-                table=relation.name,
+                table=relation.relation_name,
+                column=missing[0],
             )
     return None
 
@@ -65,5 +66,5 @@ def _values_lost(relation: Relation, column: str, *, moves: bool) -> PostgresErr
         f'{what} table "{relation.name}" is not supported, because it leaves columns of its Delta'
         " table out",
         detail=f'The values of column "{column}" would be lost.',
-        table=relation.name,
+        table=relation.relation_name,
     )

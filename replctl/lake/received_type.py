@@ -65,7 +65,9 @@ def _tests(
     checked = domain_check(environment, domain, value)
     if not isinstance(checked, nodes.CoerceToDomain):
         return
-    name = _qualified_name(environment.catalog, environment.type(domain))
+    assert checked.domain is not None
+    shown = _qualified_name(environment.catalog, environment.type(domain))
+    name = checked.domain._replace(shown=shown)
     if checked.not_null:
         not_null = nodes.NullTest(value, is_null=False, is_row=False)
         yield DomainTest(attnum, name, None, not_null)

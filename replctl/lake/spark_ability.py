@@ -43,5 +43,5 @@ def check_spark_can_write(session: Session, relation: Relation) -> None:
         " Otherwise start Spark with Delta's store in DynamoDB: --conf"
         f" spark.delta.logStore.{scheme}.impl"
         f"={_STORE}.",
-        table=relation.name,
+        table=relation.relation_name,
     )

@@ -117,10 +117,7 @@ def report_text(
         lines += _extract(statement, report.position)
     lines += _fields(report, show_context)
     if verbosity == "verbose" and isinstance(report, PostgresError):
-        if report.table is not None:
-            lines.append(f"TABLE NAME:  {report.table}")
-        if report.constraint is not None:
-            lines.append(f"CONSTRAINT NAME:  {report.constraint}")
+        lines += _names(report)
     return "\n".join(lines)
 
 
@@ -134,6 +131,20 @@ def _fields(report: PostgresError | Notice, show_context: str) -> list[str]:
     if report.context is not None and show_context in shows_context:
         lines.append(f"CONTEXT:  {report.context}")
     return lines
+
+
+def _names(error: PostgresError) -> list[str]:
+    """Return the lines with the names of the objects that an error concerns."""
+    table, domain = error.table, error.domain
+    schema = domain.schema if table is None and domain is not None else table and table.schema
+    names = (
+        ("SCHEMA NAME", schema),
+        ("TABLE NAME", table and table.name),
+        ("COLUMN NAME", error.column),
+        ("DATATYPE NAME", domain and domain.name),
+        ("CONSTRAINT NAME", error.constraint),
+    )
+    return [f"{title}:  {name}" for title, name in names if name is not None]
 
 
 def _extract(statement: str, position: int) -> list[str]:

@@ -223,7 +223,8 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
 
 def _domain(expr: nodes.CoerceToDomain, context: Translation) -> SqlValue:
     """Translate a cast to a domain: the value with the checks of the domain."""
-    if not expr.domain:
+    domain = expr.domain
+    if domain is None:
         raise FeatureNotSupported("domains are not supported here")
     value = _translate(expr.arg, context)
 
@@ -232,11 +233,11 @@ def _domain(expr: nodes.CoerceToDomain, context: Translation) -> SqlValue:
         inside = replace(context, domain_value=checked, case_operand=None)
         whens = [
             f"WHEN NOT {_translate(check.condition, inside).text}"
-            f" THEN {raised_sql(violated_domain(expr.domain, check.name))}"
+            f" THEN {raised_sql(violated_domain(domain, check.name))}"
             for check in expr.checks
         ]
         if expr.not_null:
-            error = raised_sql(null_in_domain(expr.domain))
+            error = raised_sql(null_in_domain(domain))
             whens.insert(0, f"WHEN {checked.text} IS NULL THEN {error}")
         return f"(CASE {' '.join(whens)} ELSE {checked.text} END)"
 

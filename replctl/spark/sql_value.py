@@ -8,10 +8,16 @@ from urllib.parse import quote, unquote
 
 from replctl.errors import FeatureNotSupported, PostgresError, error_class
 from replctl.record import dataclass
+from replctl.relation_name import DomainName
 
 #: Matches an error that a translated expression has raised: raise_error('replctl:22003|integer out
-#: of range|detail|end'), optionally with |hint=... in front of the end.
-_RAISED = re.compile(r"replctl:(\w{5})\|([^|]*)\|([^|]*)(?:\|hint=([^|]*))?\|end", re.S)
+#: of range|detail|end'), optionally with |hint=..., and
+#: |domain|schema|name|name in messages|constraint in front of the end.
+_RAISED = re.compile(
+    r"replctl:(\w{5})\|([^|]*)\|([^|]*)(?:\|hint=([^|]*))?"
+    r"(?:\|domain\|([^|]*)\|([^|]*)\|([^|]*)(?:\|([^|]*))?)?\|end",
+    re.S,
+)
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
@@ -119,6 +125,9 @@ def raised_text(error: PostgresError) -> str:
     parts = [quote(part, safe=_SAFE) for part in (error.message, error.detail or "")]
     if error.hint is not None:
         parts.append(f"hint={quote(error.hint, safe=_SAFE)}")
+    if error.domain is not None:
+        names = (*error.domain, *filter(None, (error.constraint,)))
+        parts += ["domain", *(quote(name, safe=_SAFE) for name in names)]
     return f"replctl:{error.sqlstate}|{'|'.join(parts)}|end"
 
 
@@ -128,7 +137,14 @@ def raised_error(message: str) -> PostgresError | None:
     if found is None:
         return None
     hint = None if found[4] is None else unquote(found[4])
-    return error_class(found[1])(unquote(found[2]), detail=unquote(found[3]) or None, hint=hint)
+    schema, name, shown, constraint = (text and unquote(text) for text in found.group(5, 6, 7, 8))
+    return error_class(found[1])(
+        unquote(found[2]),
+        detail=unquote(found[3]) or None,
+        hint=hint,
+        domain=None if schema is None else DomainName(schema, name, shown),
+        constraint=constraint,
+    )
 
 
 #: All printable ASCII characters except the separator and the escape character.

@@ -8,6 +8,7 @@ from replctl.catalog.pg_class import PartitionBound
 from replctl.errors import PostgresError
 from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
+from replctl.relation_name import DomainName
 from replctl.replication.update_transformation import Action
 from replctl.types.delta_type import shown_type
 
@@ -269,12 +270,11 @@ class DomainTest:
     """A condition that received values of a column must satisfy.
 
     Attributes:
-        domain: the name of the domain, for messages.
         constraint: the name of the domain's CHECK; None for NOT NULL.
     """
 
     attnum: int
-    domain: str
+    domain: DomainName
     constraint: str | None
     condition: Expr
 

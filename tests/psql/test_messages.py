@@ -6,13 +6,15 @@ import pytest
 
 from replctl.errors import Notice, UndefinedTable, UniqueViolation
 from replctl.psql.messages import report_text
+from replctl.relation_name import RelationName
 
 ERROR = UniqueViolation(
     "duplicate key",
     detail="Key (a)=(1) already exists.",
     hint="Do not.",
     context="somewhere",
-    table="t",
+    table=RelationName("s", "t"),
+    column="a",
     constraint="t_pkey",
 )
 
@@ -32,7 +34,9 @@ ERROR = UniqueViolation(
                 "DETAIL",
                 "HINT",
                 "CONTEXT",
+                "SCHEMA NAME",
                 "TABLE NAME",
+                "COLUMN NAME",
                 "CONSTRAINT NAME",
             ],
         ),

@@ -10,14 +10,17 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException, UnknownException
 
 from replctl.errors import (
+    CheckViolation,
     DataError,
     InternalError,
     QueryCanceled,
     SerializationFailure,
     SessionEnded,
 )
+from replctl.relation_name import DomainName
 from replctl.spark import spark_errors
 from replctl.spark.spark_errors import HostNotReached, translated
+from replctl.spark.sql_value import raised_text
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,14 @@ def test_a_plan_that_could_not_be_resolved_raises_nothing() -> None:
     told = translated(AnalysisException(message, "UNRESOLVED_COLUMN.WITH_SUGGESTION", {}))
     assert isinstance(told, InternalError)
     assert "`w`" in told.message
+
+
+@pytest.mark.parametrize("constraint", [None, "a|b"])
+def test_a_raised_error_keeps_the_names_of_a_domain(constraint: str | None) -> None:
+    domain = DomainName("s|", "d%", '"s|".d')
+    error = CheckViolation("m", detail="d", hint="h", domain=domain, constraint=constraint)
+    raised = translated(Exception(f"[USER_RAISED_EXCEPTION] {raised_text(error)} SQLSTATE: P0001"))
+    assert vars(raised) == vars(error)
 
 
 def test_other_files() -> None:
