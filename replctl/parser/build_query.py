@@ -556,6 +556,7 @@ class QueryBuilder:
         return ast.Assignment(
             cast("tuple[ast.ResTarget, ...]", tuple(targets)),
             cast(ast.RawExpr, value),
+            is_row=True,
             pos=targets[0].pos,
         )
 

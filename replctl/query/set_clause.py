@@ -60,10 +60,11 @@ def assigned_values(
 
 def _pairs(assignment: ast.Assignment) -> list[tuple[ast.ResTarget, ast.RawExpr]]:
     """Split an assignment to several columns: `(a, b) = (1, 2)` becomes `a = 1`, `b = 2`."""
-    if len(assignment.targets) == 1:
-        return [(assignment.targets[0], assignment.value)]
     value = assignment.value
-    if isinstance(value, ast.SubLink) and value.kind == "expr" and value.test is None:
+    is_select = isinstance(value, ast.SubLink) and value.kind == "expr" and value.test is None
+    if not assignment.is_row or (is_select and len(assignment.targets) == 1):
+        return [(assignment.targets[0], value)]
+    if is_select:
         raise FeatureNotSupported(
             "a sub-SELECT as source for a multiple-column UPDATE item is not supported",
             position=raw_location(value),

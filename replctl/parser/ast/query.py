@@ -128,10 +128,11 @@ class Insert(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Assignment(Node):
-    """`targets = value`; there are several targets in (a, b) = (..)."""
+    """`target = value`, or with `is_row` `(target, ...) = value`, whose value must be a row."""
 
     targets: tuple[ResTarget, ...]
     value: RawExpr
+    is_row: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
