@@ -57,7 +57,8 @@ QUERIES = {
                array_to_string(p.proargmodes, ',') AS proargmodes,
                (SELECT string_agg(t.typname, ',' ORDER BY a.n) FROM unnest(p.proallargtypes)
                   WITH ORDINALITY a(oid, n) JOIN pg_type t ON t.oid = a.oid) AS proallargtypes,
-               pg_get_expr(p.proargdefaults, 0) AS proargdefaults
+               pg_get_expr(p.proargdefaults, 0) AS proargdefaults,
+               p.procost, p.prorows, p.proparallel, p.proleakproof
           FROM pg_proc p JOIN pg_type r ON r.oid = p.prorettype
          WHERE p.pronamespace = 'pg_catalog'::regnamespace
            AND NOT EXISTS (SELECT FROM unnest(p.proargtypes::oid[]) a(oid) JOIN pg_type t ON t.oid = a.oid

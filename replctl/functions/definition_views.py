@@ -171,6 +171,8 @@ def _pg_proc(context: FunctionContext) -> Iterator[Row]:
             "oid": function.oid, "proname": function.name, "pronamespace": 11, "proowner": 10,
             "prokind": function.kind, "proisstrict": int(function.is_strict),
             "proretset": int(function.returns_set), "provolatile": function.volatility,
+            "procost": function.cost, "prorows": function.rows,
+            "proleakproof": int(function.is_leakproof), "proparallel": function.parallel,
             "pronargs": len(function.argument_types), "prorettype": types[function.result].oid,
             "proargtypes": " ".join(str(types[name].oid) for name in function.argument_types),
             "prosrc": function.source,

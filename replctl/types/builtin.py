@@ -92,6 +92,10 @@ class Function:
     argument_names: tuple[str, ...]  # of the input arguments; '' for one without a name
     columns: tuple[tuple[str, str], ...]  # (name, type) of OUT and TABLE arguments
     schema: str = "pg_catalog"
+    cost: float = 100
+    rows: float = 0  # estimated, of a set
+    parallel: str = "u"  # s(afe), r(estricted), u(nsafe)
+    is_leakproof: bool = False
 
 
 _T = TypeVar("_T")
@@ -420,6 +424,10 @@ def _function(row: dict[str, str]) -> Function:
         source=row["prosrc"],
         argument_names=tuple(inputs) if inputs else ("",) * len(argument_types),
         columns=tuple(outputs),
+        cost=float(row["procost"]),
+        rows=float(row["prorows"]),
+        parallel=row["proparallel"],
+        is_leakproof=row["proleakproof"] == "t",
     )
 
 
