@@ -345,6 +345,7 @@ SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
     },
     **origin_functions.SET_FUNCTIONS,
     **acl_functions.SET_FUNCTIONS,
+    **statistics_functions.SET_FUNCTIONS,
     "pg_get_publication_tables": _publication_tables,
     "array_unnest": lambda context, array: [[item] for item in _array_items(array)],
 }

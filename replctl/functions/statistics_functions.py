@@ -7,13 +7,15 @@ that nobody has used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from replctl.errors import InvalidParameterValue
 from replctl.functions.function_context import FunctionContext, Implementation
 from replctl.functions.replication_views import REPLICATION_VIEWS
 from replctl.functions.session_views import SESSION_VIEWS
+from replctl.functions.view_rows import Row
+from replctl.types import builtin
 
 #: The counters of a table in the whole cluster, and in the current transaction.
 _TABLE_COUNTERS = (
@@ -95,6 +97,65 @@ def _row_of(
     return (wanted, *(row.get(name, 0) for name in counters), row.get("stats_reset"))
 
 
+def _rows_of(source: str, rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+    """Return rows of a view with the columns of a function.
+
+    Args:
+        source: the function's name in pg_proc.prosrc.
+    """
+    (function,) = builtin.functions()[source]
+    return [tuple(row.get(name) for name, _type in function.columns) for row in rows]
+
+
+def _activity(context: FunctionContext, pid: int | None) -> list[tuple[Any, ...]]:
+    rows = SESSION_VIEWS["pg_stat_activity"](context)
+    found = (
+        row if row.get("state") is None else _NOT_ENCRYPTED | row  # without the privilege: NULL
+        for row in rows
+        if pid in (None, -1, row["pid"])
+    )
+    return _rows_of("pg_stat_get_activity", found)
+
+
+def _workers(context: FunctionContext, subscription: int | None) -> list[tuple[Any, ...]]:
+    rows = REPLICATION_VIEWS["pg_stat_subscription"](context)
+    found = (
+        row for row in rows if row.get("pid") is not None and subscription in (None, row["subid"])
+    )
+    return _rows_of("pg_stat_get_subscription", found)
+
+
+def _walsenders(context: FunctionContext) -> list[tuple[Any, ...]]:
+    rows = REPLICATION_VIEWS["pg_stat_replication"](context)
+    return _rows_of("pg_stat_get_wal_senders", rows)
+
+
+def _backends(context: FunctionContext) -> list[tuple[Any, ...]]:
+    """Return the numbers of the backends: their PIDs."""
+    return [(row["pid"],) for row in SESSION_VIEWS["pg_stat_activity"](context)]
+
+
+def _of_backend(column: str) -> Implementation:
+    """Return a function that returns a column of pg_stat_activity for a backend's number."""
+
+    def value(context: FunctionContext, backend: int) -> Any:
+        rows = SESSION_VIEWS["pg_stat_activity"](context)
+        return next((row.get(column) for row in rows if row["pid"] == backend), None)
+
+    return value
+
+
+#: Columns of connections to this process, which are neither encrypted nor authenticated by GSSAPI.
+_NOT_ENCRYPTED = {"ssl": 0, "gss_auth": 0, "gss_enc": 0, "gss_delegation": 0}
+
+#: Functions that return rows, by their names in pg_proc.prosrc.
+SET_FUNCTIONS: dict[str, Callable[..., list[tuple[Any, ...]]]] = {
+    "pg_stat_get_activity": _activity,
+    "pg_stat_get_subscription": _workers,
+    "pg_stat_get_wal_senders": _walsenders,
+    "pg_stat_get_backend_idset": _backends,
+}
+
 #: Functions that return a row, by their names in pg_proc.prosrc.
 ROW_FUNCTIONS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "pg_stat_get_replication_slot": _replication_slot,
@@ -109,6 +170,11 @@ FUNCTIONS: dict[str, Implementation] = {
     **{f"pg_stat_get_db_{name}": _nothing for name in _DATABASE_NULLS},
     **{f"pg_stat_get_{name}": _nothing for name in _FUNCTION_COUNTERS},
     "pg_stat_get_db_numbackends": _sessions_in,
+    "pg_stat_get_backend_pid": _of_backend("pid"),
+    "pg_stat_get_backend_dbid": _of_backend("datid"),
+    "pg_stat_get_backend_userid": _of_backend("usesysid"),
+    "pg_stat_get_backend_activity_start": _of_backend("query_start"),
+    "pg_stat_get_backend_xact_start": _of_backend("xact_start"),
     "pg_stat_get_snapshot_timestamp": _nothing,
     "pg_stat_clear_snapshot": _reset,
     "pg_stat_force_next_flush": _reset,

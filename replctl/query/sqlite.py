@@ -211,7 +211,9 @@ class _Dialect:
             name, set_function = f"records_{name}", as_records(function, set_function)
         elif function.source == "array_unnest":
             name, set_function = f"{name}_{types[0]}", _items(call.args[0].type, types[0])
-        name = self._calls.catalog_function(name, as_json(set_function))
+        name = self._calls.catalog_function(
+            name, as_json(set_function), is_strict=function.is_strict
+        )
         return f"{name}({args})"
 
     def _value(self, expr: nodes.Expr, write: WriteQuery) -> str:

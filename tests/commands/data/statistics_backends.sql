@@ -1,0 +1,15 @@
+select s.datid = d.oid, s.usesysid::regrole, s.state, s.backend_type, s.ssl, s.sslversion, s.gss_enc, s.leader_pid, s.wait_event, s.xact_start = now() from pg_stat_get_activity(pg_backend_pid()) s join pg_database d on d.datname = current_database();
+select count(*) from pg_stat_get_activity(null) where pid = pg_backend_pid();
+select count(*) from pg_stat_get_activity(-2);
+select count(*) > 0 from pg_stat_get_activity(-1) where pid = pg_backend_pid();
+select count(*) from pg_stat_get_wal_senders();
+select * from pg_stat_get_subscription(null);
+select * from pg_stat_get_subscription(99999);
+select pg_stat_get_backend_pid(i) = pg_backend_pid(), pg_stat_get_backend_dbid(i) = d.oid, pg_stat_get_backend_userid(i)::regrole, pg_stat_get_backend_xact_start(i) = now(), pg_stat_get_backend_activity_start(i) = statement_timestamp() from pg_stat_get_backend_idset() i join pg_database d on d.datname = current_database() where pg_stat_get_backend_pid(i) = pg_backend_pid();
+select pg_stat_get_backend_pid(-1), pg_stat_get_backend_dbid(-1), pg_stat_get_backend_userid(-1), pg_stat_get_backend_xact_start(-1), pg_stat_get_backend_activity_start(-1), pg_stat_get_backend_pid(null);
+create role golden_lowly;
+set role golden_lowly;
+select usesysid::regrole, state, backend_type, query, xact_start, ssl from pg_stat_get_activity(pg_backend_pid());
+select pg_stat_get_backend_xact_start(i) from pg_stat_get_backend_idset() i where pg_stat_get_backend_pid(i) = pg_backend_pid();
+reset role;
+drop role golden_lowly;
