@@ -10,13 +10,13 @@ from typing import Any
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.acl import AclKind
+from replctl.catalog.int2vector import encode_attnums
 from replctl.catalog.native_column import stored_options
 from replctl.catalog.pg_class import (
     Column,
     Constraint,
     Index,
     Relation,
-    encode_attnums,
     encode_bound,
 )
 from replctl.catalog.pg_default_acl import new_object_acl

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import Row, select, true
 
 from replctl.catalog import schema
+from replctl.catalog.int2vector import decode_attnums
 from replctl.catalog.native_column import options_and_type
 from replctl.catalog.pg_domain import array_bases, domain_bases
 from replctl.catalog.pg_inherits import descendants_of
@@ -565,16 +566,6 @@ def _load_partition_keys(catalog: Catalog, oids: list[int]) -> dict[int, Partiti
 
 # ---------------------------------------------------------------------------------------------
 # Stored forms
-
-
-def encode_attnums(attnums: Iterable[int]) -> str:
-    """Return the text of an int2vector: (1, 3) -> `1 3`."""
-    return " ".join(map(str, attnums))
-
-
-def decode_attnums(text: str) -> tuple[int, ...]:
-    """Parse an int2vector: `1 3` -> (1, 3)."""
-    return tuple(map(int, text.split()))
 
 
 def encode_bound(bound: PartitionBound) -> str:

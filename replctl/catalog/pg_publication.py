@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from replctl.catalog import schema
+from replctl.catalog.int2vector import decode_attnums, encode_attnums
 from replctl.catalog.pg_class import (
     Relation,
-    decode_attnums,
-    encode_attnums,
     leaf_partitions,
     load_relations,
     relation_oids,
