@@ -6,31 +6,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from replctl.catalog.delta_type_option import DELTA_TYPE
+from replctl.catalog.pg_class import Column, Relation
 from replctl.errors import FeatureNotSupported
-from replctl.types.delta_type import is_native, native_text, native_type_name
+from replctl.types.delta_type import is_native, native_text
 
-if TYPE_CHECKING:
-    from replctl.catalog.pg_class import Column, Relation
-
-#: The attribute option with the Delta type, in Spark's syntax.
-DELTA_TYPE = "delta_type"
 #: The subject of the error for expressions.
 EXPRESSIONS = "expressions over columns of"
 #: The subject of the error for statements that write a native column.
 VALUES = "new values of"
-
-
-def options_and_type(attoptions: str | None, declared: str) -> tuple[dict[str, str], str]:
-    """Return a column's options without that of the Delta type, and the column's type.
-
-    Args:
-        attoptions: pg_attribute.attoptions as JSON.
-        declared: the type in pg_attribute, which is the result for a column that is not native.
-    """
-    options: dict[str, str] = json.loads(attoptions) if attoptions else {}
-    return options, native_type_name(options.pop(DELTA_TYPE, "")) or declared
 
 
 def stored_options(column: Column) -> str | None:

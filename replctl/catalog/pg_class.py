@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import Row, select, true
 
 from replctl.catalog import schema
+from replctl.catalog.delta_type_option import options_and_type
 from replctl.catalog.int2vector import decode_attnums
-from replctl.catalog.native_column import options_and_type
 from replctl.catalog.pg_domain import array_bases, domain_bases
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_type import type_name

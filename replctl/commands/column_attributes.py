@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from replctl.catalog.delta_type_option import DELTA_TYPE
 from replctl.catalog.heap import update_column
-from replctl.catalog.native_column import DELTA_TYPE, all_options
+from replctl.catalog.native_column import all_options
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
 from replctl.commands.alter_column import existing_column

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from replctl.catalog.native_column import DELTA_TYPE
+from replctl.catalog.delta_type_option import DELTA_TYPE
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.relation_kind import RelKind

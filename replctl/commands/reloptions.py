@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from replctl.catalog.native_column import DELTA_TYPE
+from replctl.catalog.delta_type_option import DELTA_TYPE
 from replctl.catalog.storage import (
     CATALOG_TABLE,
     DELETION_VECTORS,
