@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from benchmarks.measure import DifferentResults
 from replctl.catalog.open_cluster import open_cluster
 from replctl.execute import execute
 from replctl.launcher import sync
@@ -67,6 +66,10 @@ _DEFAULTS = {
 }
 _ROWS_OF_A_FILE = 500_000
 _COMMIT = re.compile(r"(\d{20})\.json")
+
+
+class DifferentResults(Exception):
+    """Two variants have not done the same work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,10 +146,6 @@ GOALS = (
 )  # fmt: skip
 
 
-class DifferentResults(Exception):
-    """Raised if two variants have not done the same work."""
-
-
 @dataclass
 class Run:
     """A run of the benchmark: its parameters and its results.
