@@ -18,6 +18,8 @@ from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.relation_kind import (
     ConstraintKind,
+    ForeignKeyAction,
+    ForeignKeyMatch,
     RelKind,
     RelPersistence,
     ReplicaIdentity,
@@ -181,9 +183,9 @@ class Constraint:
     check: nodes.Expr | None = None
     ref_relid: int = 0
     ref_columns: tuple[int, ...] = ()
-    on_update: str = "a"
-    on_delete: str = "a"
-    match: str = "s"
+    on_update: ForeignKeyAction = ForeignKeyAction.NO_ACTION
+    on_delete: ForeignKeyAction = ForeignKeyAction.NO_ACTION
+    match: ForeignKeyMatch = ForeignKeyMatch.SIMPLE
     is_local: bool = True
     inherited_count: int = 0
     no_inherit: bool = False
@@ -524,20 +526,27 @@ def _load_constraints(catalog: Catalog, oids: list[int]) -> dict[int, list[Const
                 index_oid=int(row.conindid),
                 parent_oid=int(row.conparentid),
                 check=None if row.conbin is None else pg_node_tree.loads(row.conbin),
-                ref_relid=int(row.confrelid),
-                ref_columns=decode_attnums(row.confkey or ""),
-                on_update=str(row.confupdtype),
-                on_delete=str(row.confdeltype),
-                match=str(row.confmatchtype),
                 is_local=bool(row.conislocal),
                 inherited_count=int(row.coninhcount),
                 no_inherit=bool(row.connoinherit),
                 is_enforced=bool(row.conenforced),
                 is_deferrable=bool(row.condeferrable),
-                on_delete_columns=decode_attnums(row.confdelsetcols or ""),
+                **(_reference(row) if row.contype == ConstraintKind.FOREIGN_KEY else {}),
             )
         )
     return result
+
+
+def _reference(row: Row[Any]) -> dict[str, Any]:
+    """Return the fields of `Constraint` that only foreign keys have."""
+    return {
+        "ref_relid": int(row.confrelid),
+        "ref_columns": decode_attnums(row.confkey),
+        "on_update": ForeignKeyAction(row.confupdtype),
+        "on_delete": ForeignKeyAction(row.confdeltype),
+        "match": ForeignKeyMatch(row.confmatchtype),
+        "on_delete_columns": decode_attnums(row.confdelsetcols or ""),
+    }
 
 
 def _load_parents(catalog: Catalog, oids: list[int]) -> dict[int, list[int]]:

@@ -1,4 +1,4 @@
-"""Name the letters that pg_class and pg_constraint have for kinds of relations and constraints.
+"""Name the letters that pg_class and pg_constraint have for relations and constraints.
 
 Each member is the letter itself, so that it goes into the catalog, and comes from it, unchanged.
 """
@@ -57,6 +57,40 @@ class ConstraintKind(StrEnum):
     FOREIGN_KEY = "f"
     PRIMARY_KEY = "p"
     UNIQUE = "u"
+
+
+class ForeignKeyAction(StrEnum):
+    """The effect of DELETE or UPDATE of a referenced row on the rows that refer to it
+    (pg_constraint.confdeltype, confupdtype).
+    """
+
+    NO_ACTION = "a"
+    RESTRICT = "r"
+    CASCADE = "c"
+    SET_NULL = "n"
+    SET_DEFAULT = "d"
+
+    @classmethod
+    def named(cls, word: str) -> ForeignKeyAction:
+        """Return the action of an SQL word in lower case: `set null`."""
+        return cls[word.upper().replace(" ", "_")]
+
+    @property
+    def word(self) -> str:
+        """Return the action as in SQL: `SET NULL`."""
+        return self.name.replace("_", " ")
+
+    @property
+    def changes_rows(self) -> bool:
+        """Return whether the action changes the rows that refer to the row."""
+        return self not in (ForeignKeyAction.NO_ACTION, ForeignKeyAction.RESTRICT)
+
+
+class ForeignKeyMatch(StrEnum):
+    """How a foreign key treats a value that is partly NULL (pg_constraint.confmatchtype)."""
+
+    FULL = "f"
+    SIMPLE = "s"
 
 
 class ReplicaIdentity(StrEnum):

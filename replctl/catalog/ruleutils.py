@@ -17,14 +17,11 @@ from replctl.catalog.pg_class import (
     get_relation,
 )
 from replctl.catalog.pg_domain import DomainConstraint
-from replctl.catalog.relation_kind import ConstraintKind
+from replctl.catalog.relation_kind import ConstraintKind, ForeignKeyAction, ForeignKeyMatch
 from replctl.expr import nodes
 from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.deparse_constant import constant
 from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
-
-#: The actions behind pg_constraint.confupdtype and confdeltype.
-ACTIONS = {"a": "", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 
 
 def get_expr(
@@ -93,12 +90,11 @@ def _foreign_key(
         f"FOREIGN KEY ({column_names(relation, constraint.columns)})"
         f" REFERENCES {name}({column_names(referenced, constraint.ref_columns)})"
     )
-    if constraint.match == "f":
+    if constraint.match == ForeignKeyMatch.FULL:
         text += " MATCH FULL"
-    if ACTIONS[constraint.on_update]:
-        text += f" ON UPDATE {ACTIONS[constraint.on_update]}"
-    if ACTIONS[constraint.on_delete]:
-        text += f" ON DELETE {ACTIONS[constraint.on_delete]}"
+    for event, action in (("UPDATE", constraint.on_update), ("DELETE", constraint.on_delete)):
+        if action != ForeignKeyAction.NO_ACTION:
+            text += f" ON {event} {action.word}"
     if constraint.on_delete_columns:
         text += f" ({column_names(relation, constraint.on_delete_columns)})"
     return text + (" DEFERRABLE" if constraint.is_deferrable else "")

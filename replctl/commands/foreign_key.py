@@ -8,7 +8,13 @@ from dataclasses import replace
 from replctl.catalog.heap import insert_constraint
 from replctl.catalog.pg_class import Column, Constraint, Relation
 from replctl.catalog.pg_inherits import children_of
-from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence
+from replctl.catalog.relation_kind import (
+    ConstraintKind,
+    ForeignKeyAction,
+    ForeignKeyMatch,
+    RelKind,
+    RelPersistence,
+)
 from replctl.commands.ddl import Ddl, RowCheck
 from replctl.commands.naming import constraint_name
 from replctl.errors import (
@@ -34,8 +40,6 @@ from replctl.query.open_relation import open_relation
 from replctl.spark import StagedColumn, scan
 from replctl.types.builtin import SystemRelation
 
-#: pg_constraint.confupdtype and confdeltype.  query/write.py refuses actions that replctl lacks.
-_ACTIONS = {"no action": "a", "restrict": "r", "cascade": "c", "set null": "n", "set default": "d"}
 #: Sets of types whose values can be compared with each other (operator families of btree).
 _FAMILIES = (
     frozenset(("int2", "int4", "int8")),
@@ -77,9 +81,10 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
         index_oid=index_oid,
         ref_relid=other.oid,
         ref_columns=tuple(column.attnum for column in ref_columns),
-        on_update=_ACTIONS[raw.on_update],
-        on_delete=_ACTIONS[raw.on_delete],
-        match="f" if raw.match == "full" else "s",
+        # query/write.py refuses actions that replctl lacks
+        on_update=ForeignKeyAction.named(raw.on_update),
+        on_delete=ForeignKeyAction.named(raw.on_delete),
+        match=ForeignKeyMatch.FULL if raw.match == "full" else ForeignKeyMatch.SIMPLE,
         no_inherit=not relation.is_partitioned,
         is_deferrable=raw.deferrable,
         on_delete_columns=_set_columns(relation, raw, columns),
@@ -142,7 +147,7 @@ def require_references(
     query = f"SELECT * FROM ({rows} WHERE {present}) n"
     if referenced:
         query += f" LEFT ANTI JOIN ({referenced}) r ON {same}"
-    if constraint.match == "f":
+    if constraint.match == ForeignKeyMatch.FULL:
         mixed = " OR ".join(f"{name} IS NOT NULL" for name in names)
         query += f" UNION ALL {rows} WHERE NOT ({present}) AND ({mixed})"
 

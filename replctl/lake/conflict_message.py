@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from replctl.adt.interpret import null_in_domain, violated_domain
 from replctl.catalog.pg_class import Constraint, Index, Relation
-from replctl.catalog.ruleutils import ACTIONS
 from replctl.errors import (
     CheckViolation,
     FeatureNotSupported,
@@ -148,9 +147,9 @@ def not_carried_out(
         assigned: the columns that an UPDATE assigns; None for a DELETE.
     """
     event = "DELETE" if assigned is None else "UPDATE"
-    action = ACTIONS[constraint.on_delete if assigned is None else constraint.on_update]
+    action = constraint.on_delete if assigned is None else constraint.on_update
     return FeatureNotSupported(
-        f'ON {event} {action} of foreign key constraint "{constraint.name}" on table'
+        f'ON {event} {action.word} of foreign key constraint "{constraint.name}" on table'
         f' "{other.name}" is not supported',
         detail=violation.detail,
         constraint=constraint.name,

@@ -10,6 +10,7 @@ from functools import partial
 
 from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
 from replctl.catalog.pg_inherits import ancestors_of
+from replctl.catalog.relation_kind import ForeignKeyMatch
 from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
@@ -439,7 +440,7 @@ def references_of(catalog: Catalog, relation: Relation) -> list[tuple[Constraint
                         tuple(relation_sources(catalog, other)),
                         constraint.ref_columns,
                         other.oid == relation.oid,
-                        constraint.match == "f",
+                        constraint.match == ForeignKeyMatch.FULL,
                     ),
                 )
             )

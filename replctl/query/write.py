@@ -44,10 +44,6 @@ if TYPE_CHECKING:
     from replctl.spark import Outcome, Problem
 
 
-#: Foreign key actions (pg_constraint.confdeltype, confupdtype) that do not change other rows.
-_CHECKING_ACTIONS = ("a", "r")
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A table to write, as defined in the catalog.
@@ -153,15 +149,16 @@ class WrittenTable:
             if assigned is not None and set(constraint.ref_columns).isdisjoint(assigned):
                 continue
             action = constraint.on_delete if assigned is None else constraint.on_update
-            acts = action not in _CHECKING_ACTIONS
             problem = spark.jobs.first_broken_reference(
-                self._session.engine(), outcome, reference, acts=acts
+                self._session.engine(), outcome, reference, acts=action.changes_rows
             )
             if problem is not None:
                 values = [problem.row[attnum] for attnum in constraint.ref_columns]
                 with self._reader() as reader:
                     error = still_referenced(self.relation, other, constraint, values, reader)
-                    raise not_carried_out(constraint, other, error, assigned) if acts else error
+                    if action.changes_rows:
+                        raise not_carried_out(constraint, other, error, assigned)
+                    raise error
 
     def write(self, outcome: Outcome, *, changes_keys: bool = False) -> int:
         """Write an outcome, and return the number of changed rows.

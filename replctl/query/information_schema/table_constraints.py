@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Constraint, Relation, get_relation
-from replctl.catalog.relation_kind import ConstraintKind
+from replctl.catalog.relation_kind import ConstraintKind, ForeignKeyMatch
 from replctl.catalog.ruleutils import domain_constraint_definition, get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
@@ -27,9 +27,6 @@ _KINDS = {
     ConstraintKind.PRIMARY_KEY: "PRIMARY KEY",
     ConstraintKind.UNIQUE: "UNIQUE",
 }
-_ACTIONS = {
-    "a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT",
-}  # fmt: skip
 #: Privileges that make constraints visible: SELECT alone does not.
 _RIGHTS, _COLUMN_RIGHTS = "awdDxt", "awx"
 
@@ -118,9 +115,9 @@ def _referential_constraints(context: FunctionContext) -> Iterator[Row]:
             yield {
                 **_name(context, relation.schema, constraint.name),
                 **found,
-                "match_option": "FULL" if constraint.match == "f" else "NONE",
-                "update_rule": _ACTIONS[constraint.on_update],
-                "delete_rule": _ACTIONS[constraint.on_delete],
+                "match_option": "FULL" if constraint.match == ForeignKeyMatch.FULL else "NONE",
+                "update_rule": constraint.on_update.word,
+                "delete_rule": constraint.on_delete.word,
             }
 
 
