@@ -20,6 +20,8 @@ from replctl.catalog.relation_kind import (
     ConstraintKind,
     ForeignKeyAction,
     ForeignKeyMatch,
+    Generated,
+    Identity,
     RelKind,
     RelPersistence,
     ReplicaIdentity,
@@ -49,8 +51,8 @@ class Column:
     collation: str | None = None
     not_null: bool = False
     default: nodes.Expr | None = None
-    generated: str = ""  # s: stored
-    identity: str = ""  # a: always, d: by default
+    generated: Generated = Generated.NONE
+    identity: Identity = Identity.NONE
     is_dropped: bool = False
     is_local: bool = True
     inherited_count: int = 0
@@ -452,8 +454,8 @@ def _load_columns(
                 collation=collation_names.get(int(row.attcollation)),
                 not_null=bool(row.attnotnull),
                 default=defaults.get((int(row.attrelid), int(row.attnum))),
-                generated=str(row.attgenerated),
-                identity=str(row.attidentity),
+                generated=Generated(row.attgenerated),
+                identity=Identity(row.attidentity),
                 is_dropped=bool(row.attisdropped),
                 is_local=bool(row.attislocal),
                 inherited_count=int(row.attinhcount),

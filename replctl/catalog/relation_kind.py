@@ -6,6 +6,7 @@ Each member is the letter itself, so that it goes into the catalog, and comes fr
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 
 class RelKind(StrEnum):
@@ -59,7 +60,36 @@ class ConstraintKind(StrEnum):
     UNIQUE = "u"
 
 
-class ForeignKeyAction(StrEnum):
+class _Clause(StrEnum):
+    """A letter that stands for a clause of SQL, after which its member is named."""
+
+    @classmethod
+    def named(cls, clause: str) -> Self:
+        """Return the member for a clause in lower case: `set null`."""
+        return cls[clause.upper().replace(" ", "_")]
+
+    @property
+    def clause(self) -> str:
+        """Return the clause in upper case: `SET NULL`."""
+        return self.name.replace("_", " ")
+
+
+class Identity(_Clause):
+    """When an identity column gets its value (pg_attribute.attidentity)."""
+
+    NONE = ""
+    ALWAYS = "a"
+    BY_DEFAULT = "d"
+
+
+class Generated(StrEnum):
+    """How a generated column has its value (pg_attribute.attgenerated)."""
+
+    NONE = ""
+    STORED = "s"
+
+
+class ForeignKeyAction(_Clause):
     """The effect of DELETE or UPDATE of a referenced row on the rows that refer to it
     (pg_constraint.confdeltype, confupdtype).
     """
@@ -69,16 +99,6 @@ class ForeignKeyAction(StrEnum):
     CASCADE = "c"
     SET_NULL = "n"
     SET_DEFAULT = "d"
-
-    @classmethod
-    def named(cls, word: str) -> ForeignKeyAction:
-        """Return the action of an SQL word in lower case: `set null`."""
-        return cls[word.upper().replace(" ", "_")]
-
-    @property
-    def word(self) -> str:
-        """Return the action as in SQL: `SET NULL`."""
-        return self.name.replace("_", " ")
 
     @property
     def changes_rows(self) -> bool:

@@ -94,7 +94,7 @@ def _foreign_key(
         text += " MATCH FULL"
     for event, action in (("UPDATE", constraint.on_update), ("DELETE", constraint.on_delete)):
         if action != ForeignKeyAction.NO_ACTION:
-            text += f" ON {event} {action.word}"
+            text += f" ON {event} {action.clause}"
     if constraint.on_delete_columns:
         text += f" ({column_names(relation, constraint.on_delete_columns)})"
     return text + (" DEFERRABLE" if constraint.is_deferrable else "")

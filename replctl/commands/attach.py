@@ -9,7 +9,7 @@ from replctl.catalog.heap import update_column, update_constraint, update_index,
 from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Constraint, Relation
 from replctl.catalog.pg_inherits import children_of, delete_parent, descendants_of, insert_parent
-from replctl.catalog.relation_kind import ConstraintKind
+from replctl.catalog.relation_kind import ConstraintKind, Identity
 from replctl.commands.constraint import renumbered_check
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import references_to
@@ -242,7 +242,7 @@ def _release(ddl: Ddl, child: Relation, parent: Relation) -> None:
             left = column.inherited_count - 1
             released = replace(column, inherited_count=left, is_local=column.is_local or left == 0)
             if column.identity:
-                released = replace(released, identity="", default=None)
+                released = replace(released, identity=Identity.NONE, default=None)
             update_column(ddl.catalog, child.oid, released)
     names: Sequence[str] = [check.name for check in parent.checks()]
     for constraint in child.constraints:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column
+from replctl.catalog.relation_kind import Generated, Identity
 from replctl.commands.column_storage import compression_of, storage_of
 from replctl.commands.sequence import SequenceDraft
 from replctl.errors import (
@@ -200,10 +201,10 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
                     raise SqlSyntaxError(f"multiple {_SPECIFIED[kind]} for {where}", position=pos)
                 default = constraint.expr
                 if kind == "generated":
-                    column = replace(column, default=None, generated="s")
+                    column = replace(column, default=None, generated=Generated.STORED)
                 elif kind == "identity":
                     has_null = True
-                    identity = "a" if constraint.generated_when == "always" else "d"
+                    identity = Identity.named(constraint.generated_when)
                     column = replace(column, not_null=True, identity=identity)
                     sequence = SequenceDraft(column.declared_type, "i", constraint.sequence)
             case "check":

@@ -8,6 +8,7 @@ from replctl.catalog.heap import update_column
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_sequence import owned_sequences
+from replctl.catalog.relation_kind import Identity
 from replctl.commands.alter_column import existing_column
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import drop_objects
@@ -21,8 +22,6 @@ from replctl.commands.sequence import (
 from replctl.commands.table_expression import default_expression
 from replctl.errors import InvalidTableDefinition, ObjectNotInPrerequisiteState, SqlSyntaxError
 from replctl.parser import ast
-
-_LETTERS = {"always": "a", "by default": "d"}
 
 
 def add_identity(
@@ -52,7 +51,7 @@ def add_identity(
     draft = SequenceDraft(column.type, "i", command.options)
     raw = sequence_of_column(ddl, relation, column, draft)
     default = default_expression(ddl.environment, relation, column, raw, ddl.now)
-    changed = replace(column, identity=_LETTERS[command.value or ""], default=default)
+    changed = replace(column, identity=Identity.named(command.value or ""), default=default)
     _change(ddl, relation, changed)
 
 
@@ -77,7 +76,7 @@ def alter_identity(
     for sequence in owned_sequences(ddl.catalog, relation.oid, column.attnum) if rest else ():
         change_sequence(ddl, sequence, rest, is_identity=True)
     if when:
-        _change(ddl, relation, replace(column, identity=_LETTERS[when[0].value or ""]))
+        _change(ddl, relation, replace(column, identity=Identity.named(when[0].value or "")))
 
 
 def drop_identity(
@@ -97,7 +96,7 @@ def drop_identity(
         ddl.notice(f"{_no_identity(relation, name)}, skipping")
         return
     sequences = owned_sequences(ddl.catalog, relation.oid, column.attnum)
-    _change(ddl, relation, replace(column, identity="", default=None))
+    _change(ddl, relation, replace(column, identity=Identity.NONE, default=None))
     drop_objects(ddl, [Object("sequence", sequence.relid) for sequence in sequences], "restrict")
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Column, Constraint, Relation
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import Identity, RelKind
 from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import renumbered_check
 from replctl.commands.ddl import Ddl
@@ -196,7 +196,7 @@ def _inherited(column: Column, attnum: int) -> Column:
 
 def _without_identity(column: Column) -> Column:
     """Return a column without its identity.  Only partitions inherit identity columns."""
-    return replace(column, identity="", default=None) if column.identity else column
+    return replace(column, identity=Identity.NONE, default=None) if column.identity else column
 
 
 def _renumber_generated(

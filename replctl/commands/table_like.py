@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.relation_kind import Generated, Identity
 from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import add_check, renumbered_check
 from replctl.commands.ddl import Ddl
@@ -58,8 +59,8 @@ def like_columns(like: Like) -> list[ColumnDraft]:
                 column,
                 attnum=0,
                 default=None,
-                generated=column.generated if "generated" in like.options else "",
-                identity=column.identity if "identity" in like.options else "",
+                generated=column.generated if "generated" in like.options else Generated.NONE,
+                identity=column.identity if "identity" in like.options else Identity.NONE,
                 is_local=True,
                 inherited_count=0,
                 missing_value=None,

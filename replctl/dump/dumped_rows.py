@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import get_sequence, sequence_state
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import Identity, RelKind
 from replctl.dump.dialect import ELSE, END, IF_REPLCTL, is_adopted
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, full_name
@@ -62,7 +62,7 @@ def _inserts(
         yield from (f"INSERT INTO {full_name(table)} DEFAULT VALUES;\n" for _row in rows)
         return
     names = ", ".join(quote_identifier(column.name) for column in columns)
-    overriding = any(column.identity == "a" for column in columns)
+    overriding = any(column.identity == Identity.ALWAYS for column in columns)
     words = " OVERRIDING SYSTEM VALUE VALUES" if overriding else " VALUES"
     for start in range(0, len(rows), _ROWS_PER_INSERT):
         shown = ",\n".join(

@@ -36,7 +36,6 @@ from replctl.dump.source import Source, expression_keys, full_name, type_key
 from replctl.types.builtin import types
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
-_IDENTITY = {"a": "ALWAYS", "d": "BY DEFAULT"}
 _BITS = {"int2": 15, "int4": 31, "int8": 63}
 
 
@@ -184,7 +183,7 @@ def _is_apart(source: Source, table: Relation, column: Column) -> bool:
     identity columns, and defaults that use a sequence of the table, which is created later.
     """
     if column.default is None or column.identity:
-        return column.identity != ""
+        return bool(column.identity)
     if not column.is_local and not table.is_partition:
         return True
     own = {sequence.relid for sequence in owned_sequences(source.catalog, table.oid)}
@@ -197,7 +196,7 @@ def _identity(source: Source, table: Relation, column: Column) -> str:
         if sequence.ownership == "i":
             options = _sequence_options(sequence, has_type=False)
             return (
-                f" GENERATED {_IDENTITY[column.identity]} AS IDENTITY ("
+                f" GENERATED {column.identity.clause} AS IDENTITY ("
                 f"\n        SEQUENCE NAME {relation}"
                 + "".join(f"\n        {option}" for option in options)
                 + "\n    )"

@@ -149,7 +149,7 @@ def not_carried_out(
     event = "DELETE" if assigned is None else "UPDATE"
     action = constraint.on_delete if assigned is None else constraint.on_update
     return FeatureNotSupported(
-        f'ON {event} {action.word} of foreign key constraint "{constraint.name}" on table'
+        f'ON {event} {action.clause} of foreign key constraint "{constraint.name}" on table'
         f' "{other.name}" is not supported',
         detail=violation.detail,
         constraint=constraint.name,

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.relation_kind import Generated, Identity
 from replctl.errors import GeneratedAlways, ObjectNotInPrerequisiteState
 from replctl.lake.delta_default import with_delta_default
 from replctl.lake.delta_log import columns_of
@@ -62,7 +63,7 @@ class DeltaRules:
     defaults: tuple[tuple[str, str], ...] = ()
     checks: tuple[tuple[str, str], ...] = ()
     generated: tuple[tuple[str, str], ...] = ()
-    identity: tuple[tuple[str, str], ...] = ()
+    identity: tuple[tuple[str, Identity], ...] = ()
     text_partitions: tuple[str, ...] = ()
     is_append_only: bool = False
     formats: tuple[str, ...] = ()
@@ -92,7 +93,7 @@ def rules_of(state: TableState, location: str) -> DeltaRules:
     ]
     checks += [(n, found) for n, note in notes.items() if (found := _invariant(note)) is not None]
     identity = {
-        name: "d" if note.get(_TAKES_VALUES) is True else "a"
+        name: Identity.BY_DEFAULT if note.get(_TAKES_VALUES) is True else Identity.ALWAYS
         for name, note in notes.items()
         if _IDENTITY in note
     }
@@ -163,7 +164,7 @@ def with_delta_columns(relation: Relation) -> Relation:
         return relation
     stored = {attnum: column.name for attnum, column in relation.storage.columns.items()}
     columns = [
-        replace(c, generated="s", default=None)
+        replace(c, generated=Generated.STORED, default=None)
         if stored.get(c.attnum) in generated
         else replace(c, identity=identity[stored[c.attnum]], default=None)
         if stored.get(c.attnum) in identity

@@ -10,7 +10,7 @@ from functools import partial
 
 from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
 from replctl.catalog.pg_inherits import ancestors_of
-from replctl.catalog.relation_kind import ForeignKeyMatch
+from replctl.catalog.relation_kind import ForeignKeyMatch, Identity
 from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
@@ -103,7 +103,9 @@ def replication_target(
     rules = delta_rules(relation)
     computed = {column.name for column in relation.columns if column.generated}
     computed |= _names_of(relation, [name for name, _text in rules.generated])
-    computed |= _names_of(relation, [name for name, kind in rules.identity if kind == "a"])
+    computed |= _names_of(
+        relation, [name for name, kind in rules.identity if kind == Identity.ALWAYS]
+    )
     writable = {column.name for column in relation.columns} - computed
     missing = [name for name in positions if name not in writable]
     if missing:
@@ -153,15 +155,19 @@ def _target_column(
 ) -> TargetColumn:
     column = relation.column_at(attnum)
     name = _stored_names(relation).get(attnum, "")
-    stored, identity = dict(rules.generated).get(name), dict(rules.identity).get(name, "")
+    stored = dict(rules.generated).get(name)
+    identity = dict(rules.identity).get(name, Identity.NONE)
     if stored is not None or identity:
-        is_assigned = identity == "a" or (identity == "d" and sent is None and not is_local)
+        is_by_default = identity == Identity.BY_DEFAULT
+        is_assigned = identity == Identity.ALWAYS or (
+            is_by_default and sent is None and not is_local
+        )
         return TargetColumn(
             column.attnum,
             column.name,
             column.type,
             column.typmod,
-            (column.not_null or identity == "d") and not is_assigned,
+            (column.not_null or is_by_default) and not is_assigned,
             sent,
             generated=None if stored is None else StoredExpr(stored, _columns(relation, relation)),
             is_identity=bool(identity),

@@ -12,6 +12,7 @@ from replctl import spark
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, intents_of
 from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.relation_kind import Identity
 from replctl.catalog.storage import Storage
 from replctl.catalog.transaction import BlockXids, xids_of_block
 from replctl.errors import PostgresError
@@ -205,7 +206,9 @@ def _write_of_nothing(relation: Relation) -> str:
     tables without a replica identity.
     """
     name = quote_qualified_identifier(relation.schema, relation.name)
-    given = next((c for c in relation.columns if not c.generated and c.identity != "a"), None)
+    given = next(
+        (c for c in relation.columns if not c.generated and c.identity != Identity.ALWAYS), None
+    )
     if given is None:
         return f"DELETE FROM {name} WHERE false;"
     return f"INSERT INTO {name} ({quote_identifier(given.name)}) SELECT NULL WHERE false;"

@@ -44,7 +44,7 @@ class DescribedRules:
         if text is not None:
             return f"generated always as ({text}) stored"
         if kind is not None:
-            return f"generated {'always' if kind == 'a' else 'by default'} as identity"
+            return f"generated {kind.clause.lower()} as identity"
         return None
 
     def default(self, column: Column) -> str:

@@ -122,12 +122,11 @@ def _default(target: Described, rules: DescribedRules, column: Column) -> str:
     if (value := rules.value(column)) is not None:
         return value
     if column.identity:
-        word = "always" if column.identity == "a" else "by default"
-        return f"generated {word} as identity"
+        return f"generated {column.identity.clause.lower()} as identity"
     if column.default is None:
         return rules.default(column)
     text = ruleutils.get_expr(target.environment, rules.relation, column.default, is_pretty=True)
-    return f"generated always as ({text}) stored" if column.generated == "s" else text
+    return f"generated always as ({text}) stored" if column.generated else text
 
 
 def _footers(target: Described, rules: DescribedRules, verbose: bool) -> list[str]:

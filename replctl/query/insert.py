@@ -13,6 +13,7 @@ from replctl.catalog.aclchk import privileges_of
 from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native, native_refused
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import NumberedCalls
+from replctl.catalog.relation_kind import Identity
 from replctl.errors import (
     DuplicateColumn,
     FeatureNotSupported,
@@ -450,13 +451,13 @@ def _check_given(column: Column, statement: ast.Insert) -> None:
     if column.generated:
         detail = f'Column "{column.name}" is a generated column.'
         raise GeneratedAlways(message, detail=detail)
-    if column.identity == "a" and column.default is None:
+    if column.identity == Identity.ALWAYS and column.default is None:
         raise GeneratedAlways(
             message,
             detail=f'Column "{column.name}" is an identity column of the Delta table, whose values'
             " Delta always assigns.",
         )
-    if column.identity == "a" and statement.overriding is None:
+    if column.identity == Identity.ALWAYS and statement.overriding is None:
         raise GeneratedAlways(
             message,
             detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',

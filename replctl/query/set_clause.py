@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from replctl.catalog.native_column import VALUES, check_not_native
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.relation_kind import Identity
 from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
@@ -47,7 +48,7 @@ def assigned_values(
                 continue
             check_not_native(relation, VALUES, [column.attnum])
             values.add(assigned, inner.expr(raw), raw_location(raw))
-            if column.generated or column.identity == "a":
+            if column.generated or column.identity == Identity.ALWAYS:
                 what = "a generated column"
                 if column.identity:
                     what = "an identity column defined as GENERATED ALWAYS"

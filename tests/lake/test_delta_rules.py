@@ -12,6 +12,7 @@ from fix_cluster import relation_of
 from fix_psql import Psql
 from golden_script import answer_of
 
+from replctl.catalog.relation_kind import Identity
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_rules import DeltaRules, check_can_be_undone, check_uniform, rules_of
 from replctl.lake.table_state import TableState
@@ -81,7 +82,14 @@ def _change(folder: Path, metadata: Any) -> None:
                 _field("d", "long", **_notes(identity_start=1, identity_allowExplicitInsert=True)),
                 _field("e", "long", **_notes(identity_start=1, identity_allowExplicitInsert=False)),
             ),
-            DeltaRules(("a", "d", "e"), identity=(("a", "a"), ("d", "d"), ("e", "a"))),
+            DeltaRules(
+                ("a", "d", "e"),
+                identity=(
+                    ("a", Identity.ALWAYS),
+                    ("d", Identity.BY_DEFAULT),
+                    ("e", Identity.ALWAYS),
+                ),
+            ),
         ),
         (
             _metadata(_field("p", "string"), _field("q"), partitions=("q", "p")),

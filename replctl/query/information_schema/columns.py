@@ -19,7 +19,6 @@ from replctl.types.builtin import system_relations_by_oid, types
 _BITS = {"int2": 16, "int4": 32, "int8": 64, "float4": 24, "float8": 53}
 _OCTETS = 4  # longest character of UTF-8, in bytes
 _ANY_LENGTH = 2**30
-_IDENTITY = {"a": "ALWAYS", "d": "BY DEFAULT"}
 
 
 def _columns(context: FunctionContext) -> Iterator[Row]:
@@ -160,7 +159,7 @@ def _identity(context: FunctionContext, relation: Relation, column: Column) -> R
     row: Row = {"identity_cycle": "NO"}
     if not column.identity:
         return row
-    row["identity_generation"] = _IDENTITY[column.identity]
+    row["identity_generation"] = column.identity.clause
     for sequence in owned_sequences(context.catalog, relation.oid, column.attnum):
         row |= {
             "identity_start": str(sequence.start),

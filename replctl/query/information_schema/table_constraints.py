@@ -116,8 +116,8 @@ def _referential_constraints(context: FunctionContext) -> Iterator[Row]:
                 **_name(context, relation.schema, constraint.name),
                 **found,
                 "match_option": "FULL" if constraint.match == ForeignKeyMatch.FULL else "NONE",
-                "update_rule": constraint.on_update.word,
-                "delete_rule": constraint.on_delete.word,
+                "update_rule": constraint.on_update.clause,
+                "delete_rule": constraint.on_delete.clause,
             }
 
 
