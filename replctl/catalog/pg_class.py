@@ -22,6 +22,7 @@ from replctl.catalog.relation_kind import (
     ForeignKeyMatch,
     Generated,
     Identity,
+    PartitionStrategy,
     RelKind,
     RelPersistence,
     ReplicaIdentity,
@@ -198,9 +199,9 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
-    """The partition key of a table.  The strategy is r(ange), l(ist) or h(ash)."""
+    """The partition key of a table."""
 
-    strategy: Literal["r", "l", "h"]
+    strategy: PartitionStrategy
     attnums: tuple[int, ...]  # 0 for an expression
     exprs: tuple[nodes.Expr, ...] = ()  # one for each 0
 
@@ -565,7 +566,7 @@ def _load_partition_keys(catalog: Catalog, oids: list[int]) -> dict[int, Partiti
     table = schema.pg_partitioned_table
     return {
         int(row.partrelid): PartitionKey(
-            row.partstrat,
+            PartitionStrategy(row.partstrat),
             decode_attnums(row.partattrs),
             tuple(pg_node_tree.loads(text) for text in json.loads(row.partexprs))
             if row.partexprs

@@ -61,17 +61,25 @@ class ConstraintKind(StrEnum):
 
 
 class _Clause(StrEnum):
-    """A letter that stands for a clause of SQL, after which its member is named."""
+    """A letter that stands for words of SQL, after which its member is named."""
 
     @classmethod
     def named(cls, clause: str) -> Self:
-        """Return the member for a clause in lower case: `set null`."""
+        """Return the member for its clause in lower case: `set null`."""
         return cls[clause.upper().replace(" ", "_")]
 
     @property
     def clause(self) -> str:
         """Return the clause in upper case: `SET NULL`."""
         return self.name.replace("_", " ")
+
+
+class PartitionStrategy(_Clause):
+    """How a table is partitioned (pg_partitioned_table.partstrat)."""
+
+    RANGE = "r"
+    LIST = "l"
+    HASH = "h"
 
 
 class Identity(_Clause):

@@ -208,8 +208,7 @@ def partition_key(environment: CatalogEnvironment, relation: Relation) -> str:
         expr = next(exprs)
         text = get_expr(environment, relation, expr)
         items.append(text if isinstance(expr, nodes.FuncExpr) else f"({text})")
-    word = {"r": "RANGE", "l": "LIST", "h": "HASH"}[key.strategy]
-    return f"{word} ({', '.join(items)})"
+    return f"{key.strategy.clause} ({', '.join(items)})"
 
 
 def partition_key_types(relation: Relation) -> list[tuple[str, int]]:

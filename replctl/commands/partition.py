@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, PartitionBound, PartitionKey, Relation, leaf_partitions
 from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.relation_kind import PartitionStrategy
 from replctl.commands.constraint import require_rows
 from replctl.commands.ddl import Ddl
 from replctl.commands.foreign_key import clone_foreign_key
@@ -29,7 +30,6 @@ from replctl.spark import PartitionRule, accepts_sql
 from replctl.types.builtin import SystemRelation, system_columns
 
 _MAX_KEYS = 32  # PARTITION_MAX_KEYS
-_STRATEGIES = {"list": "l", "range": "r", "hash": "h"}
 
 
 def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
@@ -53,10 +53,11 @@ def partition_key(ddl: Ddl, relation: Relation, spec: ast.PartitionSpec) -> Part
         PostgresError: a column does not exist, or cannot be part of the key.
         FeatureNotSupported: the key has an expression.
     """
-    strategy = _STRATEGIES.get(spec.strategy.lower())
+    word = spec.strategy.lower()
+    strategy = next((s for s in PartitionStrategy if s.clause.lower() == word), None)
     if strategy is None:
         raise InvalidParameterValue(f'unrecognized partitioning strategy "{spec.strategy}"')
-    if strategy == "l" and len(spec.elements) != 1:
+    if strategy == PartitionStrategy.LIST and len(spec.elements) != 1:
         raise InvalidObjectDefinition(
             'cannot use "list" partition strategy with more than one column'
         )
@@ -65,10 +66,12 @@ def partition_key(ddl: Ddl, relation: Relation, spec: ast.PartitionSpec) -> Part
             f"cannot partition using more than {_MAX_KEYS} columns", position=spec.pos
         )
     attnums = tuple(_key_attnum(ddl, relation, item, strategy) for item in spec.elements)
-    return PartitionKey(strategy, attnums)  # type: ignore[arg-type]
+    return PartitionKey(strategy, attnums)
 
 
-def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strategy: str) -> int:
+def _key_attnum(
+    ddl: Ddl, relation: Relation, element: ast.PartitionElem, strategy: PartitionStrategy
+) -> int:
     name, pos = element.name, element.pos
     if name is None:
         raise FeatureNotSupported(
@@ -97,18 +100,18 @@ def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strate
     return column.attnum
 
 
-def _check_key_type(ddl: Ddl, column: Column, strategy: str, pos: int) -> None:
+def _check_key_type(ddl: Ddl, column: Column, strategy: PartitionStrategy, pos: int) -> None:
     """Check that a column of this type can be in a partition key."""
     if column.array:
         shown = ddl.environment.format_type(column.array)
         raise FeatureNotSupported(f"partition keys of type {shown} are not supported", position=pos)
-    if strategy != "l" and ddl.environment.type(column.type).kind == "e":
-        word = "hash" if strategy == "h" else "range"
+    is_hash = strategy == PartitionStrategy.HASH
+    if strategy != PartitionStrategy.LIST and ddl.environment.type(column.type).kind == "e":
         raise FeatureNotSupported(
-            f"partitioning by {word} of an enum is not supported", position=pos
+            f"partitioning by {strategy.clause.lower()} of an enum is not supported", position=pos
         )
-    method = "hash" if strategy == "h" else "btree"
-    has_class = is_hashable if strategy == "h" else is_sortable
+    method = "hash" if is_hash else "btree"
+    has_class = is_hashable if is_hash else is_sortable
     if not has_class(CastPaths(ddl.environment), column.type):
         raise UndefinedObject(
             f"data type {ddl.environment.format_type(column.type)} has no default operator class"
@@ -152,7 +155,6 @@ def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -
         columns = [leaf.column(name) for name in names]
         found = [column for column in columns if column is not None]
         rule = PartitionRule(
-            key.strategy,
             tuple(column.attnum for column in found),
             tuple((column.type, column.typmod) for column in found),
             bound,

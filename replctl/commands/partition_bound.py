@@ -12,6 +12,7 @@ from typing import Any
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column, PartitionBound, RangeDatum, Relation
 from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.relation_kind import PartitionStrategy
 from replctl.catalog.ruleutils import partition_bound as deparse_bound
 from replctl.commands.ddl import Ddl
 from replctl.commands.value import constant_value
@@ -30,7 +31,6 @@ from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.range_table import FromScope
 from replctl.types import text
 
-_STRATEGY_NAME = {"h": "hash", "l": "list", "r": "range"}
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -45,12 +45,12 @@ def analyze_bound(ddl: Ddl, parent: Relation, raw: ast.PartitionBound) -> Partit
     assert key is not None
     columns = [parent.column_at(attnum) for attnum in key.attnums]
     if raw.kind == "default":
-        if key.strategy == "h":
+        if key.strategy == PartitionStrategy.HASH:
             raise InvalidTableDefinition(
                 "a hash-partitioned table may not have a default partition"
             )
         return PartitionBound("default")
-    strategy = _STRATEGY_NAME[key.strategy]
+    strategy = key.strategy.clause.lower()
     if raw.kind != strategy:
         raise InvalidTableDefinition(
             f"invalid bound specification for a {strategy} partition", position=raw.pos

@@ -90,7 +90,6 @@ def _rule(
     ]
     is_default = bound.kind == "default"
     return PartitionRule(
-        key.strategy,
         tuple(column.attnum for column in in_root if column is not None),
         tuple((column.type, column.typmod) for column in columns),
         None if is_default else bound,

@@ -123,14 +123,12 @@ class PartitionRule:
     """The rule for the rows of a partition, at one level of partitioning.
 
     Attributes:
-        strategy: r(ange), l(ist), h(ash).
         keys: attnums of the key columns in the root table.
         types: the (type, typmod) of each key column.
         bound: the bound of the partition; None for the default partition.
         siblings: for the default partition, the bounds of the other partitions.
     """
 
-    strategy: str
     keys: tuple[int, ...]
     types: tuple[tuple[str, int], ...]
     bound: PartitionBound | None

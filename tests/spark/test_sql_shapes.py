@@ -161,14 +161,14 @@ LEAVES = (
         16410,
         "public.orders_eu",
         TableSource("/lake/orders_eu", COLUMNS, 12),
-        (PartitionRule("l", _KEYS, _TYPES, EUROPE),),
+        (PartitionRule(_KEYS, _TYPES, EUROPE),),
         not_null=(4,),
     ),
     Leaf(
         16420,
         "public.orders_rest",
         TableSource(None, COLUMNS),
-        (PartitionRule("l", _KEYS, _TYPES, None, (EUROPE,)),),
+        (PartitionRule(_KEYS, _TYPES, None, (EUROPE,)),),
         checks=(("rest_is_large", IS_LARGE),),
     ),
 )
@@ -193,7 +193,6 @@ RICH = Target(
 
 def range_rule(lower: str, upper: str) -> PartitionRule:
     return PartitionRule(
-        "r",
         (1, 2),
         (("int4", -1), ("text", -1)),
         PartitionBound(
@@ -205,7 +204,7 @@ def range_rule(lower: str, upper: str) -> PartitionRule:
 
 
 HASHED = PartitionRule(
-    "h", (1, 3), (("int4", -1), ("numeric", 655366)), PartitionBound("hash", modulus=4, remainder=3)
+    (1, 3), (("int4", -1), ("numeric", 655366)), PartitionBound("hash", modulus=4, remainder=3)
 )
 
 
