@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select, update
 
@@ -14,7 +14,7 @@ from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_type import type_name, type_oid
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import RelKind, SequenceOwnership
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     FeatureNotSupported,
@@ -44,7 +44,6 @@ class Sequence:
     Attributes:
         owner_relid, owner_attnum: the column that owns the sequence, so that both are dropped
             together; 0 for none.
-        ownership: a(uto) for serial columns and OWNED BY, i(nternal) for identity columns.
         node: the number of the sequence's state, like a relation's filenode.  ALTER SEQUENCE
             assigns another number, which ROLLBACK reverts.
     """
@@ -59,7 +58,7 @@ class Sequence:
     cycles: bool = False
     owner_relid: int = 0
     owner_attnum: int = 0
-    ownership: Literal["", "a", "i"] = ""
+    ownership: SequenceOwnership = SequenceOwnership.NONE
     node: int = 0
 
 
@@ -249,7 +248,7 @@ def _select(catalog: Catalog, *where: ColumnElement[bool]) -> list[Sequence]:
             bool(row.seqcycle),
             int(row.ownerrelid),
             int(row.ownerattnum),
-            row.ownership,
+            SequenceOwnership(row.ownership),
             int(row.node),
         )
         for row in catalog.select(table, *where, order_by=[table.c.seqrelid])

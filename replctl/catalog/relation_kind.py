@@ -74,6 +74,14 @@ class _Clause(StrEnum):
         return self.name.replace("_", " ")
 
 
+class SequenceOwnership(StrEnum):
+    """How a sequence depends on the column that owns it (pg_depend.deptype)."""
+
+    NONE = ""
+    AUTO = "a"  # serial columns and OWNED BY
+    INTERNAL = "i"  # identity columns
+
+
 class PartitionStrategy(_Clause):
     """How a table is partitioned (pg_partitioned_table.partstrat)."""
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column
-from replctl.catalog.relation_kind import Generated, Identity
+from replctl.catalog.relation_kind import Generated, Identity, SequenceOwnership
 from replctl.commands.column_storage import compression_of, storage_of
 from replctl.commands.sequence import SequenceDraft
 from replctl.errors import (
@@ -91,7 +91,7 @@ def column_draft(
         return with_options(ColumnDraft(column), definition, table)
     implied = (ast.Constraint("default"), ast.Constraint("not_null"))
     definition = replace(definition, constraints=definition.constraints + implied)
-    draft = ColumnDraft(column, sequence=SequenceDraft(type_.name, "a"))
+    draft = ColumnDraft(column, sequence=SequenceDraft(type_.name, SequenceOwnership.AUTO))
     return with_options(draft, definition, table)
 
 
@@ -206,7 +206,9 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
                     has_null = True
                     identity = Identity.named(constraint.generated_when)
                     column = replace(column, not_null=True, identity=identity)
-                    sequence = SequenceDraft(column.declared_type, "i", constraint.sequence)
+                    sequence = SequenceDraft(
+                        column.declared_type, SequenceOwnership.INTERNAL, constraint.sequence
+                    )
             case "check":
                 constraints.append(constraint)
             case _:

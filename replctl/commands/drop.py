@@ -12,7 +12,7 @@ from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import find_policy
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.catalog.pg_type import type_oid
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import RelKind, SequenceOwnership
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import describe, drop_objects, indexed_relation
 from replctl.commands.find_object import find_function, find_operator
@@ -191,7 +191,7 @@ def _check_sequence(ddl: Ddl, oid: int) -> None:
         DependentObjectsStillExist: the sequence belongs to an identity column.
     """
     sequence = get_sequence(ddl.catalog, oid)
-    if sequence is not None and sequence.ownership == "i":
+    if sequence is not None and sequence.ownership == SequenceOwnership.INTERNAL:
         column = Object("column", sequence.owner_relid, sequence.owner_attnum)
         raise _required(describe(ddl, Object("sequence", oid)), describe(ddl, column))
 

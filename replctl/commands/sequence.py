@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from dataclasses import replace
-from typing import Literal
 
 from replctl.catalog.heap import insert_relation
 from replctl.catalog.pg_class import Column, Relation, find_relation_oid
@@ -19,7 +18,12 @@ from replctl.catalog.pg_sequence import (
     sequence_state,
     update_sequence,
 )
-from replctl.catalog.relation_kind import RelKind, RelPersistence, ReplicaIdentity
+from replctl.catalog.relation_kind import (
+    RelKind,
+    RelPersistence,
+    ReplicaIdentity,
+    SequenceOwnership,
+)
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.naming import Schema, creation_schema, relation_name
@@ -54,12 +58,11 @@ class SequenceDraft:
 
     Attributes:
         type: the data type of the sequence and the column.
-        ownership: a(uto) for serial, i(nternal) for identity.
         options: the options of GENERATED AS IDENTITY.
     """
 
     type: str
-    ownership: Literal["a", "i"]
+    ownership: SequenceOwnership
     options: tuple[ast.DefElem, ...] = ()
 
 
@@ -104,7 +107,7 @@ def sequence_of_column(
         if find_relation_oid(ddl.catalog, name, place.oid) is not None:
             raise DuplicateTable(f'relation "{name}" already exists')
     options = [option for option in draft.options if option.name != "sequence_name"]
-    is_identity = draft.ownership == "i"
+    is_identity = draft.ownership == SequenceOwnership.INTERNAL
     sequence, state = with_options(Sequence(0, draft.type), None, options, is_identity=is_identity)
     sequence = replace(
         sequence,
@@ -346,13 +349,16 @@ def _with_owner(
             raise SqlSyntaxError(
                 "invalid OWNED BY option", hint="Specify OWNED BY table.column or OWNED BY NONE."
             )
-        changed = replace(sequence, owner_relid=0, owner_attnum=0, ownership="")
+        changed = replace(sequence, owner_relid=0, owner_attnum=0, ownership=SequenceOwnership.NONE)
     else:
         table, column = _owning_column(ddl, tuple(table_name), column_name, owner, schema_oid)
         changed = replace(
-            sequence, owner_relid=table.oid, owner_attnum=column.attnum, ownership="a"
+            sequence,
+            owner_relid=table.oid,
+            owner_attnum=column.attnum,
+            ownership=SequenceOwnership.AUTO,
         )
-    if sequence.ownership == "i":
+    if sequence.ownership == SequenceOwnership.INTERNAL:
         raise FeatureNotSupported(
             "cannot change ownership of identity sequence",
             detail=f'Sequence "{ddl.relation(sequence.relid).name}" is linked to table'

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, Relation
-from replctl.catalog.relation_kind import Generated, Identity
+from replctl.catalog.relation_kind import Generated, Identity, SequenceOwnership
 from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import add_check, renumbered_check
 from replctl.commands.ddl import Ddl
@@ -69,7 +69,7 @@ def like_columns(like: Like) -> list[ColumnDraft]:
                 statistics=None,
                 options={},
             ),
-            sequence=SequenceDraft(column.type, "i")
+            sequence=SequenceDraft(column.type, SequenceOwnership.INTERNAL)
             if column.identity and "identity" in like.options
             else None,
         )

@@ -19,7 +19,13 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences, sequences_of
-from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence, ReplicaIdentity
+from replctl.catalog.relation_kind import (
+    ConstraintKind,
+    RelKind,
+    RelPersistence,
+    ReplicaIdentity,
+    SequenceOwnership,
+)
 from replctl.catalog.ruleutils import (
     constraint_definition,
     get_expr,
@@ -193,7 +199,7 @@ def _is_apart(source: Source, table: Relation, column: Column) -> bool:
 def _identity(source: Source, table: Relation, column: Column) -> str:
     for sequence in owned_sequences(source.catalog, table.oid, column.attnum):
         relation = source.environment.relation_name(sequence.relid)
-        if sequence.ownership == "i":
+        if sequence.ownership == SequenceOwnership.INTERNAL:
             options = _sequence_options(sequence, has_type=False)
             return (
                 f" GENERATED {column.identity.clause} AS IDENTITY ("
@@ -333,7 +339,7 @@ def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
             if relation.kind == RelKind.SEQUENCE
             else None
         )
-        if sequence is None or sequence.ownership == "i":
+        if sequence is None or sequence.ownership == SequenceOwnership.INTERNAL:
             continue
         name = full_name(relation)
         text = f"CREATE SEQUENCE {name}"
@@ -362,7 +368,7 @@ def _last_sequence(
     own = [
         relations[sequence.relid]
         for sequence in owned_sequences(source.catalog, table.oid)
-        if sequence.ownership != "i"
+        if sequence.ownership != SequenceOwnership.INTERNAL
     ]
     return max(own, key=lambda relation: relation.name, default=None)
 
