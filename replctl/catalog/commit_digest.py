@@ -17,6 +17,7 @@ import secrets
 from sqlalchemy import Connection, func, or_, select, update
 
 from replctl.catalog import state_schema
+from replctl.catalog.state_schema import is_committed
 from replctl.record import dataclass
 
 #: Bytes of the random number, and the number of its characters in a digest.
@@ -73,7 +74,7 @@ def digest_at(connection: Connection, lsn: int) -> str | None:
     xact = state_schema.pg_xact
     if lsn < _trimmed_lsn(connection):
         return None
-    query = select(xact.c.digest).where(xact.c.status == "c", xact.c.commit_lsn <= lsn)
+    query = select(xact.c.digest).where(is_committed(xact), xact.c.commit_lsn <= lsn)
     return connection.execute(query.order_by(xact.c.commit_lsn.desc()).limit(1)).scalar()
 
 
@@ -127,7 +128,7 @@ def broken_link(connection: Connection) -> int | None:
     query = (
         select(xact.c.commit_lsn, xact.c.digest, xact.c.xid)
         .where(
-            xact.c.status == "c",
+            is_committed(xact),
             xact.c.commit_lsn >= first,
             or_(xact.c.block_xid.is_(None), xact.c.block_xid == xact.c.xid),
         )

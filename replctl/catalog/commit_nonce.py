@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from sqlalchemy import Connection, delete, insert, select, update
 
 from replctl.catalog import state_schema
+from replctl.catalog.state_schema import is_in_progress
 
 _BYTES = 16
 
@@ -57,5 +58,5 @@ def trim_nonces(connection: Connection, before: int) -> None:
         before: remove only nonces made before this time, in microseconds since 1970.
     """
     table, xact = state_schema.commit_nonce, state_schema.pg_xact
-    in_progress = select(xact.c.xid).where(xact.c.status == "i")
+    in_progress = select(xact.c.xid).where(is_in_progress(xact))
     connection.execute(delete(table).where(table.c.made < before, table.c.xid.not_in(in_progress)))

@@ -20,6 +20,7 @@ from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import Subscription, list_subscriptions, update_subscription
 from replctl.catalog.primary import primary_home
+from replctl.catalog.state_schema import is_committed, is_in_progress
 from replctl.catalog.storage import abandon_storage, keep_versions
 from replctl.catalog.table_home import BASE, TableHome, lies_at_home
 from replctl.catalog.transaction import Catalog, abort_transaction, commit_transaction
@@ -155,7 +156,7 @@ def home_tables(connection: Connection) -> list[HomeTable]:
     committed = (
         select(func.max(wal.c.version))
         .join(xact, xact.c.xid == wal.c.xid)
-        .where(wal.c.relid == storage.c.relid, xact.c.status == "c")
+        .where(wal.c.relid == storage.c.relid, is_committed(xact))
         .scalar_subquery()
     )
     query = select(storage.c.relid, storage.c.location, committed.label("version"))
@@ -206,7 +207,7 @@ def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> in
     their number.  The caller has removed their changes from the tables.
     """
     xact = state_schema.pg_xact
-    in_progress = list(connection.execute(select(xact.c.xid).where(xact.c.status == "i")).scalars())
+    in_progress = list(connection.execute(select(xact.c.xid).where(is_in_progress(xact))).scalars())
     for xid in in_progress:
         abort_transaction(connection, int(xid))
     for relid, version in versions.items():

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from replctl.catalog import state_schema
+from replctl.catalog.state_schema import XactStatus, is_in_progress
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
 
@@ -47,7 +48,11 @@ def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> N
     """
     catalog.connection.execute(
         insert(state_schema.pg_xact).values(
-            xid=xid, dbid=catalog.database_oid, status="i", backend="ended", block_xid=xid
+            xid=xid,
+            dbid=catalog.database_oid,
+            status=XactStatus.IN_PROGRESS,
+            backend="ended",
+            block_xid=xid,
         )
     )
     for intent in intents:
@@ -125,7 +130,7 @@ def writers_of(connection: Connection, backend: str, relids: Collection[int]) ->
     xact, intent = state_schema.pg_xact, state_schema.intent
     touching = select(intent.c.xid).where(intent.c.relid.in_(list(relids)))
     query = select(xact.c.xid, xact.c.backend).where(
-        xact.c.status == "i", xact.c.backend != backend, xact.c.xid.in_(touching)
+        is_in_progress(xact), xact.c.backend != backend, xact.c.xid.in_(touching)
     )
     return {int(xid): str(name) for xid, name in connection.execute(query)}
 
@@ -139,7 +144,7 @@ def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int,
         select(xact.c.xid, xact.c.backend)
         .join(intent, intent.c.xid == xact.c.xid)
         .where(
-            intent.c.relid.in_(list(relids)), xact.c.status == "i", xact.c.block_xid.is_not(None)
+            intent.c.relid.in_(list(relids)), is_in_progress(xact), xact.c.block_xid.is_not(None)
         )
     )
     return {int(row.xid): str(row.backend) for row in connection.execute(query)}

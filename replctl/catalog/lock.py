@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Table, delete, insert, select
 
 from replctl.catalog import state_schema
+from replctl.catalog.state_schema import is_in_progress
 from replctl.record import dataclass
 
 
@@ -181,7 +182,7 @@ class OpenBlock(NamedTuple):
 def open_blocks(connection: Connection, xids: Iterable[int]) -> dict[int, OpenBlock]:
     """Return the transactions of `xids` that are in progress, each with its transaction block."""
     xact = state_schema.pg_xact
-    query = select(xact).where(xact.c.xid.in_(sorted(xids)), xact.c.status == "i")
+    query = select(xact).where(xact.c.xid.in_(sorted(xids)), is_in_progress(xact))
     return {
         int(row.xid): OpenBlock(int(row.block_xid or row.xid), int(row.dbid), str(row.backend))
         for row in connection.execute(query)

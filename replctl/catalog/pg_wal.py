@@ -11,6 +11,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from replctl.catalog import schema, state_schema
+from replctl.catalog.state_schema import is_committed
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import (
     Catalog,
@@ -138,7 +139,7 @@ def last_committed_version(catalog: Catalog, relid: int) -> int | None:
     return catalog.connection.execute(
         select(func.max(wal.c.version))
         .join(xact, xact.c.xid == wal.c.xid)
-        .where(wal.c.relid == relid, xact.c.status == "c")
+        .where(wal.c.relid == relid, is_committed(xact))
     ).scalar_one_or_none()
 
 
@@ -152,7 +153,7 @@ def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
     later = (
         select(func.min(wal.c.version))
         .join(xact, xact.c.xid == wal.c.xid)
-        .where(wal.c.relid == relid, or_(xact.c.status != "c", xact.c.commit_lsn > lsn))
+        .where(wal.c.relid == relid, or_(~is_committed(xact), xact.c.commit_lsn > lsn))
     )
     first = catalog.connection.execute(later).scalar_one()
     if first is None:
@@ -196,7 +197,7 @@ def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
     or the transaction has no origin.
     """
     xact = state_schema.pg_xact
-    query = select(xact.c.origin_lsn).where(xact.c.xid == xid, xact.c.status == "c")
+    query = select(xact.c.origin_lsn).where(xact.c.xid == xid, is_committed(xact))
     return catalog.connection.execute(query).scalar_one_or_none()
 
 
@@ -360,7 +361,7 @@ def entries_between(
         .where(
             wal.c.dbid == catalog.database_oid,
             wal.c.action.in_(actions),
-            xact.c.status == "c",
+            is_committed(xact),
             xact.c.commit_lsn > from_lsn,
             xact.c.commit_lsn <= to_lsn,
         )
@@ -394,7 +395,7 @@ def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit
         select(xact)
         .where(
             xact.c.dbid == catalog.database_oid,
-            xact.c.status == "c",
+            is_committed(xact),
             or_(xact.c.block_xid.is_(None), xact.c.block_xid == xact.c.xid),  # no savepoints
             xact.c.commit_lsn > from_lsn,
             xact.c.commit_lsn <= to_lsn,

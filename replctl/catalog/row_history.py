@@ -8,6 +8,7 @@ from sqlalchemy import and_, exists, func, not_, or_, select
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.pg_wal import BREAK, CHANGE, TRUNCATE
+from replctl.catalog.state_schema import is_committed
 from replctl.catalog.transaction import Catalog
 
 
@@ -36,7 +37,7 @@ def has_changes_of_others(
         .join(xact, xact.c.xid == wal.c.xid)
         .where(
             wal.c.relid.in_(relids),
-            xact.c.status == "c",
+            is_committed(xact),
             wal.c.lsn > (since_lsn or 0),
             wal.c.lsn > emptied,
             or_(wal.c.action == BREAK, and_(wal.c.action == CHANGE, not_(is_own))),

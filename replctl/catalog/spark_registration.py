@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, exists, insert, or_, select
 
 from replctl.catalog import schema, state_schema
+from replctl.catalog.state_schema import is_in_progress
 from replctl.record import dataclass
 
 
@@ -36,7 +37,7 @@ def is_registered(connection: Connection, relid: int) -> bool:
 def registrations_of_dropped(connection: Connection) -> list[Registration]:
     """Return the registrations of dropped tables of all databases."""
     table, relation, xact = state_schema.spark_registration, schema.pg_class, state_schema.pg_xact
-    in_progress = select(xact.c.xid).where(xact.c.status == "i")
+    in_progress = select(xact.c.xid).where(is_in_progress(xact))
     is_there = exists().where(
         relation.c.oid == table.c.relid,
         or_(relation.c.xmax == 0, relation.c.xmax.in_(in_progress)),

@@ -7,7 +7,19 @@ The tables for definitions made by DDL are in schema.py.  A change of this file 
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Table, Text
+from enum import StrEnum
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    FromClause,
+    Index,
+    Integer,
+    Table,
+    Text,
+)
 
 from replctl.catalog.schema_table import boolean, integer, metadata, text
 
@@ -77,8 +89,16 @@ pg_stat_subscription_stats = Table(
 
 # -- the log ---------------------------------------------------------------------------------
 
-#: Transactions: `status` is i(n progress) or c(ommitted); COMMIT sets `commit_lsn` and
-#: `commit_time`.  An aborted transaction has no row, unless its changes must still be undone.
+
+class XactStatus(StrEnum):
+    """The state of a transaction (pg_xact.status)."""
+
+    IN_PROGRESS = "i"
+    COMMITTED = "c"
+
+
+#: Transactions: COMMIT sets `status`, `commit_lsn` and `commit_time`.  An aborted transaction has
+#: no row, unless its changes must still be undone.
 pg_xact = Table(
     "pg_xact",
     metadata,
@@ -95,6 +115,18 @@ pg_xact = Table(
     boolean("is_internal"),  # not the transaction of a statement
     text("digest", nullable=True),  # covers the commit and all before it (commit_digest.py)
 )
+
+
+def is_in_progress(xact: FromClause) -> ColumnElement[bool]:
+    """Return the condition for transactions in progress among rows of pg_xact."""
+    return xact.c.status == XactStatus.IN_PROGRESS
+
+
+def is_committed(xact: FromClause) -> ColumnElement[bool]:
+    """Return the condition for committed transactions among rows of pg_xact."""
+    return xact.c.status == XactStatus.COMMITTED
+
+
 Index("pg_xact_commit_lsn_index", pg_xact.c.commit_lsn)
 
 

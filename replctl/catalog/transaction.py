@@ -33,6 +33,7 @@ from replctl.catalog import schema, schema_table, state_schema
 from replctl.catalog.commit_digest import next_digest
 from replctl.catalog.lock import LockMode, ObjectLock, hold_locks, locks_held, locks_of
 from replctl.catalog.sqlite_error import refusal_of_query
+from replctl.catalog.state_schema import XactStatus, is_committed, is_in_progress
 from replctl.errors import FeatureNotSupported, InternalError, TransactionInProgress
 from replctl.record import dataclass
 
@@ -109,7 +110,7 @@ class Catalog:
         self._looked_up: dict[Hashable, Any] = {}
         self._locked: set[ObjectLock] = set()
         others = connection.execute(
-            select(state_schema.pg_xact.c.xid).where(state_schema.pg_xact.c.status == "i")
+            select(state_schema.pg_xact.c.xid).where(is_in_progress(state_schema.pg_xact))
         ).scalars()
         self.snapshot = Snapshot(frozenset(others).difference(self.xids.all), as_of_lsn)
 
@@ -364,7 +365,7 @@ def _is_not_removed(table: Table) -> ColumnElement[bool]:
 
 def _committed_before(xid: ColumnElement[int], lsn: int) -> ColumnElement[bool]:
     xact = state_schema.pg_xact
-    return exists().where(xact.c.xid == xid, xact.c.status == "c", xact.c.commit_lsn <= lsn)
+    return exists().where(xact.c.xid == xid, is_committed(xact), xact.c.commit_lsn <= lsn)
 
 
 def begin_transaction(
@@ -388,7 +389,11 @@ def begin_transaction(
     block_xid = (top_xid or xid) if is_block else None
     connection.execute(
         insert(state_schema.pg_xact).values(
-            xid=xid, dbid=database_oid, status="i", backend=backend, block_xid=block_xid
+            xid=xid,
+            dbid=database_oid,
+            status=XactStatus.IN_PROGRESS,
+            backend=backend,
+            block_xid=block_xid,
         )
     )
     return xid
@@ -400,7 +405,7 @@ def blocks_of_others(connection: Connection, database_oid: int, backend: str) ->
     """
     xact = state_schema.pg_xact
     query = select(xact.c.xid, xact.c.backend).where(
-        xact.c.status == "i",
+        is_in_progress(xact),
         xact.c.dbid == database_oid,
         xact.c.block_xid == xact.c.xid,
         xact.c.backend != backend,
@@ -413,7 +418,7 @@ def xids_of_block(connection: Connection, block_xid: int) -> list[int]:
     transaction, only its own number.
     """
     xact = state_schema.pg_xact
-    query = select(xact.c.xid).where(xact.c.status == "i", xact.c.block_xid == block_xid)
+    query = select(xact.c.xid).where(is_in_progress(xact), xact.c.block_xid == block_xid)
     return list(connection.execute(query).scalars()) or [block_xid]
 
 
@@ -449,9 +454,9 @@ def commit_transaction(
     xact, xids = state_schema.pg_xact, {xid, *savepoints}
     entered = connection.execute(
         update(xact)
-        .where(xact.c.xid.in_(xids), xact.c.status == "i")
+        .where(xact.c.xid.in_(xids), is_in_progress(xact))
         .values(
-            status="c",
+            status=XactStatus.COMMITTED,
             backend=None,
             commit_lsn=commit_lsn,
             commit_time=time.time_ns() // 1000 if commit_time is None else commit_time,
@@ -476,7 +481,7 @@ def abort_transaction(connection: Connection, xid: int) -> None:
     """
     xact = state_schema.pg_xact
     status = connection.execute(select(xact.c.status).where(xact.c.xid == xid)).scalar()
-    if status == "c":
+    if status == XactStatus.COMMITTED:
         raise InternalError(f"transaction {xid} is committed")
     for table in schema_table.metadata.sorted_tables:
         if table.info.get("versioned"):

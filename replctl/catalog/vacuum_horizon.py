@@ -25,6 +25,7 @@ from replctl.catalog.commit_nonce import trim_nonces
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_sequence import trim_states
 from replctl.catalog.pg_wal import BREAK, CHANGE, NO_XID, last_logged_version
+from replctl.catalog.state_schema import is_committed
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog, insert_lsn, next_xid
 from replctl.lsn import INVALID_LSN
@@ -60,7 +61,7 @@ class Horizon:
         newest = connection.execute(select(func.max(xact.c.commit_time))).scalar_one()
         if newest is None or newest <= now:
             return Horizon(lsn, time, now)
-        is_known = (xact.c.status == "c") & (xact.c.commit_time <= now)
+        is_known = is_committed(xact) & (xact.c.commit_time <= now)
         recent = select(func.min(xact.c.commit_lsn)).where(is_known, xact.c.commit_time > time)
         first_recent = connection.execute(recent).scalar_one()
         before = select(func.max(xact.c.commit_lsn)).where(is_known)
@@ -112,7 +113,7 @@ def oldest_xid_behind(connection: Connection, lsn: int) -> int:
     of the next transaction.
     """
     xact = state_schema.pg_xact
-    query = select(func.min(xact.c.xid)).where(or_(xact.c.status != "c", xact.c.commit_lsn > lsn))
+    query = select(func.min(xact.c.xid)).where(or_(~is_committed(xact), xact.c.commit_lsn > lsn))
     oldest = connection.execute(query).scalar_one()
     return next_xid(connection) if oldest is None else int(oldest)
 
@@ -142,7 +143,7 @@ def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int
         .where(
             wal.c.relid == relid,
             or_(
-                xact.c.status != "c",
+                ~is_committed(xact),
                 xact.c.commit_lsn > horizon.lsn,
                 ~horizon.is_old,
             ),
@@ -170,7 +171,7 @@ def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
         .where(
             storage.c.is_adopted,
             wal.c.action == CHANGE,
-            xact.c.status == "c",
+            is_committed(xact),
             xact.c.commit_lsn > lsn,
         )
         .group_by(wal.c.relid)
@@ -223,7 +224,7 @@ def trim(connection: Connection, horizon: Horizon) -> None:
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     old = _ended(horizon)
     newer = wal.alias()
-    committed = select(xact.c.xid).where(xact.c.status == "c")
+    committed = select(xact.c.xid).where(is_committed(xact))
     is_superseded = exists().where(
         newer.c.relid == wal.c.relid,
         newer.c.version > wal.c.version,
@@ -270,7 +271,7 @@ def _is_repeated_change() -> ColumnElement[bool]:
         later.c.action.in_((CHANGE, BREAK)),
         later.c.mark.is_(None) == wal.c.mark.is_(None),
         commit.c.xid == later.c.xid,
-        commit.c.status == "c",
+        is_committed(commit),
         commit.c.origin.is_not_distinct_from(origin),
     )
     return repeated.correlate(wal)
@@ -280,7 +281,7 @@ def _ended(horizon: Horizon) -> Select[int]:
     """Return a query of the transactions that were committed before the horizon."""
     xact = state_schema.pg_xact
     return select(xact.c.xid).where(
-        xact.c.status == "c",
+        is_committed(xact),
         xact.c.commit_lsn <= horizon.lsn,
         horizon.is_old,
     )

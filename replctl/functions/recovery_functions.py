@@ -15,6 +15,7 @@ from replctl.catalog import state_schema
 from replctl.catalog.pg_control import check_recovers, read_control
 from replctl.catalog.promotion import WAIT_SECONDS, promote
 from replctl.catalog.slotsync import pg_sync_replication_slots
+from replctl.catalog.state_schema import is_committed
 from replctl.errors import NumericValueOutOfRange
 from replctl.functions.replication_functions import check_slot_permissions
 
@@ -37,7 +38,7 @@ def _replay_timestamp(context: FunctionContext) -> int | None:
     if not read_control(connection).is_in_recovery:
         return None
     xact = state_schema.pg_xact
-    newest = select(xact.c.commit_time).where(xact.c.status == "c")
+    newest = select(xact.c.commit_time).where(is_committed(xact))
     newest = newest.order_by(xact.c.commit_lsn.desc()).limit(1)
     time: int | None = connection.execute(newest).scalar_one_or_none()
     return time
