@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
@@ -44,6 +44,24 @@ class Resync(Enum):
 
     MANUAL = "manual"
     AUTO = "auto"
+
+
+class Streaming(StrEnum):
+    """How the publisher sends transactions in progress (pg_subscription.substream)."""
+
+    OFF = "f"
+    ON = "t"
+    PARALLEL = "p"
+
+
+class TwoPhaseState(StrEnum):
+    """The decoding of prepared transactions by the slot (pg_subscription.subtwophasestate).
+    PENDING: it begins when all tables are copied.
+    """
+
+    DISABLED = "d"
+    PENDING = "p"
+    ENABLED = "e"
 
 
 class RelState(Enum):
@@ -86,8 +104,8 @@ class Subscription:
     enabled: bool = True
     skip_lsn: int = 0
     binary: bool = False
-    streaming: str = "f"
-    two_phase_state: str = "d"
+    streaming: Streaming = Streaming.OFF
+    two_phase_state: TwoPhaseState = TwoPhaseState.DISABLED
     disable_on_error: bool = False
     password_required: bool = True
     run_as_owner: bool = False
@@ -402,8 +420,8 @@ def _subscription(row: Any) -> Subscription:
         enabled=bool(row.subenabled),
         skip_lsn=int(row.subskiplsn) % 2**64,
         binary=bool(row.subbinary),
-        streaming=str(row.substream),
-        two_phase_state=str(row.subtwophasestate),
+        streaming=Streaming(row.substream),
+        two_phase_state=TwoPhaseState(row.subtwophasestate),
         disable_on_error=bool(row.subdisableonerr),
         password_required=bool(row.subpasswordrequired),
         run_as_owner=bool(row.subrunasowner),

@@ -19,6 +19,7 @@ from replctl.catalog.pg_replication_slots import create_origin, drop_origin, ori
 from replctl.catalog.pg_subscription import (
     Subscription,
     SubscriptionRelation,
+    TwoPhaseState,
     delete_subscription,
     find_subscription,
     insert_subscription,
@@ -125,7 +126,7 @@ def create_subscription(
             statement.publications,
             slot_name,
             enabled=options.enabled,
-            two_phase_state="p" if options.two_phase else "d",
+            two_phase_state=TwoPhaseState.PENDING if options.two_phase else TwoPhaseState.DISABLED,
             table_map=given_map(session, options.table_map),
         )
     )
@@ -169,7 +170,7 @@ def _insert_with_tables(
     members = [new_member(subscription, *item, options) for item in tables.items()]
     check_reconciles(session, publisher, subscription, members, tables)
     if options.two_phase and not options.copy_data and tables:  # else after the copies
-        subscription = replace(subscription, two_phase_state="e")
+        subscription = replace(subscription, two_phase_state=TwoPhaseState.ENABLED)
     if options.create_slot:
         assert slot_name is not None
         create_slot(publisher, subscription, slot_name)
@@ -318,7 +319,7 @@ def _refresh_publication(
     options.check_deletion(
         is_reconciled=options.reconcile or options.copies_by is CopyMethod.RECONCILE
     )
-    if subscription.two_phase_state == "e" and options.copy_data:
+    if subscription.two_phase_state == TwoPhaseState.ENABLED and options.copy_data:
         raise SqlSyntaxError(
             "ALTER SUBSCRIPTION ... REFRESH with copy_data is not allowed when two_phase is"
             " enabled",
@@ -352,7 +353,7 @@ def _change_publications(
             hint=f"Use ALTER SUBSCRIPTION ... {verb} PUBLICATION ... WITH (refresh = false)"
             + ("." if verb == "SET" else " instead."),
         )
-    if subscription.two_phase_state == "e" and options.copy_data:
+    if subscription.two_phase_state == TwoPhaseState.ENABLED and options.copy_data:
         raise ObjectNotInPrerequisiteState(
             "ALTER SUBSCRIPTION with refresh and copy_data is not allowed when two_phase is"
             " enabled",

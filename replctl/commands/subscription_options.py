@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from replctl.catalog.pg_replication_slots import validate_slot_name
-from replctl.catalog.pg_subscription import RESYNC_MAX_DELETE, Resync, Subscription
+from replctl.catalog.pg_subscription import RESYNC_MAX_DELETE, Resync, Streaming, Subscription
 from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.commands.define import get_boolean, get_string, options_by_name
 from replctl.errors import InvalidParameterValue, SqlSyntaxError
@@ -48,7 +48,7 @@ class SubscriptionOptions:
     slot_name: str | None = None
     synchronous_commit: str = "off"
     binary: bool = False
-    streaming: str = "f"
+    streaming: Streaming = Streaming.OFF
     two_phase: bool = False
     disable_on_error: bool = False
     password_required: bool = True
@@ -209,11 +209,11 @@ def _percentage(option: ast.DefElem) -> int:
     return int(value)
 
 
-def _streaming(option: ast.DefElem) -> str:
+def _streaming(option: ast.DefElem) -> Streaming:
     if option.value is not None and option.value.lower() == "parallel":
-        return "p"
+        return Streaming.PARALLEL
     try:
-        return "t" if get_boolean(option) else "f"
+        return Streaming.ON if get_boolean(option) else Streaming.OFF
     except SqlSyntaxError:
         raise SqlSyntaxError(f'{option.name} requires a Boolean value or "parallel"') from None
 

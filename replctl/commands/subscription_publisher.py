@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 
-from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.pg_subscription import Subscription, TwoPhaseState
 from replctl.catalog.worker import client_name, dismiss_workers
 from replctl.commands.subscription_table import table_slot_names
 from replctl.errors import (
@@ -94,7 +94,7 @@ def create_slot(publisher: Publisher, subscription: Subscription, slot_name: str
     try:
         publisher.slots.create(
             slot_name,
-            two_phase=subscription.two_phase_state == "e",
+            two_phase=subscription.two_phase_state == TwoPhaseState.ENABLED,
             failover=subscription.failover,
             publications=subscription.publications,
         )

@@ -14,7 +14,9 @@ from replctl.catalog.pg_publication import (
 from replctl.catalog.pg_subscription import (
     RESYNC_MAX_DELETE,
     Resync,
+    Streaming,
     Subscription,
+    TwoPhaseState,
     list_subscriptions,
 )
 from replctl.catalog.ruleutils import column_names, get_expr
@@ -24,7 +26,6 @@ from replctl.dump.source import Source, full_name
 from replctl.types.quote import quote_identifier, quote_string
 
 _ACTIONS = ("insert", "update", "delete", "truncate")
-_STREAMING = {"t": ", streaming = on", "p": ", streaming = parallel"}
 
 
 def publications(source: Source) -> Iterator[Entry]:
@@ -136,8 +137,9 @@ def _options(subscription: Subscription) -> str:
     text = f"connect = false, slot_name = {slot}"
     if subscription.binary:
         text += ", binary = true"
-    text += _STREAMING.get(subscription.streaming, "")
-    if subscription.two_phase_state != "d":
+    if subscription.streaming != Streaming.OFF:
+        text += f", streaming = {subscription.streaming.name.lower()}"
+    if subscription.two_phase_state != TwoPhaseState.DISABLED:
         text += ", two_phase = on"
     if subscription.disable_on_error:
         text += ", disable_on_error = true"

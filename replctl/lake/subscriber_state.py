@@ -20,6 +20,7 @@ from replctl.catalog.pg_subscription import (
     RelState,
     Subscription,
     SubscriptionRelation,
+    TwoPhaseState,
     get_subscription,
     subscription_relations,
     update_subscription,
@@ -188,7 +189,7 @@ class SubscriberState:
 
     def enable_two_phase(self) -> None:
         """Change the two-phase state from pending to enabled."""
-        self._define(lambda catalog: self._change(catalog, two_phase_state="e"))
+        self._define(lambda catalog: self._change(catalog, two_phase_state=TwoPhaseState.ENABLED))
 
     def clear_skip(self, skipped: LogPosition | None) -> None:
         """Clear the LSN of ALTER SUBSCRIPTION ... SKIP.

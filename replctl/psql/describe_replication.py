@@ -21,7 +21,6 @@ from replctl.types.array_ import array_out
 _PUBLICATION_COLUMNS = [
     "Owner", "All tables", "Inserts", "Updates", "Deletes", "Truncates", "Via root",
 ]  # fmt: skip
-_STREAMING = {"f": "off", "t": "on", "p": "parallel"}
 
 
 def list_publications(
@@ -215,7 +214,7 @@ def _subscription_row(
     if verbose:
         row += [
             _flag(subscription.binary),
-            _STREAMING[subscription.streaming],
+            subscription.streaming.name.lower(),
             subscription.two_phase_state,
             _flag(subscription.disable_on_error),
             subscription.origin,

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from replctl.catalog.commit_digest import LogPosition
-from replctl.catalog.pg_subscription import RelState, Subscription
+from replctl.catalog.pg_subscription import RelState, Subscription, TwoPhaseState
 from replctl.errors import (
     ConnectionFailure,
     Notice,
@@ -106,7 +106,7 @@ def _enable_two_phase(run: SubscriptionRun, slot_name: str) -> None:
     """
     state = run.subscriber.state
     states = {relation.state for relation in state.relations().values()}
-    if run.subscription.two_phase_state == "p" and states == {RelState.READY}:
+    if run.subscription.two_phase_state == TwoPhaseState.PENDING and states == {RelState.READY}:
         run.publisher.slots.alter(slot_name, two_phase=True)
         state.enable_two_phase()
 

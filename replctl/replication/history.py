@@ -13,7 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from replctl.catalog.commit_digest import LogPosition
-from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
+from replctl.catalog.pg_subscription import (
+    RelState,
+    Subscription,
+    SubscriptionRelation,
+    TwoPhaseState,
+)
 from replctl.catalog.wal_availability import SlotInvalidated
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedObject
 from replctl.lsn import INVALID_LSN, format_lsn
@@ -201,7 +206,7 @@ def _restart(run: SubscriptionRun, own: list[int]) -> None:
     except (UndefinedObject, SlotInvalidated):  # undefined if it is newer than the backup
         publisher.slots.create(
             subscription.slot_name,
-            two_phase=subscription.two_phase_state == "e",
+            two_phase=subscription.two_phase_state == TwoPhaseState.ENABLED,
             failover=subscription.failover,
             publications=subscription.publications,
         )
