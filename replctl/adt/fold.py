@@ -16,8 +16,8 @@ from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.types import builtin
 from replctl.types import text as type_text
+from replctl.types.function_kind import Volatility
 
-_IMMUTABLE = "i"
 _CONCATENATIONS = ("textanycat", "anytextcat")
 _TEXT_CONCATENATION = 654  # the OID of text || text
 _TRUE, _FALSE = nodes.Const("bool", "t"), nodes.Const("bool", "f")
@@ -333,7 +333,7 @@ def _operator(oid: int, name: str) -> builtin.Operator | None:
 
 
 def _is_immutable(function: builtin.Function | builtin.Operator | None) -> bool:
-    return function is not None and function.volatility == _IMMUTABLE
+    return function is not None and function.volatility == Volatility.IMMUTABLE
 
 
 def _is_immutable_element(element: nodes.Expr) -> bool:

@@ -41,6 +41,7 @@ from replctl.expr.environment import (
 from replctl.expr.user_type import base_type, domain_check, stored_type
 from replctl.types import builtin, text
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
+from replctl.types.function_kind import FunctionKind, Volatility
 from replctl.types.quote import quote_qualified_identifier
 from replctl.types.value_format import CANONICAL, ValueFormat
 
@@ -403,8 +404,8 @@ def _function(environment: CatalogEnvironment, row: Any) -> Function:
         name=str(row.proname),
         argument_types=types,
         result=type_name(int(row.prorettype)),
-        kind=str(row.prokind),
-        volatility=str(row.provolatile),
+        kind=FunctionKind(row.prokind),
+        volatility=Volatility(row.provolatile),
         is_strict=bool(row.proisstrict),
         returns_set=bool(row.proretset),
         variadic=None,

@@ -10,6 +10,7 @@ from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InternalError
 from replctl.record import dataclass
+from replctl.types.function_kind import Parallel, Volatility
 
 #: The cost of a function, and the rows of one that returns a set, if CREATE FUNCTION gives none.
 DEFAULT_COST, DEFAULT_ROWS = 100.0, 1000.0
@@ -28,7 +29,7 @@ class UserFunction:
     schema_oid: int
     owner: int
     language: str
-    volatility: str  # i(mmutable), s(table), v(olatile)
+    volatility: Volatility
     is_strict: bool
     returns_set: bool
     result: str
@@ -37,7 +38,7 @@ class UserFunction:
     body: str
     cost: float = DEFAULT_COST
     rows: float = 0
-    parallel: str = "u"  # u(nsafe), r(estricted), s(afe)
+    parallel: Parallel = Parallel.UNSAFE
     is_leakproof: bool = False
 
     @property
@@ -47,8 +48,8 @@ class UserFunction:
         """
         rows = self.rows if self.returns_set and self.rows != DEFAULT_ROWS else 0
         words = (
-            {"i": "IMMUTABLE", "s": "STABLE", "v": ""}[self.volatility],
-            {"s": "PARALLEL SAFE", "r": "PARALLEL RESTRICTED", "u": ""}[self.parallel],
+            "" if self.volatility == Volatility.VOLATILE else self.volatility.name,
+            "" if self.parallel == Parallel.UNSAFE else f"PARALLEL {self.parallel.name}",
             "STRICT" if self.is_strict else "",
             "LEAKPROOF" if self.is_leakproof else "",
             f"COST {self.cost:g}" if self.cost != DEFAULT_COST else "",
@@ -158,7 +159,7 @@ def _function(row: Any) -> UserFunction:
         schema_oid=int(row.pronamespace),
         owner=int(row.proowner),
         language=str(row.prolang),
-        volatility=str(row.provolatile),
+        volatility=Volatility(row.provolatile),
         is_strict=bool(row.proisstrict),
         returns_set=bool(row.proretset),
         result=type_name(int(row.prorettype)),
@@ -167,7 +168,7 @@ def _function(row: Any) -> UserFunction:
         body=str(row.prosrc),
         cost=float(row.procost),
         rows=float(row.prorows),
-        parallel=str(row.proparallel),
+        parallel=Parallel(row.proparallel),
         is_leakproof=bool(row.proleakproof),
     )
 

@@ -38,12 +38,12 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID, Type
 from replctl.types.floating import float4in
+from replctl.types.function_kind import Parallel, Volatility
 from replctl.types.guc import find_setting
 from replctl.types.quote import quote_identifier
 
 _LANGUAGES = ("sql", "plpgsql")
-_VOLATILITY = {"immutable": "i", "stable": "s", "volatile": "v"}
-_PARALLEL = {"unsafe": "u", "restricted": "r", "safe": "s"}
+_PARALLEL = {item.name.lower(): item for item in Parallel}
 
 
 def create_function(session: Session, statement: ast.CreateFunction) -> str:
@@ -94,7 +94,7 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
         place.oid,
         ddl.session.role_oid,
         language,
-        _VOLATILITY["volatile"],
+        Volatility.VOLATILE,
         False,
         statement.returns.is_setof,
         result.name,
@@ -133,7 +133,7 @@ def _with_attributes(
         value = option.value or ""
         match option.name:
             case "volatility":
-                function = replace(function, volatility=_VOLATILITY[value])
+                function = replace(function, volatility=Volatility[value.upper()])
             case "strict":
                 function = replace(function, is_strict=value == "true")
             case "security":

@@ -19,6 +19,7 @@ from replctl.expr.environment import Column as ScopeColumn
 from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import RelationScope
 from replctl.parser import ast
+from replctl.types.function_kind import Volatility
 
 
 def relation_scope(relation: Relation) -> RelationScope:
@@ -130,19 +131,19 @@ def columns_used(expr: nodes.Expr) -> set[int]:
 
 def contains_mutable(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
     """Return whether an expression has a part that is not immutable (contain_mutable_functions)."""
-    return any(_volatility(environment, node) != "i" for node in nodes.walk(expr))
+    return any(_volatility(environment, node) != Volatility.IMMUTABLE for node in nodes.walk(expr))
 
 
 def contains_volatile(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
     """Return whether an expression has a volatile part (contain_volatile_functions)."""
-    return any(_volatility(environment, node) == "v" for node in nodes.walk(expr))
+    return any(_volatility(environment, node) == Volatility.VOLATILE for node in nodes.walk(expr))
 
 
-def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> str:
-    """Return the volatility of a node without its children: i(mmutable), s(table) or v(olatile)."""
+def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> Volatility:
+    """Return the volatility of a node without its children."""
     match node:
         case nodes.SqlValueFunction():
-            return "s"
+            return Volatility.STABLE
         case nodes.FuncExpr(function_oid=oid):
             return environment.function(oid).volatility
         case (
@@ -153,8 +154,8 @@ def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> str:
         ):
             return environment.operator(oid).volatility
         case nodes.CoerceViaIO() if _is_mutable_conversion(node):
-            return "s"
-    return "i"
+            return Volatility.STABLE
+    return Volatility.IMMUTABLE
 
 
 def _is_mutable_conversion(node: nodes.CoerceViaIO) -> bool:

@@ -40,6 +40,7 @@ from replctl.expr.function_candidates import (
 from replctl.expr.polymorphic import resolve
 from replctl.expr.windows import make_window_function
 from replctl.parser import ast
+from replctl.types.function_kind import FunctionKind
 
 if TYPE_CHECKING:
     from replctl.expr.analyze import Analyzer
@@ -219,7 +220,7 @@ def _apply(
         _check_set(analyzer, last_set, raw.pos)
     if raw.over is not None:
         return make_window_function(analyzer, call, last_set)
-    if function.kind == "a":
+    if function.kind == FunctionKind.AGGREGATE:
         _check_aggregate(call)
         return make_aggregate(analyzer, call)
     expr = nodes.FuncExpr(
@@ -287,25 +288,25 @@ def _check_kind(
     """Check that the call's clauses fit the function: plain, aggregate or window function."""
     shown = ".".join(raw.name)
     match found.function.kind:
-        case "p":
+        case FunctionKind.PROCEDURE:
             raise WrongObjectType(
                 f"{_signature(analyzer, raw, args)} is a procedure",
                 hint="To call a procedure, use CALL.",
                 position=raw.pos,
             )
-        case "f":
+        case FunctionKind.FUNCTION:
             _check_plain(raw)
-        case "w" if raw.over is None:
+        case FunctionKind.WINDOW if raw.over is None:
             raise WrongObjectType(
                 f"window function {shown} requires an OVER clause", position=raw.pos
             )
-        case "w" if raw.within_group:
+        case FunctionKind.WINDOW if raw.within_group:
             raise WrongObjectType(
                 f"window function {shown} cannot have WITHIN GROUP", position=raw.pos
             )
-        case "a" if found.function.name in ORDERED_SET_AGGREGATES:
+        case FunctionKind.AGGREGATE if found.function.name in ORDERED_SET_AGGREGATES:
             check_ordered_set_call(found, raw, len(args), _signature(analyzer, raw, args))
-        case "a" if raw.within_group:
+        case FunctionKind.AGGREGATE if raw.within_group:
             raise WrongObjectType(
                 f"{shown} is not an ordered-set aggregate, so it cannot have WITHIN GROUP",
                 position=raw.pos,

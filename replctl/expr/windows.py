@@ -14,6 +14,7 @@ from replctl.expr.error_location import expr_location
 from replctl.expr.function_candidates import ResolvedCall
 from replctl.expr.sorting import check_equality, known_type, sort_key
 from replctl.parser import ast
+from replctl.types.function_kind import FunctionKind
 
 if TYPE_CHECKING:
     from replctl.expr.analyze import Analyzer
@@ -53,7 +54,7 @@ def make_window_function(
         _order_by(analyzer, definition),
         definition.frame,
         raw.is_star,
-        call.function.kind == "a",
+        call.function.kind == FunctionKind.AGGREGATE,
         call.is_variadic,
         call.condition,
         pos=raw.pos,
@@ -62,7 +63,7 @@ def make_window_function(
 
 def _check_clauses(analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr | None) -> None:
     raw = call.raw
-    is_aggregate = call.function.kind == "a"
+    is_aggregate = call.function.kind == FunctionKind.AGGREGATE
     if raw.is_distinct:
         raise FeatureNotSupported(
             "DISTINCT is not implemented for window functions", position=raw.pos

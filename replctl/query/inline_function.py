@@ -25,6 +25,7 @@ from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.range_table import FromScope
 from replctl.query.tree import Query, is_volatile, transform
 from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.function_kind import Volatility
 
 
 def inlined(
@@ -184,7 +185,7 @@ class _Inlining:
             return None
         query = result_as(analyzer, query, function, call.type)
         body = query.outputs[0].expr
-        if function.volatility != "v" and is_volatile(self._environment, body):
+        if function.volatility != Volatility.VOLATILE and is_volatile(self._environment, body):
             return None
         return body
 

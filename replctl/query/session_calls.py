@@ -29,6 +29,7 @@ from replctl.query.tree import (
     transform,
 )
 from replctl.record import dataclass
+from replctl.types.function_kind import Volatility
 
 _VARNO = 1
 
@@ -89,7 +90,11 @@ def is_session_call(environment: Environment, node: Any) -> bool:
         return False
     function = environment.function(node.function_oid)
     source = function.source or ""
-    return function.volatility == "v" and source in FUNCTIONS and source not in WITHOUT_SESSION
+    return (
+        function.volatility == Volatility.VOLATILE
+        and source in FUNCTIONS
+        and source not in WITHOUT_SESSION
+    )
 
 
 def divided(query: Query, environment: Environment) -> DividedQuery | None:

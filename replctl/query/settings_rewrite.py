@@ -19,6 +19,7 @@ from replctl.query.tree import transform
 from replctl.result import Result
 from replctl.session import Session
 from replctl.types import builtin
+from replctl.types.function_kind import Volatility
 from replctl.types.shown import depends, shown
 from replctl.types.value_format import CANONICAL, ValueFormat
 
@@ -149,7 +150,10 @@ class _Rewriter:
             raise self._refusal(f"function {name}() of such values")
         if self._format.is_utc or function.source in _WITHOUT_ZONE:
             return
-        is_zoned = function.volatility == "s" or function.source == "in_range_timestamptz_interval"
+        is_zoned = (
+            function.volatility == Volatility.STABLE
+            or function.source == "in_range_timestamptz_interval"
+        )
         if is_zoned and not _ZONED.isdisjoint(t.removeprefix("_") for t in types):
             raise self._refusal(f"function {name}({', '.join(types)})")
 

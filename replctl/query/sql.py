@@ -25,6 +25,7 @@ from replctl.query.tree import (
     sorted_key,
 )
 from replctl.types import builtin
+from replctl.types.function_kind import FunctionKind
 
 #: The attnum of the system column tableoid, and the number of the column for it in a table's scan.
 TABLEOID_ATTNUM = builtin.system_columns()["tableoid"][0]
@@ -379,7 +380,7 @@ def _kept_apart(subquery: str) -> str:
 
 def _any_value(expr: Any) -> nodes.Aggref:
     """Return `any_value(expr)`"""
-    function = next(f for f in builtin.functions()["any_value"] if f.kind == "a")
+    function = next(f for f in builtin.functions()["any_value"] if f.kind == FunctionKind.AGGREGATE)
     return nodes.Aggref(
         function.oid, function.name, expr.type, (expr,), collation=nodes.collation(expr)
     )

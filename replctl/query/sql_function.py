@@ -28,6 +28,7 @@ from replctl.query.tree import Output, Query
 from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
+from replctl.types.function_kind import Volatility
 
 _MAX_DEPTH = 20
 NULL = nodes.Const("unknown", None)
@@ -208,7 +209,7 @@ def _check(
             raise FeatureNotSupported(f"{name} is not allowed in an SQL function")
         if isinstance(statement, ast.Copy) and statement.file is None:
             raise FeatureNotSupported("cannot COPY to/from client in an SQL function")
-        if function.volatility != "v" and not isinstance(statement, ast.SelectStmt):
+        if function.volatility != Volatility.VOLATILE and not isinstance(statement, ast.SelectStmt):
             raise FeatureNotSupported(f"{name} is not allowed in a non-volatile function")
     with session.read() as catalog:
         environment = session.environment(catalog).within(call.routine)

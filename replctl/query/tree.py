@@ -17,6 +17,7 @@ from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation
+from replctl.types.function_kind import Volatility
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +278,9 @@ def is_volatile(environment: Environment, part: Any) -> bool:
         nonlocal found
         match node:
             case nodes.FuncExpr(function_oid=oid):
-                found = found or environment.function(oid).volatility == "v"
+                found = found or environment.function(oid).volatility == Volatility.VOLATILE
             case nodes.OpExpr(operator_oid=oid):
-                found = found or environment.operator(oid).volatility == "v"
+                found = found or environment.operator(oid).volatility == Volatility.VOLATILE
 
     transform(part, note)
     return found

@@ -18,6 +18,7 @@ from replctl.expr.scope import Scope
 from replctl.expr.sublinks import AnalyzeQuery, UnanalysedSubquery
 from replctl.parser import ast
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator
+from replctl.types.function_kind import Volatility
 
 _ONLY_SIMPLE = (
     "Only columns, constants, built-in operators, built-in data types, built-in collations, and "
@@ -28,7 +29,6 @@ _NO_USER_OPERATORS = "User-defined operators are not allowed."
 _NO_USER_TYPES = "User-defined types are not allowed."
 _NO_MUTABLE_FUNCTIONS = "User-defined or built-in mutable functions are not allowed."
 _NO_USER_COLLATIONS = "User-defined collations are not allowed."
-_IMMUTABLE = "i"
 
 
 def analyze_row_filter(
@@ -129,7 +129,9 @@ def _forbidden(node: nodes.Expr, environment: Environment) -> str | None:
         *map(environment.operator, operators),
         *map(environment.function, functions),
     ]
-    if any(item.oid >= FIRST_USER_OID or item.volatility != _IMMUTABLE for item in called):
+    if any(
+        item.oid >= FIRST_USER_OID or item.volatility != Volatility.IMMUTABLE for item in called
+    ):
         return _NO_MUTABLE_FUNCTIONS
     collations = (nodes.collation(node), getattr(node, "input_collation", None))
     if any(map(is_user_collation, collations)):

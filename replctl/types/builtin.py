@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import TypeVar
 
 from replctl.record import dataclass
+from replctl.types.function_kind import FunctionKind, Volatility
 
 FIRST_USER_OID = 16384  # FirstNormalObjectId in transam.h
 
@@ -69,21 +70,21 @@ class Operator:
     function_oid: int
     commutator: str | None
     negator: str | None
-    volatility: str
+    volatility: Volatility
     is_strict: bool
     schema: str = "pg_catalog"
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A row of pg_proc; `kind` is f (function), a (aggregate), w (window) or p (procedure)."""
+    """A row of pg_proc."""
 
     oid: int
     name: str
     argument_types: tuple[str, ...]
     result: str
-    kind: str
-    volatility: str  # i, s, v
+    kind: FunctionKind
+    volatility: Volatility
     is_strict: bool
     returns_set: bool
     variadic: str | None  # element type of the last argument, if VARIADIC
@@ -113,7 +114,7 @@ class Cast:
     function_oid: int
     context: str
     method: str
-    volatility: str | None
+    volatility: Volatility | None
     argument_count: int
 
 
@@ -242,7 +243,7 @@ def casts() -> dict[tuple[str, str], Cast]:
             function_oid=int(row["castfunc_oid"] or 0),
             context=row["castcontext"],
             method=row["castmethod"],
-            volatility=row["provolatile"] or None,
+            volatility=Volatility(row["provolatile"]) if row["provolatile"] else None,
             argument_count=int(row["pronargs"] or 0),
         )
     return result
@@ -393,7 +394,7 @@ def _operator(row: dict[str, str]) -> Operator:
         function_oid=int(row["oprcode_oid"]),
         commutator=row["oprcom"] or None,
         negator=row["oprnegate"] or None,
-        volatility=row["provolatile"],
+        volatility=Volatility(row["provolatile"]),
         is_strict=row["proisstrict"] == "t",
     )
 
@@ -415,8 +416,8 @@ def _function(row: dict[str, str]) -> Function:
         name=row["proname"],
         argument_types=argument_types,
         result=row["prorettype"],
-        kind=row["prokind"],
-        volatility=row["provolatile"],
+        kind=FunctionKind(row["prokind"]),
+        volatility=Volatility(row["provolatile"]),
         is_strict=row["proisstrict"] == "t",
         returns_set=row["proretset"] == "t",
         variadic=row["provariadic"] or None,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from replctl.types import builtin
+from replctl.types.function_kind import FunctionKind, Volatility
 
 from .values import ARRAY_ELEMENTS, TYPES
 
@@ -288,7 +289,11 @@ def _functions() -> Iterator[Form]:
         if _LEFT_OUT.fullmatch(name):
             continue
         for item in group:
-            if item.kind != "f" or item.returns_set or item.volatility != "i":
+            if (
+                item.kind != FunctionKind.FUNCTION
+                or item.returns_set
+                or item.volatility != Volatility.IMMUTABLE
+            ):
                 continue
             if item.argument_types[:1] == (item.result,) and name in builtin.types():
                 continue  # a length coercion: what casts with a modifier call

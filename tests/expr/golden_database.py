@@ -15,6 +15,7 @@ from replctl.parser import ast
 from replctl.parser.parse import parse_statement
 from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID, Cast, Function, Operator, Type
+from replctl.types.function_kind import FunctionKind, Volatility
 from replctl.types.quote import quote_identifier
 
 DATA = Path(__file__).parent / "data"
@@ -182,7 +183,7 @@ class GoldenDatabase(BuiltinEnvironment):
         names: tuple[str, ...] = (),
         defaults: tuple[str, ...] = (),
         variadic: str | None = None,
-        kind: str = "f",
+        kind: FunctionKind = FunctionKind.FUNCTION,
         returns_set: bool = False,
     ) -> int:
         oid = self._new_oid()
@@ -192,7 +193,7 @@ class GoldenDatabase(BuiltinEnvironment):
             argument_types=arguments,
             result=result,
             kind=kind,
-            volatility="i",
+            volatility=Volatility.IMMUTABLE,
             is_strict=False,
             returns_set=returns_set,
             variadic=variadic,
@@ -225,7 +226,7 @@ class GoldenDatabase(BuiltinEnvironment):
             function_oid=implementation.oid,
             commutator=None,
             negator=None,
-            volatility="i",
+            volatility=Volatility.IMMUTABLE,
             is_strict=True,
             schema=schema,
         )
@@ -234,7 +235,14 @@ class GoldenDatabase(BuiltinEnvironment):
         name = None if function is None else self.function(function).name
         method = "i" if function is None else "f"
         self._casts[source, target] = Cast(
-            source, target, name, function or 0, context, method, "i", 1 if function else 0
+            source,
+            target,
+            name,
+            function or 0,
+            context,
+            method,
+            Volatility.IMMUTABLE,
+            1 if function else 0,
         )
 
     def add_relation(self, name: str, columns: Sequence[tuple[str, str, int]]) -> RelationScope:
@@ -357,7 +365,7 @@ def user_database() -> tuple[GoldenDatabase, RelationScope]:
     function("gr", ("anyrange", "anyelement"))
     function("gcr", ("anycompatiblerange", "anycompatible"))
     function("gm", ("anymultirange",), "anyrange")
-    function("pr", ("int4",), "void", kind="p")
+    function("pr", ("int4",), "void", kind=FunctionKind.PROCEDURE)
     function("srf", ("int4",), "int4", returns_set=True)
     function("Odd Name", ("int4",))
     function("select", ("int4",))

@@ -22,6 +22,7 @@ from replctl.parser.parse import parse
 from replctl.replication.row_filter import analyze_row_filter, check_row_filter
 from replctl.types import builtin
 from replctl.types.builtin import Function, Operator, Type
+from replctl.types.function_kind import FunctionKind, Volatility
 
 DATA = Path(__file__).parent.parent / "expr" / "data"
 ROW_TYPE, ROW_ARRAY, MOOD, IS_EVEN, EQUAL = range(16390, 16395)
@@ -76,8 +77,8 @@ class Database(BuiltinEnvironment):
             name="is_even",
             argument_types=("int4",),
             result="bool",
-            kind="f",
-            volatility="i",
+            kind=FunctionKind.FUNCTION,
+            volatility=Volatility.IMMUTABLE,
             is_strict=True,
             returns_set=False,
             variadic=None,
@@ -96,7 +97,7 @@ class Database(BuiltinEnvironment):
             function_oid=int4eq.oid,
             commutator=None,
             negator=None,
-            volatility="i",
+            volatility=Volatility.IMMUTABLE,
             is_strict=True,
         )
         self.table_columns = self._columns_of_ft()

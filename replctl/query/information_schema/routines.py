@@ -8,6 +8,7 @@ from replctl.catalog.pg_proc import UserFunction, list_functions
 from replctl.catalog.pg_type import type_schema_oid
 from replctl.functions.function_context import FunctionContext
 from replctl.query.information_schema.visibility import Row, yes_or_no
+from replctl.types.function_kind import Volatility
 
 
 def _routines(context: FunctionContext) -> Iterator[Row]:
@@ -23,7 +24,7 @@ def _routines(context: FunctionContext) -> Iterator[Row]:
             "routine_body": "SQL" if is_sql else "EXTERNAL",
             "routine_definition": function.body if privileges.acts_for(function.owner) else None,
             "external_language": function.language.upper(), "parameter_style": "GENERAL",
-            "is_deterministic": yes_or_no(function.volatility == "i"),
+            "is_deterministic": yes_or_no(function.volatility == Volatility.IMMUTABLE),
             "sql_data_access": "MODIFIES", "is_null_call": yes_or_no(function.is_strict),
             "schema_level_routine": "YES", "max_dynamic_result_sets": 0,
             "security_type": "INVOKER", "as_locator": "NO", "is_udt_dependent": "NO",

@@ -1,0 +1,33 @@
+"""Name the letters that pg_proc has for kinds and properties of functions.
+
+Each member is the letter itself, so that it goes into the catalog, and comes from it, unchanged.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class FunctionKind(StrEnum):
+    """The kind of a function (pg_proc.prokind)."""
+
+    FUNCTION = "f"
+    PROCEDURE = "p"
+    AGGREGATE = "a"
+    WINDOW = "w"
+
+
+class Volatility(StrEnum):
+    """How long a function's result for the same arguments is the same (pg_proc.provolatile)."""
+
+    IMMUTABLE = "i"
+    STABLE = "s"
+    VOLATILE = "v"
+
+
+class Parallel(StrEnum):
+    """Where PostgreSQL may run a function in parallel plans (pg_proc.proparallel)."""
+
+    UNSAFE = "u"
+    RESTRICTED = "r"
+    SAFE = "s"
