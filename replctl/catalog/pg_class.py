@@ -35,6 +35,7 @@ from replctl.record import dataclass
 from replctl.relation_name import RelationName
 from replctl.types import builtin
 from replctl.types.delta_type import shown_type
+from replctl.types.named_relation import NamedRelation
 
 #: Words for attstorage (and pg_type.typstorage) and attcompression.
 STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
@@ -223,7 +224,7 @@ class PartitionBound:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(NamedRelation):
     """A relation: its row of pg_class, its columns, indexes, constraints and so on.  `columns`
     omits dropped columns.
     """
@@ -250,16 +251,6 @@ class Relation:
     has_row_security: bool = False  # policies apply to other roles than the owner
     forces_row_security: bool = False  # policies also apply to the owner
     is_populated: bool = True  # False: a materialized view that was not filled yet
-
-    @property
-    def relation_name(self) -> RelationName:
-        """Return schema and name."""
-        return RelationName(self.schema, self.name)
-
-    @property
-    def qualified_name(self) -> str:
-        """Return `schema.name` as in messages of logical replication, without quotes."""
-        return f"{self.schema}.{self.name}"
 
     @property
     def primary_key(self) -> Index | None:

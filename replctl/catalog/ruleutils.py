@@ -21,7 +21,7 @@ from replctl.catalog.relation_kind import ConstraintKind, ForeignKeyAction, Fore
 from replctl.expr import nodes
 from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.deparse_constant import constant
-from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
+from replctl.types.quote import quote_identifier, quote_literal
 
 
 def get_expr(
@@ -108,7 +108,7 @@ def index_definition(
     """
     unique = "UNIQUE " if index.is_unique else ""
     only = "ONLY " if relation.is_partitioned else ""
-    name = quote_qualified_identifier(relation.schema, relation.name)
+    name = relation.quoted_name
     if is_pretty:
         name = environment.relation_name(relation.oid) or name
     columns = index_columns(environment, relation, index, is_pretty=is_pretty)

@@ -17,7 +17,6 @@ from replctl.lake.table_metadata import CHANGE_FEED
 from replctl.lake.undo import storage_of
 from replctl.parser import ast
 from replctl.session import Session
-from replctl.types.quote import quote_qualified_identifier
 
 _NAMESPACE = "delta."
 #: The properties that can be set, by their names in lower case, because SQL folds names.
@@ -70,7 +69,7 @@ def _wanted(relation: Relation, options: Sequence[ast.DefElem], *, resets: bool)
                 detail=f"Of Delta's properties, only {CHANGE_FEED} can be set.",
             )
         if resets:
-            table = quote_qualified_identifier(relation.schema, relation.name)
+            table = relation.quoted_name
             raise SqlSyntaxError(
                 f'"{CHANGE_FEED}" cannot be reset',
                 hint=f"Use ALTER TABLE {table} SET ({CHANGE_FEED} = false).",

@@ -34,7 +34,6 @@ from replctl.types.delta_type import native_text
 from replctl.types.quote import (
     quote_identifier,
     quote_literal,
-    quote_qualified_identifier,
     quote_string,
 )
 
@@ -108,7 +107,7 @@ class _Followed:
     @property
     def table(self) -> str:
         """Return the name of the table in SQL."""
-        return quote_qualified_identifier(self.relation.schema, self.relation.name)
+        return self.relation.quoted_name
 
     def statements(self) -> Iterator[str]:
         """Yield the statements that change the table, without semicolons.  Leave out changes that

@@ -16,7 +16,7 @@ from replctl.catalog.storage import (
     PARTITION_TIMEZONE,
     storage_columns,
 )
-from replctl.dump.source import Source, full_name, with_options
+from replctl.dump.source import Source, with_options
 from replctl.lake.adopt import collation_of, readable_column
 from replctl.lake.commit_log import UNREADABLE
 from replctl.lake.delta_log import stored_columns
@@ -60,7 +60,7 @@ def created(
         comment = f"-- The table is the Delta table at {location}: replctl reads it there.\n"
         return comment + both_dialects(_adopting(source, table, checks), portable)
     native = [
-        native_statement(full_name(table), column.name, native_text(column.type))
+        native_statement(table.quoted_name, column.name, native_text(column.type))
         for column in table.columns
         if is_native(column.type)
     ]
@@ -175,7 +175,7 @@ def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> 
     catalog_table = table.options.get(CATALOG_TABLE)
     word = "LOCATION" if catalog_table is None else "TABLE"
     place = quote_string(catalog_table or table.storage.location)
-    name = full_name(table)
+    name = table.quoted_name
     foreign = {k: v for k, v in table.options.items() if k in _ADOPTED}
     elements = ", ".join((*_column_list(source, table), *_believed_keys(table)))
     own = f"CREATE TABLE {name}{f' ({elements})' if elements else ''}"

@@ -22,7 +22,7 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.ruleutils import column_names, get_expr
 from replctl.dump.dialect import both_dialects
 from replctl.dump.entry import Entry
-from replctl.dump.source import Source, full_name
+from replctl.dump.source import Source
 from replctl.types.quote import quote_identifier, quote_string
 
 _ACTIONS = ("insert", "update", "delete", "truncate")
@@ -55,7 +55,7 @@ def _tables(source: Source, publication: Publication) -> Iterator[Entry]:
     for member in members:
         relation = relations[member.relid]
         text = f"ALTER PUBLICATION {quote_identifier(publication.name)}"
-        text += f" ADD TABLE ONLY {full_name(relation)}"
+        text += f" ADD TABLE ONLY {relation.quoted_name}"
         if member.columns is not None:
             text += f" ({column_names(relation, member.columns)})"
         if member.row_filter is not None:

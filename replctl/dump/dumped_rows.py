@@ -9,7 +9,7 @@ from replctl.catalog.pg_sequence import get_sequence, sequence_state
 from replctl.catalog.relation_kind import Identity, RelKind
 from replctl.dump.dialect import ELSE, END, IF_REPLCTL, is_adopted
 from replctl.dump.entry import Entry
-from replctl.dump.source import Source, full_name
+from replctl.dump.source import Source
 from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.query.select import select
@@ -32,7 +32,7 @@ def sequence_values(source: Source, relations: Mapping[int, Relation]) -> Iterat
         yield Entry(
             "SEQUENCE SET",
             relation.name,
-            f"SELECT pg_catalog.setval({quote_string(full_name(relation))},"
+            f"SELECT pg_catalog.setval({quote_string(relation.quoted_name)},"
             f" {value}, {'true' if is_called else 'false'});\n",
             relation.schema,
             source.role_name(relation.owner),
@@ -47,7 +47,7 @@ def table_rows(session: Session, table: Relation, owner: str) -> Entry:
     """
     columns = [column for column in table.columns if not column.generated]
     names = ", ".join(quote_identifier(column.name) for column in columns)
-    (statement,) = parse(f"SELECT {names} FROM ONLY {full_name(table)}")
+    (statement,) = parse(f"SELECT {names} FROM ONLY {table.quoted_name}")
     assert isinstance(statement, ast.SelectStmt)
     text = "".join(_inserts(table, columns, select(session, statement).rows))
     if is_adopted(table):
@@ -59,7 +59,7 @@ def _inserts(
     table: Relation, columns: Sequence[Column], rows: Sequence[Sequence[str | None]]
 ) -> Iterator[str]:
     if not columns:
-        yield from (f"INSERT INTO {full_name(table)} DEFAULT VALUES;\n" for _row in rows)
+        yield from (f"INSERT INTO {table.quoted_name} DEFAULT VALUES;\n" for _row in rows)
         return
     names = ", ".join(quote_identifier(column.name) for column in columns)
     overriding = any(column.identity == Identity.ALWAYS for column in columns)
@@ -69,7 +69,7 @@ def _inserts(
             f"\t({', '.join(map(_literal, [column.type for column in columns], row))})"
             for row in rows[start : start + _ROWS_PER_INSERT]
         )
-        yield f"INSERT INTO {full_name(table)} ({names}){words}\n{shown};\n"
+        yield f"INSERT INTO {table.quoted_name} ({names}){words}\n{shown};\n"
 
 
 def _literal(type_name: str, value: str | None) -> str:

@@ -38,7 +38,7 @@ from replctl.catalog.ruleutils import (
 from replctl.dump.dialect import added, created
 from replctl.dump.dumped_privilege import acl_entries
 from replctl.dump.entry import Entry, ObjectKey
-from replctl.dump.source import Source, expression_keys, full_name, type_key
+from replctl.dump.source import Source, expression_keys, type_key
 from replctl.types.builtin import types
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
@@ -63,7 +63,7 @@ def tables(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]
 
 def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
     """Yield the privileges on a relation and its columns."""
-    kind, catalog, name = "TABLE", source.catalog, full_name(relation)
+    kind, catalog, name = "TABLE", source.catalog, relation.quoted_name
     like = Entry(kind, relation.name, "", relation.schema, source.role_name(relation.owner))
     acl = relation_acl(catalog, relation.oid)
     target: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
@@ -78,7 +78,7 @@ def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
 def with_column_comments(source: Source, entry: Entry, relation: Relation) -> Entry:
     """Return an entry with the comments on the columns of its relation."""
     for column in relation.columns:
-        name = f"{full_name(relation)}.{quote_identifier(column.name)}"
+        name = f"{relation.quoted_name}.{quote_identifier(column.name)}"
         entry = source.commented(entry, "pg_class", relation.oid, "COLUMN", name, column.attnum)
     return entry
 
@@ -88,7 +88,7 @@ def with_column_comments(source: Source, entry: Entry, relation: Relation) -> En
 
 
 def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -> Entry:
-    name = full_name(table)
+    name = table.quoted_name
     checks = [
         constraint
         for constraint in sorted(table.checks(), key=lambda item: item.name)
@@ -105,7 +105,7 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
     text += ",".join(f"\n    {item}" for item in items) + "\n)"
     parents = [] if table.is_partition else [relations[oid] for oid in table.parents]
     if parents:
-        text += f"\nINHERITS ({', '.join(map(full_name, parents))})"
+        text += f"\nINHERITS ({', '.join(parent.quoted_name for parent in parents)})"
     if table.partition_key is not None:
         text += f"\nPARTITION BY {partition_key(source.environment, table)}"
     inherited = ""
@@ -153,7 +153,7 @@ def _attributes(source: Source, table: Relation, column: Column) -> str:
     if column.options:
         options = ", ".join(f"{name}={value}" for name, value in column.options.items())
         changes.append(f"SET ({options})")
-    head = f"ALTER TABLE ONLY {full_name(table)} ALTER COLUMN {quote_identifier(column.name)}"
+    head = f"ALTER TABLE ONLY {table.quoted_name} ALTER COLUMN {quote_identifier(column.name)}"
     return "".join(f"{head} {change};\n" for change in changes)
 
 
@@ -221,7 +221,7 @@ def _defaults(source: Source, table: Relation) -> Iterator[Entry]:
         yield Entry(
             "DEFAULT",
             f"{table.name} {column.name}",
-            f"ALTER TABLE ONLY {full_name(table)}"
+            f"ALTER TABLE ONLY {table.quoted_name}"
             f" ALTER COLUMN {quote_identifier(column.name)} SET DEFAULT {expr};\n",
             table.schema,
             source.role_name(table.owner),
@@ -236,7 +236,7 @@ def _attachment(source: Source, table: Relation, relations: Mapping[int, Relatio
     return Entry(
         "TABLE ATTACH",
         table.name,
-        f"ALTER TABLE ONLY {full_name(parent)} ATTACH PARTITION {full_name(table)} {bound};\n",
+        f"ALTER TABLE ONLY {parent.quoted_name} ATTACH PARTITION {table.quoted_name} {bound};\n",
         table.schema,
         source.role_name(table.owner),
         needs=frozenset([("pg_class", table.oid), ("pg_class", parent.oid)]),
@@ -271,14 +271,14 @@ def _index(
         ConstraintKind.UNIQUE,
     ):
         definition = constraint_definition(source.environment, table, constraint)
-        text = f"ALTER TABLE {only}{full_name(table)}\n"
+        text = f"ALTER TABLE {only}{table.quoted_name}\n"
         text += f"    ADD CONSTRAINT {quote_identifier(constraint.name)} {definition};\n"
         text = added(constraint, text)
         entry = Entry("CONSTRAINT", f"{table.name} {constraint.name}", text, table.schema, owner)
     else:
         unique = "UNIQUE " if index.is_unique else ""
         columns = index_columns(source.environment, table, index)
-        place = f"ONLY {full_name(table)}" if table.is_partitioned and only else full_name(table)
+        place = f"ONLY {table.quoted_name}" if table.is_partitioned and only else table.quoted_name
         text = f"CREATE {unique}INDEX {quote_identifier(index.name)} ON {place} USING {columns};\n"
         entry = Entry("INDEX", index.name, text, table.schema, owner)
     name = quote_qualified_identifier(table.schema, index.name)
@@ -286,9 +286,9 @@ def _index(
         own_name = quote_qualified_identifier(partition.schema, own.name)
         text += f"\nALTER INDEX {name} ATTACH PARTITION {own_name};\n"
     if index.is_clustered:
-        text += f"\nALTER TABLE {full_name(table)} CLUSTER ON {quote_identifier(index.name)};\n"
+        text += f"\nALTER TABLE {table.quoted_name} CLUSTER ON {quote_identifier(index.name)};\n"
     if index.is_replica_identity:
-        text += f"\nALTER TABLE ONLY {full_name(table)} REPLICA IDENTITY USING INDEX"
+        text += f"\nALTER TABLE ONLY {table.quoted_name} REPLICA IDENTITY USING INDEX"
         text += f" {quote_identifier(index.name)};\n"
     entry = Entry(
         entry.kind, entry.name, text, table.schema, owner,
@@ -307,7 +307,7 @@ def _foreign_key(source: Source, table: Relation, constraint: Constraint) -> Ent
     entry = Entry(
         "FK CONSTRAINT",
         f"{table.name} {constraint.name}",
-        f"ALTER TABLE {only}{full_name(table)}\n"
+        f"ALTER TABLE {only}{table.quoted_name}\n"
         f"    ADD CONSTRAINT {quote_identifier(constraint.name)} {definition};\n",
         table.schema,
         source.role_name(table.owner),
@@ -319,7 +319,7 @@ def _foreign_key(source: Source, table: Relation, constraint: Constraint) -> Ent
 def _with_constraint_comment(
     source: Source, entry: Entry, table: Relation, constraint: Constraint
 ) -> Entry:
-    name = f"{quote_identifier(constraint.name)} ON {full_name(table)}"
+    name = f"{quote_identifier(constraint.name)} ON {table.quoted_name}"
     return source.commented(entry, "pg_constraint", constraint.oid, "CONSTRAINT", name)
 
 
@@ -341,7 +341,7 @@ def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
         )
         if sequence is None or sequence.ownership == SequenceOwnership.INTERNAL:
             continue
-        name = full_name(relation)
+        name = relation.quoted_name
         text = f"CREATE SEQUENCE {name}"
         options = _sequence_options(sequence, has_type=True)
         needs: frozenset[ObjectKey] = frozenset()
@@ -349,9 +349,9 @@ def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
         if sequence.owner_relid:
             table = relations[sequence.owner_relid]
             is_last = relation == _last_sequence(source, table, relations)
-            owned = f"TABLE {full_name(table)}" if is_last else ""
+            owned = f"TABLE {table.quoted_name}" if is_last else ""
             column = quote_identifier(table.column_at(sequence.owner_attnum).name)
-            options.append(f"OWNED BY {full_name(table)}.{column}")
+            options.append(f"OWNED BY {table.quoted_name}.{column}")
             needs = frozenset([("pg_class", table.oid)])
         text += "".join(f"\n    {option}" for option in options) + ";\n"
         entry = Entry(

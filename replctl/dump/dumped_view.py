@@ -8,7 +8,7 @@ from replctl.catalog.pg_class import Relation
 from replctl.catalog.relation_kind import RelKind
 from replctl.dump.dumped_table import with_column_comments
 from replctl.dump.entry import Entry, ObjectKey
-from replctl.dump.source import Source, full_name, node_keys, type_key, with_options
+from replctl.dump.source import Source, node_keys, type_key, with_options
 from replctl.query.query_rewrite import view_query
 from replctl.query.tree import tables_of, transform
 from replctl.query.view_definition import view_definition
@@ -20,7 +20,7 @@ def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
         if view.kind not in (RelKind.VIEW, RelKind.MATERIALIZED_VIEW):
             continue
         kind = "VIEW" if view.kind == RelKind.VIEW else "MATERIALIZED VIEW"
-        name = full_name(view)
+        name = view.quoted_name
         query = view_definition(source.environment, view).removesuffix(";")
         tail = "" if view.kind == RelKind.VIEW else "\n  WITH NO DATA"
         text = f"CREATE {kind} {name}{with_options(view.options)} AS\n{query}{tail};\n"
@@ -39,7 +39,7 @@ def refreshes(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
             yield Entry(
                 "MATERIALIZED VIEW DATA",
                 view.name,
-                f"REFRESH MATERIALIZED VIEW {full_name(view)};\n",
+                f"REFRESH MATERIALIZED VIEW {view.quoted_name};\n",
                 view.schema,
                 source.role_name(view.owner),
                 key=("refresh", view.oid),

@@ -11,7 +11,7 @@ from replctl.catalog.pg_default_acl import EVERYWHERE, OBJECT_TYPES
 from replctl.catalog.pg_policy import Policy, policies_of
 from replctl.dump.dumped_privilege import acl_statements
 from replctl.dump.entry import Entry
-from replctl.dump.source import Source, full_name
+from replctl.dump.source import Source
 from replctl.query.pg_get_expr import condition_text
 from replctl.query.view_catalog import POLICY_COMMANDS
 from replctl.types.quote import quote_identifier
@@ -22,7 +22,7 @@ def policies(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entr
     for table in relations.values():
         owner = source.role_name(table.owner)
         if table.has_row_security:
-            text = f"ALTER TABLE {full_name(table)} ENABLE ROW LEVEL SECURITY;\n"
+            text = f"ALTER TABLE {table.quoted_name} ENABLE ROW LEVEL SECURITY;\n"
             yield Entry("ROW SECURITY", table.name, text, table.schema, owner)
         for policy in policies_of(source.catalog, table.oid):
             yield Entry(
@@ -32,7 +32,7 @@ def policies(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entr
 
 
 def _policy(source: Source, table: Relation, policy: Policy) -> str:
-    text = f"CREATE POLICY {quote_identifier(policy.name)} ON {full_name(table)}"
+    text = f"CREATE POLICY {quote_identifier(policy.name)} ON {table.quoted_name}"
     text += "" if policy.is_permissive else " AS RESTRICTIVE"
     text += "" if policy.command == "*" else f" FOR {POLICY_COMMANDS[policy.command]}"
     if PUBLIC not in policy.roles:

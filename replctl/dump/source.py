@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_sequence import sequences_of
 from replctl.catalog.pg_type import type_oid
@@ -15,7 +14,7 @@ from replctl.dump.entry import Entry, ObjectKey
 from replctl.expr import nodes
 from replctl.record import dataclass
 from replctl.types.builtin import FIRST_USER_OID
-from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
+from replctl.types.quote import quote_identifier, quote_string
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,6 @@ class Source:
 def unqualified(name: str, schema: str | None) -> str:
     """Remove the schema from a qualified name: (`public.t`, public) -> `t`"""
     return name if schema is None else name.replace(f"{quote_identifier(schema)}.", "", 1)
-
-
-def full_name(relation: Relation) -> str:
-    """Return the qualified name, such as `public.t`."""
-    return quote_qualified_identifier(relation.schema, relation.name)
 
 
 def type_key(name: str) -> Iterator[ObjectKey]:

@@ -49,7 +49,6 @@ from replctl.functions import (
 from replctl.functions.function_context import FunctionContext, Implementation
 from replctl.session_setting import change_setting, reload_configuration, shown_setting
 from replctl.types import builtin, guc, text
-from replctl.types.quote import quote_qualified_identifier
 from replctl.types.timestamp import micros
 
 #: The result of version(): replctl behaves like this version of PostgreSQL.
@@ -155,7 +154,7 @@ def _serial_sequence(context: FunctionContext, table: str, column: str) -> str |
     for sequence in owned_sequences(context.catalog, relation.oid, found.attnum):
         owned = get_relation(context.catalog, sequence.relid)
         if owned is not None:
-            return quote_qualified_identifier(owned.schema, owned.name)
+            return owned.quoted_name
     return None
 
 

@@ -24,7 +24,7 @@ from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
 from replctl.spark import CatalogTable
 from replctl.types.delta_type import quoted_name
-from replctl.types.quote import quote_literal, quote_qualified_identifier
+from replctl.types.quote import quote_literal
 
 #: Seconds for which a session trusts a name.  Asking Spark takes about 30 ms.
 _TRUSTED = 60.0
@@ -177,7 +177,7 @@ def check_name(session: Session, relation: Relation) -> None:
         other = f'the Delta table at "{found.location}"'
     else:
         other = "a view" if found.format == "view" else f"a table of format {found.format}"
-    table = quote_qualified_identifier(relation.schema, relation.name)
+    table = relation.quoted_name
     raise ObjectNotInPrerequisiteState(
         f'the name "{name}" no longer leads to the Delta table of table "{relation.name}"',
         detail=f'The Delta table is "{storage.location}". The name leads to {other}.',

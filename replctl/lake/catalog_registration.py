@@ -22,7 +22,6 @@ from replctl.errors import DuplicateTable, InvalidSchemaName, PostgresError
 from replctl.lake.catalog_name import full_name, leads_to, name_parts, shown_name
 from replctl.lake.undo import storage_of
 from replctl.session import Session
-from replctl.types.quote import quote_qualified_identifier
 
 
 def missing_registration(session: Session, relation: Relation) -> str | None:
@@ -101,7 +100,7 @@ def _unregister(session: Session, registration: Registration) -> None:
 
 
 def _is_taken(relation: Relation, name: str) -> DuplicateTable:
-    table = quote_qualified_identifier(relation.schema, relation.name)
+    table = relation.quoted_name
     return DuplicateTable(
         f'table "{name}" already exists in the catalogs of Spark',
         detail=f'Table "{relation.name}" was to be registered under this name.',

@@ -23,7 +23,7 @@ from replctl.record import dataclass
 from replctl.replication.refresh_hint import publication_refresh, refresh_hint
 from replctl.replication.replica_identity import identity_columns
 from replctl.session import Session
-from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
+from replctl.types.quote import quote_identifier, quote_literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
     )
     is_lost = found is None and (column.name in key_names(relation) or places.has_only_this)
     if is_lost or (places.filtering and not is_wide):
-        table = quote_qualified_identifier(root.schema, root.name)
+        table = root.quoted_name
         leaving = tuple(map(places.drop, places.listed)) or (f"DROP TABLE {table};",)
         return Repair(database, leaving, root, leaves=True)
     if found is None:
@@ -158,12 +158,12 @@ class _Places:
 
     def drop(self, place: PublishedTable) -> str:
         """Return the statement that removes the table from a publication."""
-        table = quote_qualified_identifier(self._root.schema, self._root.name)
+        table = self._root.quoted_name
         return f"{self._alter(place)} DROP TABLE {table};"
 
     def add(self, place: PublishedTable, without: str | None = None) -> str:
         """Return the statement that adds the table to a publication again, without a column."""
-        shown = quote_qualified_identifier(self._root.schema, self._root.name)
+        shown = self._root.quoted_name
         if place.columns is not None:
             names = [self._root.column_at(attnum).name for attnum in place.columns]
             shown += f" ({', '.join(quote_identifier(n) for n in names if n != without)})"
@@ -209,7 +209,7 @@ def _lies_elsewhere(relation: Relation) -> bool:
 
 
 def _alter(relation: Relation) -> str:
-    return f"ALTER TABLE {quote_qualified_identifier(relation.schema, relation.name)}"
+    return f"ALTER TABLE {relation.quoted_name}"
 
 
 def filter_columns(filters: Iterable[nodes.Expr]) -> set[int]:

@@ -76,7 +76,7 @@ from replctl.lake.version_chain import (
 )
 from replctl.own_command import own_command
 from replctl.types.boolean import bool_in
-from replctl.types.quote import quote_literal, quote_qualified_identifier
+from replctl.types.quote import quote_literal
 
 #: Errors of tables that replctl cannot read or must not read.
 UNREADABLE = (
@@ -191,7 +191,7 @@ def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
 
 def restore_hint(relation: Relation) -> str:
     """Return the hint for a missing table directory."""
-    name = quote_qualified_identifier(relation.schema, relation.name)
+    name = relation.quoted_name
     return f"Restore the directory from a backup, or use DROP TABLE {name}."
 
 
@@ -311,7 +311,7 @@ def _trust_hint(catalog: Catalog, relation: Relation) -> str:
         place = f"delta.`{relation.storage.location}`"
         copy = f"INSERT OVERWRITE {place} TABLE {place}"
         return f"To copy the rows into the directory, use Spark: {copy}"
-    name = quote_qualified_identifier(relation.schema, relation.name)
+    name = relation.quoted_name
     return (
         "If the table is a shallow clone, or you trust its log for another reason: in"
         f' database "{current_database(catalog)}", use ALTER TABLE {name} SET'

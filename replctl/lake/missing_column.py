@@ -11,7 +11,7 @@ from replctl.replication.node import RemoteColumn, RemoteRelation
 from replctl.replication.table_definition import native_statement
 from replctl.types.builtin import types
 from replctl.types.delta_type import is_native, native_text, shown_type
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.quote import quote_identifier
 from replctl.types.type_modifier import format_type
 
 
@@ -43,7 +43,7 @@ def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -
     shown = [types().get(shown_type(c.type)) for c in missing]
     if None in shown or any(relation.column(c.name) is not None for c in missing):
         return None
-    name = quote_qualified_identifier(relation.schema, relation.name)
+    name = relation.quoted_name
     table = f"ALTER TABLE {name}"
     new = ", ".join(
         f"ADD COLUMN {quote_identifier(c.name)} {format_type(type_, c.typmod)}"

@@ -28,7 +28,6 @@ from replctl.lake.table_metadata import physical_name
 from replctl.lake.table_state import TableState, table_state
 from replctl.record import dataclass
 from replctl.spark import PartitionZone
-from replctl.types.quote import quote_qualified_identifier
 from replctl.types.timezone import RegionZone, zone_named
 
 _BARE = re.compile(r"[-+]?\d{4,}-\d\d?-\d\d?(?:[ T]\d\d?:\d\d?(?::\d\d?(?:\.\d*)?)?)?", re.ASCII)
@@ -91,7 +90,7 @@ def check_partition_zones(relation: Relation) -> None:
     for column, texts in _texts_of(storage.location).items():
         bare = sorted(text for text in texts if _BARE.fullmatch(text))
         if bare and zone is None:
-            name = quote_qualified_identifier(relation.schema, relation.name)
+            name = relation.quoted_name
             raise FeatureNotSupported(
                 f'partition column "{column}" of table "{relation.qualified_name}" has values'
                 " without a time zone",

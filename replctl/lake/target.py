@@ -36,7 +36,6 @@ from replctl.spark import (
     quote_name,
 )
 from replctl.types.delta_type import is_native, native_text
-from replctl.types.quote import quote_qualified_identifier
 
 
 def local_target(relation: Relation, tree: dict[int, Relation]) -> Target:
@@ -283,7 +282,7 @@ def leaves_of(relation: Relation, tree: dict[int, Relation]) -> tuple[Leaf, ...]
 
 def _partition_hint(root: Relation, leaf: Relation) -> str:
     """Return the hint for a partition that cannot be written through its parent."""
-    table, partition = (quote_qualified_identifier(r.schema, r.name) for r in (root, leaf))
+    table, partition = (r.quoted_name for r in (root, leaf))
     return (
         f"Write {partition} itself, as with INSERT INTO {partition}. To write the other partitions"
         f" by {table}, use ALTER TABLE {table} DETACH PARTITION {partition};"

@@ -26,7 +26,7 @@ from replctl.lake.table_read import written_source
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import CommitNote, FeedVersion
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.quote import quote_identifier
 
 
 def undo_commits(
@@ -205,7 +205,7 @@ def _write_of_nothing(relation: Relation) -> str:
     """Return a statement that writes no row into a table.  It also works for append-only tables and
     tables without a replica identity.
     """
-    name = quote_qualified_identifier(relation.schema, relation.name)
+    name = relation.quoted_name
     given = next(
         (c for c in relation.columns if not c.generated and c.identity != Identity.ALWAYS), None
     )

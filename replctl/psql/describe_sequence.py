@@ -9,7 +9,7 @@ from replctl.catalog.pg_sequence import Sequence, get_sequence
 from replctl.catalog.relation_kind import SequenceOwnership
 from replctl.psql.described import Described
 from replctl.psql.print_content import Table
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.quote import quote_identifier
 
 _COLUMNS = ("Type", "Start", "Minimum", "Maximum", "Increment", "Cycles?", "Cache")
 _ALIGNMENTS: tuple[Literal["l", "r"], ...] = ("l", "r", "r", "r", "r", "l", "r")
@@ -37,4 +37,4 @@ def _owner(target: Described, sequence: Sequence) -> str:
     column = quote_identifier(table.column_at(sequence.owner_attnum).name)
     is_identity = sequence.ownership == SequenceOwnership.INTERNAL
     word = "Sequence for identity column" if is_identity else "Owned by"
-    return f"{word}: {quote_qualified_identifier(table.schema, table.name)}.{column}"
+    return f"{word}: {table.quoted_name}.{column}"

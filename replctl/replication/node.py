@@ -23,6 +23,7 @@ from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
 from replctl.replication.table_definition import SchemaChange, TableDefinition
 from replctl.session_thread import CALLING_THREAD, SessionThread
+from replctl.types.named_relation import NamedRelation
 
 if TYPE_CHECKING:
     from replctl.replication.conflict_type import ConflictType
@@ -41,7 +42,7 @@ class RemoteColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteRelation:
+class RemoteRelation(NamedRelation):
     """The publisher's description of a published relation.
 
     Attributes:
@@ -58,15 +59,6 @@ class RemoteRelation:
     filters: tuple[AppliedFilter, ...] = (EVERY_ROW,)
     actions: frozenset[str] = frozenset("IUDT")
     has_other_writers: bool = False
-
-    @property
-    def relation_name(self) -> RelationName:
-        """Return schema and name."""
-        return RelationName(self.schema, self.name)
-
-    @property
-    def qualified_name(self) -> str:
-        return f"{self.schema}.{self.name}"
 
     @property
     def definition(self) -> CopiedDefinition:
@@ -185,7 +177,7 @@ class PendingChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRetention:
+class TableRetention(NamedRelation):
     """The limits that a published table's retention sets for changes that a slot must still send.
 
     Attributes:
@@ -203,11 +195,6 @@ class TableRetention:
     until: int | None
     setting: str
     retention: float
-
-    @property
-    def relation_name(self) -> RelationName:
-        """Return schema and name."""
-        return RelationName(self.schema, self.name)
 
 
 class Slots(Protocol):

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
+from replctl.types.named_relation import NamedRelation
 
 Values: TypeAlias = tuple[str | None, ...]
 
@@ -39,7 +40,7 @@ class DecodedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedRelation:
+class DecodedRelation(NamedRelation):
     """A table's description at the commit of a transaction.
 
     Attributes:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
+from replctl.types.named_relation import NamedRelation
 from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
 
 
@@ -64,7 +65,7 @@ class TypeDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class TableDefinition:
+class TableDefinition(NamedRelation):
     """A published table, as far as a subscriber needs it.
 
     Attributes:
@@ -89,11 +90,6 @@ class TableDefinition:
     types: tuple[TypeDefinition, ...] = ()
     oid: int = 0
     attnums: frozenset[int] = frozenset()
-
-    @property
-    def relation_name(self) -> RelationName:
-        """Return schema and name."""
-        return RelationName(self.schema, self.name)
 
     def statements(self, schema: str, name: str, table_options: str) -> Iterator[str]:
         """Yield the statements that create an equal table, each without its semicolon.

@@ -15,7 +15,6 @@ from replctl.record import dataclass
 from replctl.replication.output_plugin import (
     Change,
     DecodedColumn,
-    DecodedRelation,
     DecodedTransaction,
     Message,
     OutputRow,
@@ -25,7 +24,7 @@ from replctl.replication.output_plugin import (
 )
 from replctl.replication.update_transformation import Action
 from replctl.types import text
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.quote import quote_identifier
 
 #: Types whose values are shown without quotes.
 _BARE = frozenset(["int2", "int4", "int8", "oid", "float4", "float8", "numeric"])
@@ -108,9 +107,9 @@ def _boolean(name: str, value: str) -> bool:
 def _line(change: Change) -> bytes:
     match change:
         case RowChange():
-            return f"table {_name(change.relation)}:{''.join(_images(change))}".encode()
+            return f"table {change.relation.quoted_name}:{''.join(_images(change))}".encode()
         case TruncateChange():
-            names = ", ".join(_name(relation) for relation in change.relations)
+            names = ", ".join(relation.quoted_name for relation in change.relations)
             flags = [" restart_seqs"] * change.restart_identity + [" cascade"] * change.cascade
             return f"table {names}: TRUNCATE:{''.join(flags) or ' (no-flags)'}".encode()
         case Message():
@@ -156,10 +155,6 @@ def _literal(type_name: str, value: str | None) -> str:
         return "true" if value == "t" else "false"
     doubled = value.replace("'", "''")
     return f"'{doubled}'"
-
-
-def _name(relation: DecodedRelation) -> str:
-    return quote_qualified_identifier(relation.schema, relation.name)
 
 
 def _message(message: Message) -> bytes:
