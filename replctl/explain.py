@@ -133,12 +133,8 @@ class _Explained:
                 assert subscription.slot_name is not None
                 with open_publisher(self._session, subscription) as publisher:
                     end, start = positions(publisher, subscriber, subscription.slot_name)
-                    log = LogRange.from_starts(
-                        table_positions(subscriber, start),
-                        end,
-                        subscription.publications,
-                        subscription.origin,
-                    )
+                    required = table_positions(subscriber, start)
+                    log = LogRange.of_subscription(subscription, required, end)
                     pending = publisher.decoding.pending(log)
                     error = self._look(publisher, subscriber, start, end)
                     tables += self._table_plans(publisher, subscriber, pending)

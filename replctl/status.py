@@ -128,25 +128,23 @@ def _status(
         found_equal = verifications(connection, subscription.oid)
     lag, pending, end = UNKNOWN, {}, None
     retentions: dict[RelationName, TableRetention] = {}
-    starts: dict[RelationName, int] = {}
+    required: dict[RelationName, int] = {}
     changed: set[RelationName] = set()
     with open_subscriber(session, subscription) as subscriber:
         if subscription.slot_name is not None:
             try:
                 with open_publisher(session, subscription) as publisher:
                     end, position = positions(publisher, subscriber, subscription.slot_name)
-                    starts = table_positions(subscriber, position)
+                    required = table_positions(subscriber, position)
                     pending = publisher.decoding.pending(
-                        LogRange.from_starts(
-                            starts, end, subscription.publications, subscription.origin
-                        )
+                        LogRange.of_subscription(subscription, required, end)
                     )
                     lag = _lag(list(pending.values()), max(end - position, 0))
                     changed = _changed(publisher, subscriber, subscription)
                     retentions = {
                         item.relation_name: item
                         for item in publisher.slots.retention(subscription.slot_name)
-                        if item.relation_name in starts  # the other tables are copied again
+                        if item.relation_name in required  # the other tables are copied again
                     }
                     error = error or _foreseen(subscription, list(retentions.values()))
             except PostgresError as failure:
@@ -157,9 +155,9 @@ def _status(
         tables = []
         for published, relation in sorted(subscriber.state.relations().items()):
             table_lag = UNKNOWN
-            if end is not None and published in starts:
+            if end is not None and published in required:
                 found = pending.get(published)
-                size = max(end - starts[published], 0) if found else 0
+                size = max(end - required[published], 0) if found else 0
                 table_lag = _lag([found] if found else [], size)
             tables.append(
                 TableStatus(
@@ -245,7 +243,7 @@ def table_positions(subscriber: LakeSubscriber, position: int) -> dict[RelationN
 
 def positions(publisher: Publisher, subscriber: LakeSubscriber, slot_name: str) -> tuple[int, int]:
     """Return the end of the publisher's log, and the subscription's position in it."""
-    end = publisher.slots.current_lsn(subscriber.state.starts())
+    end = publisher.slots.current_lsn(subscriber.state.applied_positions())
     return end, max(subscriber.state.progress(), publisher.slots.position(slot_name))
 
 

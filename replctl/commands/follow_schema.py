@@ -48,11 +48,11 @@ def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) 
         ObjectNotInPrerequisiteState: replctl cannot repeat a change (55000).
         PostgresError: a table cannot be changed.
     """
-    starts = run.subscriber.state.starts()
+    positions = run.subscriber.state.applied_positions()
     changes = {
         name: column_changes(change.before[name], after)
         for name, after in change.after.items()
-        if name in change.before and starts.get(name, change.lsn) < change.lsn
+        if name in change.before and positions.get(name, change.lsn) < change.lsn
     }
     with open_subscriber(session, run.subscription) as subscriber:
         own = subscriber.state.session

@@ -380,10 +380,10 @@ def _with_refused(
     refused = {
         item.published_as.relation_name
         for item in published.values()
-        if item.published_as.relation_name not in log.starts
+        if item.published_as.relation_name not in log.positions
         and not has_target(remote_relation(item.published_as, item.columns))
     }
-    return replace(log, starts={**log.starts, **dict.fromkeys(refused, log.from_lsn)})
+    return replace(log, positions={**log.positions, **dict.fromkeys(refused, log.from_lsn)})
 
 
 def _wanted_entries(

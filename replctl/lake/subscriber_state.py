@@ -96,7 +96,7 @@ class SubscriberState:
         with self.session.cluster.write(self.session.database_oid) as catalog:
             yield catalog
 
-    def starts(self) -> dict[RelationName, int]:
+    def applied_positions(self) -> dict[RelationName, int]:
         """Return the tables whose changes are applied: for each (schema, name), the LSN after which
         changes are applied.
         """

@@ -93,7 +93,7 @@ def apply_changes(run: SubscriptionRun) -> bool:
         raise
     subscriber.state.check_targets()
     progress = subscriber.state.progress()
-    end = publisher.slots.sendable_lsn(slot_name, subscriber.state.starts())
+    end = publisher.slots.sendable_lsn(slot_name, subscriber.state.applied_positions())
     has_applied |= worker.run(max(progress, confirmed), end)
     if confirmed < end:
         publisher.slots.advance(slot_name, end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from replctl.catalog.pg_subscription import Subscription
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
 
@@ -14,7 +15,7 @@ class LogRange:
 
     Attributes:
         publications: the range has only the changes that these publications publish.
-        starts: the required relations, by schema and name, each with the LSN after which its
+        positions: the required relations, by schema and name, each with the LSN after which its
             changes are required.
         origin: `none` if changes that were replicated to the publisher are not required, else
             `any`.
@@ -23,21 +24,25 @@ class LogRange:
     from_lsn: int
     to_lsn: int
     publications: Sequence[str]
-    starts: Mapping[RelationName, int]
+    positions: Mapping[RelationName, int]
     origin: str
 
     @classmethod
-    def from_starts(
+    def of_subscription(
         cls,
-        starts: Mapping[RelationName, int],
+        subscription: Subscription,
+        positions: Mapping[RelationName, int],
         to_lsn: int,
-        publications: Sequence[str],
-        origin: str,
+        from_lsn: int | None = None,
     ) -> LogRange:
-        """Return the range up to `to_lsn` that has all required changes of the relations in
-        `starts`.
+        """Return a range with the changes that a subscription requires.
+
+        Args:
+            from_lsn: None for the range with all required changes up to `to_lsn`.
         """
-        return cls(min(starts.values(), default=to_lsn), to_lsn, publications, starts, origin)
+        if from_lsn is None:
+            from_lsn = min(positions.values(), default=to_lsn)
+        return cls(from_lsn, to_lsn, subscription.publications, positions, subscription.origin)
 
     def wants(self, relation: RelationName | None, commit_lsn: int, origin: str | None) -> bool:
         """Return whether a change is required.
@@ -47,6 +52,6 @@ class LogRange:
             origin: the origin from which the change was replicated to the publisher; None if it was
                 not.
         """
-        start = None if relation is None else self.starts.get(relation)
+        start = None if relation is None else self.positions.get(relation)
         is_of_origin = self.origin.lower() != "none" or origin is None
         return start is not None and is_of_origin and commit_lsn > start

@@ -408,7 +408,7 @@ class SubscriberState(Protocol):
     def max_parallel_tables(self) -> int:
         """Return the maximum number of tables that are written in parallel."""
 
-    def starts(self) -> dict[RelationName, int]:
+    def applied_positions(self) -> dict[RelationName, int]:
         """Return the published tables whose changes are applied, by schema and name, each with the
         LSN after which its changes are required.
         """

@@ -57,9 +57,8 @@ class SubscriptionRun:
         """Return a range of the publisher's log, with the changes that the subscriber now
         requires.
         """
-        starts = self.subscriber.state.starts()
-        publications, origin = self.subscription.publications, self.subscription.origin
-        return LogRange(from_lsn, to_lsn, publications, starts, origin)
+        positions = self.subscriber.state.applied_positions()
+        return LogRange.of_subscription(self.subscription, positions, to_lsn, from_lsn)
 
     def slot_name(self, relation: SubscriptionRelation) -> str:
         """Return the name of the slot of a table that is being synchronized."""

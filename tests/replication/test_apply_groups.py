@@ -120,7 +120,7 @@ class _Subscriber:
     def isolated_positions(self, _batch: object) -> set[int]:
         return set()
 
-    def starts(self) -> dict[tuple[str, str], int]:
+    def applied_positions(self) -> dict[tuple[str, str], int]:
         return {}
 
     def has_target(self, _remote: object) -> bool:
