@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from replctl.catalog.pg_control import check_connectable
-from replctl.ctrl_c import time_limit
 from replctl.errors import (
     InFailedSqlTransaction,
     PostgresError,
@@ -29,6 +28,7 @@ from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.result import Result
 from replctl.session import Session
+from replctl.statement_timeout import statement_timeout
 
 if TYPE_CHECKING:
     from replctl.query.sql_function import StatementRunner
@@ -117,7 +117,7 @@ def _begin_implicitly(session: Session) -> None:
 def _bounded(session: Session) -> Iterator[None]:
     """Run a statement or its analysis within the session's limits of time and memory.  After an
     error, the open block has failed."""
-    time = time_limit(int(session.setting("statement_timeout")))
+    time = statement_timeout(int(session.setting("statement_timeout")))
     with _failing_block(session), time, memory_limit(int(session.setting(MEMORY))):
         yield
 
