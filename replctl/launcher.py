@@ -170,7 +170,7 @@ class Launcher:
                 subscription.slot_name,
                 maximum=maximum_workers(self._session),
             )
-        except (ObjectInUse, ConfigurationLimitExceeded) as error:
+        except (ObjectInUse, ConfigurationLimitExceeded) as error:  # others use the workers
             cluster.log.report_error(error, backend_type=APPLY_WORKER)
             return None, self._failure(subscription, error)
         self._held[subscription.oid] = subscription

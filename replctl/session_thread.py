@@ -36,7 +36,7 @@ class SessionThread:
         done: Future[T] = Future()
         try:
             done.set_result(work())
-        except Exception as error:
+        except Exception as error:  # Future.result() raises it, as for work of the thread
             done.set_exception(error)
         return done
 

@@ -147,7 +147,7 @@ def _status(
                         if item.relation_name in required  # the other tables are copied again
                     }
                     error = error or _foreseen(subscription, list(retentions.values()))
-            except PostgresError as failure:
+            except PostgresError as failure:  # a disabled subscription needs no publisher
                 if subscription.enabled or isinstance(failure, SlotInvalidated):
                     error = error or SubscriptionError.of(failure)
         if error is not None and not may_see_rows(session, subscription):

@@ -53,7 +53,7 @@ def is_at_home(home: str, path: Path) -> bool:
         return True
     try:
         return os.path.samefile(home, path)
-    except OSError:
+    except OSError:  # the recorded home does not exist any more
         return False
 
 

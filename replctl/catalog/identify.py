@@ -146,7 +146,7 @@ def _check_not_in_use(cluster: Cluster) -> None:
 def _is_same_file(one: Path, other: Path) -> bool:
     try:
         return os.path.samefile(one, other)
-    except OSError:
+    except OSError:  # one of them does not exist
         return False
 
 

@@ -98,7 +98,7 @@ class ServerLog:
                 self._handler = _Handler(self._path)
             with self._lock(0.0 if self._has_reported else _PATIENCE):
                 self._handler.handle(record)
-        except (OSError, PostgresError) as error:
+        except (OSError, PostgresError) as error:  # the command goes on without the line
             self._tell(error)
 
     def _tell(self, error: OSError | PostgresError) -> None:

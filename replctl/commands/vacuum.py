@@ -177,7 +177,7 @@ def _has_writable_files(session: Session, catalog: Catalog, table: Relation) -> 
             hint=error.hint,
         )
         return False
-    except ObjectNotInPrerequisiteState:
+    except ObjectNotInPrerequisiteState:  # the cluster is a copy, and does not own the table
         return False
     return True
 

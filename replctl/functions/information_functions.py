@@ -34,7 +34,7 @@ def _object(type_name: str) -> Callable[..., Any]:
     def call(context: FunctionContext, name: str) -> int | None:
         try:
             return int(object_identifier.read(context.environment, type_name, name))
-        except PostgresError:
+        except PostgresError:  # the same that ::regclass raises
             return None
 
     return call

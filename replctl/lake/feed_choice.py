@@ -52,6 +52,7 @@ def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommi
 
 
 def _known_metadata(location: str, version: int) -> TableMetadata | None:
+    """Return a table's metadata at a version; None if the log has lost it."""
     try:
         return metadata_at(location, version)
     except ObjectNotInPrerequisiteState:

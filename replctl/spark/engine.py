@@ -215,7 +215,7 @@ class Engine:
         """Return whether Spark's class path has a Java class."""
         try:
             self.run(f"SELECT reflect({quote(name)}, 'replctl')")
-        except PostgresError as error:
+        except PostgresError as error:  # without the class, or without a method of this name
             return "UNEXPECTED_CLASS_TYPE" not in str(error.__cause__)
         return True
 

@@ -283,7 +283,7 @@ def _await(process: subprocess.Popen[bytes], answer: Path, log: IO[bytes]) -> tu
             raise ConnectionFailure(
                 "could not start Spark", detail=reason(_written(log), code), hint=start_hint(code)
             )
-        time.sleep(0.02)
+        time.sleep(0.02)  # the start takes seconds, so this delays it little
     return _read_connection(answer)
 
 

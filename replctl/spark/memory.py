@@ -62,7 +62,7 @@ def memory_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int | No
 def _cgroup_limits(cgroups: Path, own: Path) -> list[int]:
     try:
         lines = own.read_text("utf-8").splitlines()
-    except OSError:
+    except OSError:  # systems other than Linux have no control groups
         return []
     limits = []
     for line in lines:

@@ -92,7 +92,7 @@ def _make(place: Path) -> tuple[Path, int]:
         lock_file = path.with_suffix(".lock")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         lock = os.open(lock_file, flags, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until this process ends: the directory is in use
         if lock_file.exists():  # no other process has removed it as abandoned
             path.mkdir(mode=0o700)
             return path, lock

@@ -368,7 +368,7 @@ class _Folder:
         """Return the detail and hint that `write_failure` has recorded, and remove the record."""
         try:
             found = json.loads(self._failure.read_text("utf-8"))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError):  # no failure, or the record is incomplete
             return None
         self._failure.unlink()
         return found["detail"], found["hint"]
@@ -410,6 +410,7 @@ def serve() -> NoReturn:
     folder = _Folder(cluster)
     signal.signal(signal.SIGTERM, _end)
     try:
+        # One supervisor for a cluster: a process holds this lock as long as its server runs
         with FileLock(folder.lock, timeout=10, mode=0o600), _running(folder, conf) as process:
             _watch(folder, conf, process)
     except Timeout:
@@ -476,7 +477,7 @@ def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) 
                 return
             try:
                 fcntl.flock(clients, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            except BlockingIOError:  # clients hold a shared lock, so the server is in use
                 idle_since = time.monotonic()
                 continue
             if conf.idle_timeout and time.monotonic() - idle_since > conf.idle_timeout:

@@ -47,7 +47,7 @@ class SessionPool:
     ) -> None:
         self._make, self._is_open, self._end, self._clocks = make, is_open, end, clocks
         self._used = {threading.current_thread(): _Used(first, self._now())}
-        self._giving = threading.Lock()
+        self._giving = threading.Lock()  # or two threads would take the session of one that ended
 
     def current(self) -> SparkSession:
         """Return the session of this thread.
