@@ -113,6 +113,16 @@ def divide(a: Decimal, b: Decimal) -> Decimal:
     """Divide with at least 16 significant digits, and at least the scale of both operands
     (select_div_scale).
     """
+    special = _special_quotient(a, b)
+    return result(_quotient(a, b, division_scale(a, b))) if special is None else special
+
+
+def _special_quotient(a: Decimal, b: Decimal) -> Decimal | None:
+    """Return a / b if an operand is NaN or infinite; else None.
+
+    Raises:
+        DivisionByZero: `b` is 0 (22012).
+    """
     special = _special(a, b)
     if special is not None:
         return special
@@ -120,9 +130,7 @@ def divide(a: Decimal, b: Decimal) -> Decimal:
         raise DivisionByZero("division by zero")
     if a.is_infinite():
         return a if b > 0 else _negative(a)
-    if b.is_infinite():
-        return Decimal(0)
-    return result(_quotient(a, b, division_scale(a, b)))
+    return Decimal(0) if b.is_infinite() else None
 
 
 def _quotient(a: Decimal, b: Decimal, places: int) -> Decimal:
@@ -166,15 +174,9 @@ def remainder(a: Decimal, b: Decimal) -> Decimal:
 
 
 def _div_trunc(a: Decimal, b: Decimal) -> Decimal:
-    special = _special(a, b)
+    special = _special_quotient(a, b)
     if special is not None:
         return special
-    if not b:
-        raise DivisionByZero("division by zero")
-    if a.is_infinite():
-        return a if b > 0 else _negative(a)
-    if b.is_infinite():
-        return Decimal(0)
     numerator, denominator = _ratio(a, b, 0)
     quotient = Decimal(numerator // denominator)
     return result(_negative(quotient) if (a < 0) != (b < 0) else quotient)

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from replctl.catalog import state_schema
-from replctl.catalog.state_schema import XactStatus, is_in_progress
-from replctl.catalog.transaction import Catalog
+from replctl.catalog.state_schema import is_in_progress
+from replctl.catalog.transaction import Catalog, insert_xact
 from replctl.record import dataclass
 
 
@@ -46,15 +46,7 @@ def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> N
     """Record a transaction that is known only by its commits to tables, in the form of a
     transaction block of a dead process.  The next user of its tables undoes it.
     """
-    catalog.connection.execute(
-        insert(state_schema.pg_xact).values(
-            xid=xid,
-            dbid=catalog.database_oid,
-            status=XactStatus.IN_PROGRESS,
-            backend="ended",
-            block_xid=xid,
-        )
-    )
+    insert_xact(catalog.connection, xid, catalog.database_oid, backend="ended", block_xid=xid)
     for intent in intents:
         insert_intent(catalog.connection, xid, intent)
 

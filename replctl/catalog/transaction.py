@@ -387,6 +387,14 @@ def begin_transaction(
     connection.execute(update(control).values(next_xid=control.c.next_xid + 1))
     xid = int(connection.execute(select(control.c.next_xid)).scalar_one()) - 1
     block_xid = (top_xid or xid) if is_block else None
+    insert_xact(connection, xid, database_oid, backend, block_xid)
+    return xid
+
+
+def insert_xact(
+    connection: Connection, xid: int, database_oid: int, backend: str, block_xid: int | None
+) -> None:
+    """Record a transaction as in progress in the process `backend`."""
     connection.execute(
         insert(state_schema.pg_xact).values(
             xid=xid,
@@ -396,7 +404,6 @@ def begin_transaction(
             block_xid=block_xid,
         )
     )
-    return xid
 
 
 def blocks_of_others(connection: Connection, database_oid: int, backend: str) -> dict[int, str]:
