@@ -205,7 +205,7 @@ def _command_name(statement: ast.Statement) -> str:
             return f"ALTER {statement.object_type.upper()}"
         case ast.AddEnumValue() | ast.RenameEnumValue():
             return "ALTER TYPE"
-        case ast.CreateEnum():
+        case ast.CreateEnum() | ast.CreateComposite():
             return "CREATE TYPE"
         case ast.AlterRoleSet():
             return "ALTER ROLE"
@@ -398,6 +398,10 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import type
 
             return type.create_enum(session, statement)
+        case ast.CreateComposite():
+            from replctl.commands import composite
+
+            return composite.create_composite(session, statement)
         case ast.CreateDomain():
             from replctl.commands import domain
 

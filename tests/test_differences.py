@@ -26,6 +26,8 @@ CREATE SEQUENCE s;
 CREATE ROLE x;
 CREATE TYPE mood AS ENUM ('sad', 'ok');
 CREATE DOMAIN ints AS int[];
+CREATE TYPE pair AS (a int, b text);
+CREATE TABLE k (id int PRIMARY KEY, c pair);
 """
 
 

@@ -42,6 +42,7 @@ RELATION_WORDS = {
     RelKind.SEQUENCE: "sequence",
     RelKind.INDEX: "index",
     RelKind.PARTITIONED_INDEX: "index",
+    RelKind.COMPOSITE_TYPE: "table",
 }
 
 #: The privileges that a predefined role has on all relations (pg_class_aclmask_ext).

@@ -13,7 +13,7 @@ from sqlalchemy import Row, select, true
 from replctl.catalog import schema
 from replctl.catalog.delta_type_option import options_and_type
 from replctl.catalog.int2vector import decode_attnums
-from replctl.catalog.pg_domain import array_bases, domain_bases
+from replctl.catalog.pg_domain import domain_bases, user_type_bases
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.relation_kind import (
@@ -66,20 +66,18 @@ class Column:
     options: dict[str, str] = field(default_factory=dict, hash=False)
     domain: str = ""  # the declared type if it is a domain; `type` is then its base type
     domain_default: nodes.Expr | None = None
-    array: str = ""  # the declared type if it is an array of enums or domains; see `domain`
+    user_type: str = ""  # the declared type if it is another user-defined type with a stored type
     foreign_default: str = ""  # the default of a Delta table that replctl cannot evaluate
 
     @property
     def declared_type(self) -> str:
-        """Return the type that statements show: the domain or the array of users, or the column's
-        own type.
-        """
-        return self.domain or self.array or shown_type(self.type)
+        """Return the type that statements show: the user-defined type, or the column's own type."""
+        return self.domain or self.user_type or shown_type(self.type)
 
     @property
     def declared_typmod(self) -> int:
         """Return the modifier that belongs to `declared_type`."""
-        return -1 if self.domain or self.array else self.typmod
+        return -1 if self.domain or self.user_type else self.typmod
 
     @property
     def has_default(self) -> bool:
@@ -428,11 +426,11 @@ def _load_columns(
         for row in catalog.select(pg_attrdef, pg_attrdef.c.adrelid.in_(oids))
     }
     collation_names = {oid: name for name, oid in builtin.collations().items()}
-    domains, arrays = domain_bases(catalog), array_bases(catalog)
+    domains, others = domain_bases(catalog), user_type_bases(catalog)
     result: dict[int, list[Column]] = defaultdict(list)
     for row in attributes:
         declared = type_name(int(row.atttypid))
-        found = domains.get(declared) or arrays.get(declared)
+        found = domains.get(declared) or others.get(declared)
         options, declared = options_and_type(row.attoptions, declared)
         result[int(row.attrelid)].append(
             Column(
@@ -441,7 +439,7 @@ def _load_columns(
                 type=declared if found is None else found.base,
                 typmod=int(row.atttypmod) if found is None else found.typmod,
                 domain=declared if declared in domains else "",
-                array=declared if declared in arrays else "",
+                user_type=declared if declared in others else "",
                 domain_default=None if found is None else found.default,
                 collation=collation_names.get(int(row.attcollation)),
                 not_null=bool(row.attnotnull),

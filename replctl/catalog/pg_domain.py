@@ -51,7 +51,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class DomainBase:
-    """The type that stores the values of a domain or of an array, its modifier, and the domain's
+    """The type that stores the values of a user-defined type, its modifier, and a domain's
     default.
     """
 
@@ -65,8 +65,10 @@ def domain_bases(catalog: Catalog) -> dict[str, DomainBase]:
     return _bases(catalog)[0]
 
 
-def array_bases(catalog: Catalog) -> dict[str, DomainBase]:
-    """Return the types that store arrays of enums and of domains, by the names of the arrays."""
+def user_type_bases(catalog: Catalog) -> dict[str, DomainBase]:
+    """Return the types that store values of composite types and of arrays of enums and domains, by
+    the names of the composite types and arrays.
+    """
     return _bases(catalog)[1]
 
 
@@ -76,23 +78,29 @@ def _bases(catalog: Catalog) -> tuple[dict[str, DomainBase], dict[str, DomainBas
 
 def _load_bases(catalog: Catalog) -> tuple[dict[str, DomainBase], dict[str, DomainBase]]:
     domains: dict[str, DomainBase] = {}
-    arrays: dict[str, DomainBase] = {}
+    others: dict[str, DomainBase] = {}
     enums: set[str] = set()
+    composites = {
+        int(row.reltype)
+        for row in catalog.select(schema.pg_class, schema.pg_class.c.relkind == "c")
+    }
     # An element or a base type is older than the types that are made from it
     for row in catalog.select(schema.pg_type, order_by=[schema.pg_type.c.oid]):
         name, element = type_name(int(row.oid)), type_name(int(row.typelem))
         if row.typtype == "d":
             default = None if row.typdefaultbin is None else pg_node_tree.loads(row.typdefaultbin)
             base = type_name(int(row.typbasetype))
-            below = domains.get(base) or arrays.get(base) or DomainBase(base, int(row.typtypmod))
+            below = domains.get(base) or others.get(base) or DomainBase(base, int(row.typtypmod))
             domains[name] = DomainBase(below.base, below.typmod, default)
         elif row.typtype == "e":
             enums.add(name)
+        elif int(row.oid) in composites:
+            others[name] = DomainBase("text", -1)
         elif element in enums:
-            arrays[name] = DomainBase("_text", -1)
+            others[name] = DomainBase("_text", -1)
         elif element in domains and (array := _array_of(domains[element].base)) is not None:
-            arrays[name] = DomainBase(array, domains[element].typmod)
-    return domains, arrays
+            others[name] = DomainBase(array, domains[element].typmod)
+    return domains, others
 
 
 def _array_of(stored: str) -> str | None:

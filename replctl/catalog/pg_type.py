@@ -184,7 +184,13 @@ def _type(catalog: Catalog, row: object) -> builtin.Type:
         has_typmod=False,
         has_btree=True,
         has_hash=True,
+        is_composite=fields["typtype"] == "c" and _is_composite(catalog, int(fields["typrelid"])),
     )
+
+
+def _is_composite(catalog: Catalog, relid: int) -> bool:
+    row = catalog.first(schema.pg_class, schema.pg_class.c.oid == relid)
+    return row is not None and row.relkind == "c"
 
 
 def _domain(catalog: Catalog, fields: Any) -> builtin.Type:
@@ -200,6 +206,7 @@ def _domain(catalog: Catalog, fields: Any) -> builtin.Type:
         category=str(fields["typcategory"]),
         is_preferred=False,
         element=None,
+        is_composite=False,
         array=type_name(int(fields["typarray"])),
         collation=collations.get(int(fields["typcollation"])),
         has_typmod=False,

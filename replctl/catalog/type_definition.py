@@ -1,11 +1,12 @@
-"""Build the statements that create user-defined types: enums and domains."""
+"""Build the statements that create user-defined types: enums, domains and composite types."""
 
 from __future__ import annotations
 
+from replctl.catalog.composite_type import composite_of_type
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_type import enum_labels
-from replctl.catalog.ruleutils import domain_constraint_definition, domain_default
+from replctl.catalog.ruleutils import domain_constraint_definition, domain_default, own_collation
 from replctl.types.quote import quote_identifier, quote_string
 
 
@@ -18,6 +19,25 @@ def enum_statement(environment: CatalogEnvironment, type_name: str) -> str:
     labels = enum_labels(environment.catalog, type_name)
     items = ",".join(f"\n    {quote_string(label)}" for label in labels)
     return f"CREATE TYPE {environment.format_type(type_name)} AS ENUM ({items}\n)"
+
+
+def composite_statement(environment: CatalogEnvironment, type_name: str) -> str:
+    """Return CREATE TYPE for a composite type, without its semicolon (dumpCompositeType in
+    pg_dump.c).
+
+    Args:
+        type_name: the type's name in typed expressions, such as `@16384`.
+    """
+    relation = composite_of_type(environment.catalog, type_name)
+    assert relation is not None
+    items = []
+    for column in relation.columns:
+        shown = environment.format_type(column.declared_type, column.declared_typmod)
+        item = f"\n\t{quote_identifier(column.name)} {shown}"
+        if own_collation(environment, column):
+            item += f" COLLATE pg_catalog.{quote_identifier(column.collation or '')}"
+        items.append(item)
+    return f"CREATE TYPE {environment.format_type(type_name)} AS ({','.join(items)}\n)"
 
 
 def domain_statements(environment: CatalogEnvironment, type_name: str) -> list[str]:

@@ -148,7 +148,7 @@ def _check_definition(ddl: Ddl, column: Column, known: DeltaColumn, location: st
         )
     is_same = column.type == shown_type(known.type) or {column.type, known.type} <= _TEXTS
     is_array = column.type.startswith("_") == known.type.startswith("_")
-    is_of_users = column.domain or column.array
+    is_of_users = column.domain or column.user_type
     if not is_same or not is_array or column.typmod != known.typmod or is_of_users:
         shown = ddl.environment.format_type
         raise DatatypeMismatch(

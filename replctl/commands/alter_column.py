@@ -8,6 +8,7 @@ from replctl.catalog.heap import insert_column, update_column
 from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.relation_kind import RelKind
 from replctl.commands.column_definition import (
     ColumnDraft,
     check_column_name,
@@ -66,7 +67,8 @@ def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
             raise DuplicateColumn(message)
         ddl.notice(f"{message}, skipping", sqlstate=DuplicateColumn.sqlstate)
         return
-    check_column_name(definition.name)
+    if relation.kind != RelKind.COMPOSITE_TYPE:
+        check_column_name(definition.name)
     check_type(ddl.environment, definition)
     children = children_of(ddl.catalog, relation.oid)
     if draft.column.identity and children and recurses and not relation.is_partitioned:

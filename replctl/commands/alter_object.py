@@ -11,6 +11,7 @@ from dataclasses import replace
 from replctl.catalog import schema, schema_table
 from replctl.catalog.acl import decode_acl, encode_acl, with_owner
 from replctl.catalog.aclchk import owner_of, privileges_of
+from replctl.catalog.composite_type import composite_of_type
 from replctl.catalog.heap import update_column, update_constraint, update_relation
 from replctl.catalog.pg_class import Relation, find_relation_oid
 from replctl.catalog.pg_database import find_database
@@ -24,11 +25,12 @@ from replctl.catalog.pg_publication import (
 )
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
 from replctl.catalog.pg_subscription import find_subscription, update_subscription
-from replctl.catalog.pg_type import find_type, type_oid, type_schema_oid
+from replctl.catalog.pg_type import find_type, type_name, type_oid, type_schema_oid
 from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence
 from replctl.catalog.worker import client_name, rename_walsender
-from replctl.commands.alter_table import change_owner, check_new_owner
+from replctl.commands.alter_table import change_owner, check_new_owner, give_relation
 from replctl.commands.column_definition import check_column_name
+from replctl.commands.composite import check_not_composite
 from replctl.commands.create_schema import check_schema_name
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.domain import rename_domain_constraint
@@ -52,6 +54,7 @@ from replctl.commands.subscription_permission import (
     check_subscription_owner,
 )
 from replctl.commands.type import check_type_owner
+from replctl.commands.type_dependency import check_not_in_expressions
 from replctl.conninfo import application_name
 from replctl.errors import (
     DuplicateColumn,
@@ -109,6 +112,8 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
         case "table" | "index" | "view" | "materialized view" | "sequence" | "foreign table":
             relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
             if relation is not None:
+                if kind in ("table", "index"):
+                    check_not_composite(relation)
                 check_kind(relation, kind)
                 _check_renamed(ddl, relation)
                 rename_relation(ddl, relation, new)
@@ -117,6 +122,8 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             if relation is not None:
                 check_kind(relation, statement.relation_type)
                 ddl.privileges.check_relation_owner(relation)
+                if relation.kind == RelKind.COMPOSITE_TYPE:
+                    check_not_in_expressions(ddl, relation)
                 _rename_column(ddl, relation, statement.sub_name or "", new, parents=0)
             return f"ALTER {statement.relation_type.upper()}"
         case "constraint" if statement.relation_type == "domain":
@@ -249,18 +256,30 @@ def _user_type(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Type:
 
 def _rename_type(ddl: Ddl, type_: Type, new: str) -> None:
     check_type_owner(ddl, type_)
-    if type_.kind == "c":
+    _check_not_row_type(ddl, type_)
+    composite = composite_of_type(ddl.catalog, type_.name)
+    if composite is not None:
+        rename_relation(ddl, composite, new)
+    else:
+        _set_type_name(ddl, type_, new)
+
+
+def _check_not_row_type(ddl: Ddl, type_: Type) -> None:
+    if type_.kind == "c" and composite_of_type(ddl.catalog, type_.name) is None:
         shown = ddl.environment.format_type(type_.name)
         raise WrongObjectType(f"{shown} is a table's row type", hint="Use ALTER TABLE instead.")
-    if find_type(ddl.catalog, type_schema_oid(ddl.catalog, type_.name), new) is not None:
-        raise DuplicateObject(f'type "{new}" already exists')
-    _set_type_name(ddl, type_, new)
 
 
 def _set_type_name(ddl: Ddl, type_: Type, new: str) -> None:
-    """Rename a type and its array type (RenameTypeInternal)."""
+    """Rename a type and its array type (RenameTypeInternal).
+
+    Raises:
+        DuplicateObject: the schema has a type of that name.
+    """
     pg_type = schema.pg_type
     place = type_schema_oid(ddl.catalog, type_.name)
+    if find_type(ddl.catalog, place, new) is not None:
+        raise DuplicateObject(f'type "{new}" already exists')
     ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(type_.name), typname=new)
     if type_.array is not None:
         array_name = f"_{new}"
@@ -313,7 +332,11 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
         case "type" | "domain":
             oid = type_oid(_user_type(ddl, kind, name).name)
             _check_given(ddl, "pg_type", oid, "type", name[-1], owner)
-            _give(ddl, "pg_type", oid, owner)
+            composite = composite_of_type(catalog, type_name(oid))
+            if composite is not None:
+                give_relation(ddl, composite, owner)
+            else:
+                _give(ddl, "pg_type", oid, owner)
         case "function" | "routine" | "procedure":
             oid = find_function(ddl, name, statement.arguments, kind).oid
             _check_given(ddl, "pg_proc", oid, kind, name[-1], owner)
@@ -405,6 +428,7 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
     if relation is None:
         return tag
+    check_not_composite(relation)
     check_kind(relation, statement.object_type)
     ddl.privileges.check_relation_owner(relation)
     _check_moved(ddl, relation)
@@ -443,8 +467,7 @@ def _move_type(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
     check_type_owner(ddl, type_)
     ddl.privileges.check_schema(place, statement.new_schema, "C")
     shown = ddl.environment.format_type(type_.name)
-    if type_.kind == "c":
-        raise WrongObjectType(f"{shown} is a table's row type", hint="Use ALTER TABLE instead.")
+    _check_not_row_type(ddl, type_)
     if type_.element is not None:
         element = ddl.environment.format_type(type_.element)
         raise WrongObjectType(
@@ -453,7 +476,14 @@ def _move_type(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
         )
     if place == type_schema_oid(ddl.catalog, type_.name):
         return
+    composite = composite_of_type(ddl.catalog, type_.name)
+    if composite is not None and find_relation_oid(ddl.catalog, composite.name, place) is not None:
+        raise DuplicateTable(
+            f'relation "{composite.name}" already exists in schema "{statement.new_schema}"'
+        )
     _put_types(ddl, type_, place, statement.new_schema)
+    if composite is not None:
+        update_relation(ddl.catalog, replace(composite, schema_oid=place))
     pg_constraint = schema.pg_constraint
     ddl.catalog.update(
         pg_constraint, pg_constraint.c.contypid == type_oid(type_.name), connamespace=place

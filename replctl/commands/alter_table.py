@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from replctl.catalog import schema
-from replctl.catalog.acl import with_owner
+from replctl.catalog.acl import decode_acl, encode_acl, with_owner
 from replctl.catalog.aclchk import privileges_of, put_relation_acl, relation_acl
 from replctl.catalog.heap import update_index, update_relation
 from replctl.catalog.pg_class import Relation, get_relation
@@ -25,6 +25,7 @@ from replctl.commands import (
     column_attributes,
     identity_column,
 )
+from replctl.commands.composite import check_not_composite, find_altered_composite
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.delta_property import is_delta_property, set_delta_properties
 from replctl.commands.find_relation import check_kind
@@ -84,6 +85,8 @@ def alter_table(session: Session, statement: ast.AlterTable) -> str:
 
 
 def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
+    if statement.object_type == "type":
+        return _alter(ddl, find_altered_composite(ddl, statement), statement)
     action = _action(statement.commands[0])
     tag = f"ALTER {statement.object_type.upper()}"
     relation = find_table(
@@ -92,6 +95,10 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
     if relation is None:
         ddl.notice(f'relation "{statement.relation.name}" does not exist, skipping')
         return tag
+    return _alter(ddl, relation, statement)
+
+
+def _alter(ddl: Ddl, relation: Relation, statement: ast.AlterTable) -> str:
     recurses = statement.relation.inherit
     persistence = check_persistence(ddl, relation, statement.commands)
     changes = [
@@ -108,7 +115,7 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
             _carry_out(ddl, ddl.relation(relation.oid), command, recurses=recurses)
     if persistence is not None:
         set_persistence(ddl, ddl.relation(relation.oid), persistence)
-    return tag
+    return f"ALTER {statement.object_type.upper()}"
 
 
 def find_table(
@@ -139,6 +146,7 @@ def find_table(
     assert relation is not None
     ddl.privileges.check_relation_owner(relation)
     check_kind(relation, kind)
+    check_not_composite(relation)
     if relation.kind not in _KINDS.get(action, _TABLES):
         raise WrongObjectType(
             f'ALTER action {action} cannot be performed on relation "{relation.name}"',
@@ -336,8 +344,17 @@ def give_relation(ddl: Ddl, relation: Relation, owner: int) -> None:
         if acl is not None:
             put_relation_acl(ddl.catalog, member.oid, with_owner(acl, member.owner, owner))
         if member.row_type:
-            table = schema.pg_type
-            ddl.catalog.update(table, table.c.typrelid == member.oid, typowner=owner)
+            _give_row_type(ddl, member, owner)
+
+
+def _give_row_type(ddl: Ddl, relation: Relation, owner: int) -> None:
+    table = schema.pg_type
+    row = ddl.catalog.first(table, table.c.typrelid == relation.oid)
+    changes: dict[str, object] = {"typowner": owner}
+    acl = None if row is None else decode_acl(row.typacl)  # only a composite type has privileges
+    if acl is not None:
+        changes["typacl"] = encode_acl(with_owner(acl, relation.owner, owner))
+    ddl.catalog.update(table, table.c.typrelid == relation.oid, **changes)
 
 
 def check_new_owner(ddl: Ddl, owner: int, schema_oid: int | None = None) -> None:

@@ -213,7 +213,7 @@ def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Rety
         type=change.column.type,
         typmod=change.column.typmod,
         domain=change.column.domain,
-        array=change.column.array,
+        user_type=change.column.user_type,
         domain_default=change.column.domain_default,
         collation=change.column.collation,
         dimensions=change.column.dimensions,

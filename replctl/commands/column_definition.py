@@ -103,8 +103,8 @@ def typed(
     collation: str | None,
     dimensions: int = 0,
 ) -> Column:
-    """Return a column with another type.  A domain is stored as its base type, and an array of an
-    enum as an array of text.
+    """Return a column with another type.  A domain is stored as its base type, an array of an
+    enum as an array of text, and a composite type as text.
     """
     is_domain = environment.type(type_name).kind == "d"
     rules = environment.domain_rules(environment.type(type_name)) if is_domain else None
@@ -116,7 +116,7 @@ def typed(
         collation=collation,
         dimensions=dimensions,
         domain=type_name if is_domain else "",
-        array=type_name if base != type_name and not is_domain else "",
+        user_type=type_name if base != type_name and not is_domain else "",
         domain_default=None if rules is None else rules.default,
     )
 

@@ -168,6 +168,7 @@ def _column(ddl: Ddl, name: tuple[str, ...]) -> _Commented:
         RelKind.MATERIALIZED_VIEW,
         RelKind.PARTITIONED_TABLE,
         RelKind.FOREIGN_TABLE,
+        RelKind.COMPOSITE_TYPE,
     ):
         raise WrongObjectType(
             f'cannot set comment on relation "{relation.name}"',

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog import schema
+from replctl.catalog.composite_type import composite_of_type
 from replctl.catalog.heap import (
     delete_constraint,
     delete_index,
@@ -27,7 +28,6 @@ from replctl.catalog.pg_class import (
     relation_oids,
 )
 from replctl.catalog.pg_collation import delete_collation, list_collations
-from replctl.catalog.pg_domain import domain_bases, get_domain
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_namespace import delete_schema, schema_names
 from replctl.catalog.pg_policy import delete_policies, list_policies
@@ -47,22 +47,20 @@ from replctl.catalog.pg_subscription import (
     subscriptions_of_relation,
 )
 from replctl.catalog.pg_type import delete_type, type_name, type_oid
-from replctl.catalog.relation_kind import ConstraintKind
+from replctl.catalog.relation_kind import ConstraintKind, RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
-from replctl.commands.expression_dependency import all_tables, users_in_expressions
 from replctl.commands.function import function_signature, operator_signature
 from replctl.commands.index import constraint_of, uses_column
 from replctl.commands.named_dependency import users_naming, users_with
 from replctl.commands.object_address import Object, relation_object
 from replctl.commands.table_expression import columns_used
+from replctl.commands.type_dependency import check_attributes_unused, users_of_types
 from replctl.commands.view_dependency import (
     policies_of_column,
     policies_of_relation,
-    policies_of_types,
     views_of_column,
     views_of_relation,
-    views_of_types,
 )
 from replctl.errors import DependentObjectsStillExist, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
@@ -99,6 +97,9 @@ def drop_objects(
             _collect(ddl, target, set(objects), found, order)
             order[target] = None
     tables = {gone.oid for gone in order if gone.kind in ("table", "materialized view")}
+    types = (type_name(gone.oid) for gone in order if gone.kind == "type")
+    composites = (composite_of_type(ddl.catalog, name) for name in types)
+    tables |= {composite.oid for composite in composites if composite is not None}
     in_order = [found[gone] for gone in reversed(order) if gone in found]
     loud = [
         dependent
@@ -124,8 +125,18 @@ def drop_objects(
     elif loud:
         lines = [f"drop cascades to {describe(ddl, dependent.object)}" for dependent in loud]
         ddl.notice(f"drop cascades to {len(loud)} other objects", detail=_listed(lines))
+    _check_attributes(ddl, order)
     for gone in order:
         _delete(ddl, gone)
+
+
+def _check_attributes(ddl: Ddl, order: Collection[Object]) -> None:
+    """Check that no value in a table loses an attribute of a composite type."""
+    for gone in order:
+        if gone.kind == "column":
+            relation = ddl.relation(gone.oid)
+            if relation.kind == RelKind.COMPOSITE_TYPE:
+                check_attributes_unused(ddl, relation, order)
 
 
 def _collect(
@@ -306,7 +317,7 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
     made = [
         relation_object(relation)
         for relation in load_relations(
-            ddl.catalog, relation_oids(ddl.catalog, "rpvmS", schema_oid)
+            ddl.catalog, relation_oids(ddl.catalog, "rpvmSc", schema_oid)
         ).values()
     ]
     pg_type = schema.pg_type
@@ -391,51 +402,10 @@ def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
     array = ddl.environment.type(name).array
     if array is not None:
         part = Object("type", type_oid(array))
-        if any(users_naming(ddl, part)) or any(_users_of_types(ddl, {array}, part)):
+        if any(users_naming(ddl, part)) or any(users_of_types(ddl, {array})):
             yield Dependent(part, target, is_silent=True)
-    yield from _users_of_types(ddl, {name}, target)
-
-
-def _users_of_types(ddl: Ddl, names: set[str], target: Object) -> Iterator[Dependent]:
-    for domain in domain_bases(ddl.catalog):
-        if get_domain(ddl.catalog, domain).base in names:
-            yield Dependent(Object("type", type_oid(domain)), target)
-    for relation in all_tables(ddl):
-        for column in relation.columns:
-            if column.declared_type not in names or _is_key_above(ddl, relation, column.name):
-                continue
-            if _is_partition_key(relation, column.name):
-                yield Dependent(relation_object(relation), target)
-            else:
-                yield Dependent(Object("column", relation.oid, column.attnum), target)
-    for user in users_in_expressions(ddl, lambda node: getattr(node, "type", None) in names, names):
+    for user in users_of_types(ddl, {name}):
         yield Dependent(user, target)
-    for view in views_of_types(ddl.catalog, names):
-        yield Dependent(relation_object(ddl.relation(view)), target)
-    yield from _policies(ddl, target, policies_of_types(ddl.catalog, names))
-    for function in list_functions(ddl.catalog):
-        if names & {function.result, *function.arguments}:
-            yield Dependent(Object("function", function.oid), target)
-
-
-def _is_partition_key(relation: Relation, name: str) -> bool:
-    """Return whether a column belongs to the partition key of a table.  If so, the table is dropped
-    with the type of the column.
-    """
-    key = relation.partition_key
-    return key is not None and any(
-        attnum and relation.column_at(attnum).name == name for attnum in key.attnums
-    )
-
-
-def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
-    """Return whether the column belongs to the partition key of an ancestor.  If so, the partition
-    is dropped with the ancestor.
-    """
-    parents = map(ddl.relation, relation.parents) if relation.is_partition else ()
-    return any(
-        _is_partition_key(parent, name) or _is_key_above(ddl, parent, name) for parent in parents
-    )
 
 
 def _has_field(name: str, oid: int) -> Callable[[nodes.Node], bool]:
@@ -469,8 +439,9 @@ def describe(ddl: Ddl, target: Object) -> str:
         case "table" | "view" | "materialized view" | "index" | "sequence":
             return f"{target.kind} {environment.relation_name(target.oid)}"
         case "column" | "default":
-            name = ddl.relation(target.oid).column_at(target.number).name
-            shown = f"column {name} of table {environment.relation_name(target.oid)}"
+            relation = ddl.relation(target.oid)
+            name = relation.column_at(target.number).name
+            shown = f"column {name} of {_word(relation)} {environment.relation_name(target.oid)}"
             return shown if target.kind == "column" else f"default value for {shown}"
         case "constraint":
             relation, constraint = _constraint(ddl, target.oid)
@@ -499,6 +470,10 @@ def describe(ddl: Ddl, target: Object) -> str:
             policy = next(p for p in list_policies(ddl.catalog) if p.oid == target.oid)
             table = environment.relation_name(policy.relid)
             return f"policy {policy.name} on table {table}"
+
+
+def _word(relation: Relation) -> str:
+    return "composite type" if relation.kind == RelKind.COMPOSITE_TYPE else "table"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -539,7 +514,11 @@ def _delete(ddl: Ddl, target: Object) -> None:
                 delete_sequence(catalog, relation.oid)
                 delete_relation(catalog, relation)
         case "type":
-            delete_type(catalog, type_name(target.oid))
+            composite = composite_of_type(catalog, type_name(target.oid))
+            if composite is not None:
+                delete_relation(catalog, composite)
+            else:
+                delete_type(catalog, type_name(target.oid))
         case "function":
             delete_function(catalog, target.oid)
         case "operator":

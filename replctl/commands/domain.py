@@ -47,7 +47,7 @@ from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import RelationScope
 from replctl.expr.type_facts import TypeFacts
 from replctl.expr.type_names import split_name, type_of
-from replctl.expr.user_type import about_value, stored_type, without_user_types
+from replctl.expr.user_type import about_value, base_type, without_user_types
 from replctl.parser import ast
 from replctl.query.settings_rewrite import in_form
 from replctl.session import Session
@@ -109,8 +109,8 @@ def _check_base(ddl: Ddl, name: str) -> None:
     Raises:
         FeatureNotSupported: replctl cannot store them.
     """
-    stored = ddl.environment.type(stored_type(ddl.environment, name)[0])
-    element = stored if stored.element is None else ddl.environment.type(stored.element)
+    base = ddl.environment.type(base_type(ddl.environment, name)[0])
+    element = base if base.element is None else ddl.environment.type(base.element)
     if element.kind == "c":
         shown = ddl.environment.format_type(name)
         raise FeatureNotSupported(f"domains over type {shown} are not supported")
@@ -322,7 +322,7 @@ def columns_of_domain(ddl: Ddl, name: str) -> list[tuple[Relation, Column]]:
     (get_rels_with_domain).
 
     Raises:
-        FeatureNotSupported: a column has arrays of one of these domains.
+        FeatureNotSupported: a column has arrays or rows with values of one of these domains.
     """
     tables = load_relations(ddl.catalog, relation_oids(ddl.catalog, "rm"))
     found: dict[int, set[int]] = {}
@@ -343,16 +343,17 @@ def _collect_columns(
         if oid in domains:
             _collect_columns(ddl, domains[oid], tables, found)
             continue
-        _check_no_array(ddl, name, tables[oid])
+        _check_no_part(ddl, name, tables[oid])
         attnums = {column.attnum for column in tables[oid].columns if column.domain == name}
         if attnums:
             found.setdefault(oid, set()).update(attnums)
 
 
-def _check_no_array(ddl: Ddl, name: str, relation: Relation) -> None:
+def _check_no_part(ddl: Ddl, name: str, relation: Relation) -> None:
+    """Check that no column has a domain's values in arrays or rows."""
+    types = TypeFacts(ddl.environment)
     for column in relation.columns:
-        array, _typmod = TypeFacts(ddl.environment).base_and_typmod(column.declared_type, -1)
-        if ddl.environment.type(array).element == name:
+        if name in types.contained(types.base(column.declared_type)):
             raise FeatureNotSupported(
                 f'cannot alter type "{ddl.environment.type(name).sql_name}" because column'
                 f' "{relation.name}.{column.name}" uses it'

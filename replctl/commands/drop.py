@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from replctl.catalog import schema, schema_table
 from replctl.catalog.aclchk import owner_of
+from replctl.catalog.composite_type import composite_of_type
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_collation import list_collations
 from replctl.catalog.pg_namespace import find_schema
@@ -258,9 +259,9 @@ def _type(ddl: Ddl, name: tuple[str, ...], kind: str) -> Object:
         shown = ddl.environment.format_type(type_.name)
         raise _required_by_system(f"type {shown}")
     target = Object("type", type_oid(type_.name))
-    if type_.kind == "c":
-        relid = _row_type_relation(ddl, target.oid)
-        raise _required(describe(ddl, target), describe(ddl, Object("table", relid)))
+    if type_.kind == "c" and composite_of_type(ddl.catalog, type_.name) is None:
+        relation = ddl.relation(_row_type_relation(ddl, target.oid))
+        raise _required(describe(ddl, target), describe(ddl, relation_object(relation)))
     if type_.element is not None:
         element = Object("type", type_oid(type_.element))
         raise _required(describe(ddl, target), describe(ddl, element))

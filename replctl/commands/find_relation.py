@@ -42,12 +42,12 @@ def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) 
 
 
 def check_kind(relation: Relation, kind: str) -> None:
-    """Check the kind of a relation.  ALTER TABLE accepts every kind; the other statements accept
-    only their own.
+    """Check the kind of a relation.  ALTER TABLE and the renaming of attributes accept every kind;
+    the other statements accept only their own.
 
     Raises:
         WrongObjectType: the relation is of another kind.
     """
-    if kind != "table" and relation.kind not in _RELKINDS[kind]:
+    if kind not in ("table", "type") and relation.kind not in _RELKINDS[kind]:
         article = "an" if kind[0] in "aeiou" else "a"
         raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')

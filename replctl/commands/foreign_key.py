@@ -261,7 +261,7 @@ def check_key_types(ddl: Ddl, relation: Relation, constraint: Constraint, other:
     coercion = Coercion(ddl.environment)
     for attnum, ref_attnum in zip(constraint.columns, constraint.ref_columns, strict=True):
         column, ref_column = relation.column_at(attnum), other.column_at(ref_attnum)
-        pair = [c.array or c.type for c in (column, ref_column)]
+        pair = [c.user_type or c.type for c in (column, ref_column)]
         is_comparable = any(set(pair) <= family for family in _FAMILIES)
         if is_comparable or coercion.can_coerce_implicitly(*pair):
             continue

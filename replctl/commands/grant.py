@@ -108,6 +108,8 @@ def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
                 assert relation is not None
                 if statement.target == "sequence" and relation.kind != RelKind.SEQUENCE:
                     raise WrongObjectType(f'"{relation.name}" is not a sequence')
+                if relation.kind == RelKind.COMPOSITE_TYPE:
+                    raise WrongObjectType(f'"{relation.name}" is a composite type')
                 if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
                     raise WrongObjectType(f'"{relation.name}" is an index')
                 yield from _on_relation(statement, relation)

@@ -19,6 +19,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.expr.cast_path import CastPaths
+from replctl.expr.composite_text import is_composite
 from replctl.expr.sorting import is_hashable, is_sortable
 from replctl.parser import ast
 from replctl.query.column_name import figured_name
@@ -147,7 +148,11 @@ def check_sortable(ddl: Ddl, type_: str, access_method: str = "btree") -> None:
 
     Raises:
         UndefinedObject: values of the type have no order, or cannot be hashed.
+        FeatureNotSupported: the type is composite.
     """
+    if is_composite(ddl.environment, type_):
+        shown = ddl.environment.format_type(type_)
+        raise FeatureNotSupported(f"indexes and keys of type {shown} are not supported")
     has_class = is_hashable if access_method == "hash" else is_sortable
     if not has_class(CastPaths(ddl.environment), type_):
         raise UndefinedObject(
@@ -209,7 +214,10 @@ def key_column(relation: Relation, name: str) -> int:
 def column_type(relation: Relation, name: str) -> str:
     """Return the type of a column or system column."""
     attnum = key_column(relation, name)
-    return relation.column_at(attnum).type if attnum > 0 else system_columns()[name][1]
+    if attnum <= 0:
+        return system_columns()[name][1]
+    column = relation.column_at(attnum)
+    return column.user_type or column.type
 
 
 def _sorting(ddl: Ddl, element: ast.IndexElem, type_: str) -> tuple[str | None, str | None]:

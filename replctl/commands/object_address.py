@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_type import type_oid
 from replctl.catalog.relation_kind import RelKind
 from replctl.record import dataclass
 
@@ -36,5 +37,7 @@ _RELATIONS: dict[str, Kind] = {
 
 
 def relation_object(relation: Relation) -> Object:
-    """Return a relation as an object that can be dropped."""
+    """Return a relation as an object that can be dropped.  A composite type is a type."""
+    if relation.kind == RelKind.COMPOSITE_TYPE:
+        return Object("type", type_oid(relation.row_type))
     return Object(_RELATIONS[relation.kind], relation.oid)

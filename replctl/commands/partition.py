@@ -102,8 +102,8 @@ def _key_attnum(
 
 def _check_key_type(ddl: Ddl, column: Column, strategy: PartitionStrategy, pos: int) -> None:
     """Check that a column of this type can be in a partition key."""
-    if column.array:
-        shown = ddl.environment.format_type(column.array)
+    if column.user_type:
+        shown = ddl.environment.format_type(column.user_type)
         raise FeatureNotSupported(f"partition keys of type {shown} are not supported", position=pos)
     is_hash = strategy == PartitionStrategy.HASH
     if strategy != PartitionStrategy.LIST and ddl.environment.type(column.type).kind == "e":

@@ -104,7 +104,8 @@ class Retyped:
             index = replace(index, exprs=key.exprs)
             update_index(ddl.catalog, index)
         for attnum in filter(None, index.key):
-            check_sortable(ddl, relation.column_at(attnum).type, index.access_method)
+            column = relation.column_at(attnum)
+            check_sortable(ddl, column.user_type or column.type, index.access_method)
         if index.is_unique and relation.oid in self.rewritten:
             require_unique(ddl, relation, index)
 

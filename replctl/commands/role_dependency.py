@@ -105,7 +105,8 @@ def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
             if class_name == "pg_attribute":
                 number = int(values["attnum"])
             if owner is not None and int(values[owner]) == role_oid:
-                yield RoleDependency("owner", class_name, oid, number, place)
+                if values.get("typtype") != "c":  # its relation has the same owner
+                    yield RoleDependency("owner", class_name, oid, number, place)
                 continue
             items = (decode_acl(values[acl]) if acl is not None else None) or ()
             if any(role_oid in (item.grantee, item.grantor) for item in items):
@@ -113,12 +114,10 @@ def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
 
 
 def _goes_with_another(class_name: str, values: Any) -> bool:
-    """Return whether an object is only a part of another object: an index, a row type or an array
-    type.
-    """
+    """Return whether an object is only a part of another object: an index or an array type."""
     if class_name == "pg_class":
         return values["relkind"] in ("i", "I")
-    return class_name == "pg_type" and values["typtype"] not in ("e", "d")
+    return class_name == "pg_type" and values["typtype"] not in ("e", "d", "c")
 
 
 def _granted_memberships(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, Relation
-from replctl.catalog.relation_kind import Generated, Identity, SequenceOwnership
+from replctl.catalog.relation_kind import Generated, Identity, RelKind, SequenceOwnership
 from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import add_check, renumbered_check
 from replctl.commands.ddl import Ddl
@@ -42,10 +42,14 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
     Raises:
         UndefinedTable: there is no such table.
     """
-    source = open_relation(ddl.environment, clause.relation)
+    source = open_relation(ddl.environment, clause.relation, or_composite=True)
     if isinstance(source, SystemRelation):
         raise FeatureNotSupported("LIKE of a system catalog is not supported", position=clause.pos)
-    ddl.privileges.check_relation(source, "r")
+    if source.kind == RelKind.COMPOSITE_TYPE:
+        type_ = ddl.environment.type(source.row_type)
+        ddl.privileges.check_type(type_.oid, source.name)
+    else:
+        ddl.privileges.check_relation(source, "r")
     included = set(_OPTIONS) if "all" in clause.including else set(clause.including)
     excluded = set(_OPTIONS) if "all" in clause.excluding else set(clause.excluding)
     return Like(source, frozenset(included - excluded))

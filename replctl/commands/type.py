@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replctl.catalog.aclchk import owner_of
-from replctl.catalog.pg_class import Column, load_relations, relation_oids
+from replctl.catalog.pg_class import Column, Relation, load_relations, relation_oids
 from replctl.catalog.pg_enum import rename_label
 from replctl.catalog.pg_type import (
     find_type,
@@ -26,6 +26,8 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr import nodes
+from replctl.expr.composite_text import is_composite
+from replctl.expr.type_facts import TypeFacts
 from replctl.expr.type_names import split_name
 from replctl.expr.user_type import base_type
 from replctl.parser import ast
@@ -158,6 +160,7 @@ def _rename_enum_value(ddl: Ddl, statement: ast.RenameEnumValue) -> str:
     if new in labels:
         raise DuplicateObject(f'enum label "{new}" already exists')
     for relation in load_relations(ddl.catalog, relation_oids(ddl.catalog, "rm")).values():
+        _check_no_row(ddl, type_, relation)
         changes = [
             TypeChange(relation.oid, column, _renamed(column, old, new))
             for column in relation.columns
@@ -172,6 +175,18 @@ def _rename_enum_value(ddl: Ddl, statement: ast.RenameEnumValue) -> str:
             rewrite_columns(ddl, relation, changes)
     rename_label(ddl.catalog, type_.name, old, new)
     return "ALTER TYPE"
+
+
+def _check_no_row(ddl: Ddl, enum: Type, relation: Relation) -> None:
+    """Check that no column has rows with values of an enum."""
+    types = TypeFacts(ddl.environment)
+    for column in relation.columns:
+        is_row = is_composite(ddl.environment, types.base(column.declared_type))
+        if is_row and enum.name in types.contained(column.declared_type):
+            raise FeatureNotSupported(
+                "renaming a value of an enum is not supported: column"
+                f' "{relation.name}.{column.name}" has rows with it'
+            )
 
 
 def _enum_of(ddl: Ddl, column: Column) -> str | None:

@@ -9,11 +9,17 @@ from typing import Any
 from replctl.catalog import schema
 from replctl.catalog.acl import AclItem, decode_acl
 from replctl.catalog.aclchk import function_acl
+from replctl.catalog.composite_type import composite_of_type
+from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_proc import UserFunction, UserOperator, list_functions, list_operators
 from replctl.catalog.pg_type import type_name
-from replctl.catalog.type_definition import domain_statements, enum_statement
+from replctl.catalog.type_definition import (
+    composite_statement,
+    domain_statements,
+    enum_statement,
+)
 from replctl.dump.dumped_privilege import acl_entries
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, expression_keys, type_key
@@ -65,11 +71,15 @@ def types(source: Source) -> Iterator[Entry]:
     """
     table = schema.pg_type
     for row in source.catalog.select(table, order_by=[table.c.oid]):
-        if row.typtype == "c" or row.typelem:
+        composite = composite_of_type(source.catalog, type_name(int(row.oid)))
+        if row.typelem or (row.typtype == "c" and composite is None):
             continue
-        if row.typtype not in ("e", "d"):
+        if composite is not None:
+            entry = _composite(source, row, composite)
+        elif row.typtype in ("e", "d"):
+            entry = _enum(source, row) if row.typtype == "e" else _domain(source, row)
+        else:
             raise FeatureNotSupported(f'dumping type "{row.typname}" is not supported')
-        entry = _enum(source, row) if row.typtype == "e" else _domain(source, row)
         yield entry
         name = quote_qualified_identifier(entry.schema, row.typname)
         acl = decode_acl(row.typacl)
@@ -77,12 +87,29 @@ def types(source: Source) -> Iterator[Entry]:
 
 
 def _enum(source: Source, row: Any) -> Entry:
+    return _created_type(source, row, enum_statement(source.environment, type_name(int(row.oid))))
+
+
+def _composite(source: Source, row: Any, relation: Relation) -> Entry:
+    """Return CREATE TYPE, with the comments on attributes (dumpCompositeType)."""
+    statement = composite_statement(source.environment, type_name(int(row.oid)))
+    entry = _created_type(source, row, statement)
+    keys = (key for column in relation.columns for key in type_key(column.declared_type))
+    entry = replace(entry, needs=frozenset(keys))
+    for column in relation.columns:
+        name = f"{relation.quoted_name}.{quote_identifier(column.name)}"
+        number = column.attnum
+        entry = source.commented(entry, "pg_class", relation.oid, "COLUMN", name, number)
+    return entry
+
+
+def _created_type(source: Source, row: Any, statement: str) -> Entry:
     oid, schema_name = int(row.oid), source.schema_name(int(row.typnamespace))
     name = quote_qualified_identifier(schema_name, row.typname)
     entry = Entry(
         "TYPE",
         row.typname,
-        f"{enum_statement(source.environment, type_name(oid))};\n",
+        f"{statement};\n",
         schema_name,
         source.role_name(int(row.typowner)),
         f"TYPE {name}",

@@ -95,8 +95,7 @@ def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
             node = dataclasses.replace(node, arg=_visit(environment, arg)[0])
             return node, _implicit(collation)
         case nodes.RowExpr(args=args):
-            visited = tuple(_visit(environment, arg)[0] for arg in args)
-            return dataclasses.replace(node, args=visited), _State()
+            return dataclasses.replace(node, args=_visit_apart(environment, args)), _State()
         case nodes.RowCompareExpr():
             return _row_comparison(environment, node), _State()
         case nodes.CoerceToDomain(arg=arg, type=type_):

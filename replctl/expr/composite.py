@@ -11,11 +11,11 @@ from replctl.types.text_form import BLANKS
 _QUOTED = re.compile(r'["\\(),\s]', re.ASCII)
 
 
-def composite_in(text: str, readers: Sequence[Callable[[str], str]]) -> str:
+def composite_in(text: str, readers: Sequence[Callable[[str | None], str | None]]) -> str:
     """Return the canonical text of a row: `( 1,"a b",)` becomes `(1,"a b",)`.
 
     Args:
-        readers: the input function of each column's type.
+        readers: the input function of each column's type. A domain's function may refuse None.
 
     Raises:
         InvalidTextRepresentation: `text` is not a row, or has the wrong number of columns.
@@ -31,7 +31,8 @@ def composite_in(text: str, readers: Sequence[Callable[[str], str]]) -> str:
                 raise _malformed(text, "Too few columns.")
             position += 1
         field, position = _field(text, position)
-        shown.append("" if field is None else _quoted(read(field)))
+        value = read(field)
+        shown.append("" if value is None else _quoted(value))
     if text[position : position + 1] != ")":
         raise _malformed(text, "Too many columns.")
     if text[position + 1 :].strip(BLANKS):

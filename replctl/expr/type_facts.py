@@ -82,6 +82,16 @@ class TypeFacts:
         type_ = self.get(self.base(name))
         return self._environment.columns(type_) if type_.kind == "c" else None
 
+    def contained(self, name: str) -> frozenset[str]:
+        """Return the types of a value and of all its parts: elements, fields and their parts."""
+        type_ = self.get(name)
+        inner = [column.type for column in self.columns(name) or ()]
+        if type_.kind == "d":
+            inner.append(self._environment.domain_base(type_)[0])
+        element = element_of(type_)
+        inner += [] if element is None else [element]
+        return frozenset((name,)).union(*map(self.contained, inner))
+
     def range_subtype(self, name: str) -> str | None:
         """Return the type of a range's bounds."""
         return _RANGE_SUBTYPES.get(name)

@@ -4,7 +4,8 @@ A value of a domain becomes a value of its base type, and a cast to the domain i
     p + 1           becomes  p + 1, where p is an integer
     x::posint       becomes  CoerceToDomain(x, integer, "posint", VALUE > 0)
 
-Enums become text with the order of their labels (enum_order.py).
+Enums become text with the order of their labels (enum_order.py).  Values of composite types become
+their texts (composite_text.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.composite_text import without_composites
 from replctl.expr.enum_label import is_enum_array
 from replctl.expr.enum_order import Transform, with_enum_order
 from replctl.expr.environment import DomainRules, Environment
@@ -37,7 +39,8 @@ def without_user_types(
         ObjectNotInPrerequisiteState: the expression uses the first or last value of an enum
             without values.
     """
-    plain = without_domains(environment, part, transform)
+    plain = without_composites(environment, part, transform)
+    plain = without_domains(environment, plain, transform)
     return with_enum_order(environment, plain, transform)
 
 
@@ -55,10 +58,12 @@ def without_domains(
 
 
 def stored_type(environment: Environment, name: str, typmod: int = -1) -> tuple[str, int]:
-    """Return the type in which values are stored, and its modifier: the base type for a domain, and
-    an array of text for an array of an enum.
+    """Return the type in which values are stored, and its modifier: the base type for a domain, an
+    array of text for an array of an enum, and text for a composite type.
     """
     base, base_typmod = base_type(environment, name, typmod)
+    if environment.type(base).is_composite:
+        return "text", -1
     return ("_text", -1) if is_enum_array(environment, base) else (base, base_typmod)
 
 

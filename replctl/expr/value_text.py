@@ -11,6 +11,7 @@ from replctl.errors import FeatureNotSupported, InvalidTextRepresentation
 from replctl.expr import object_identifier
 from replctl.expr.composite import composite_in
 from replctl.expr.environment import Column, Environment, element_of
+from replctl.expr.type_facts import TypeFacts
 from replctl.types import text
 from replctl.types.array_ import array_form
 from replctl.types.builtin import Type
@@ -59,8 +60,20 @@ def shown_value(environment: Environment, type_: Type, value: str) -> str:
 
 
 def shown_type(environment: Environment, name: str) -> str:
-    """Return the type that determines how values are printed: record for rows, else the type."""
-    return "record" if environment.type(name).category == "C" else name
+    """Return the type that determines how values are printed: record for rows, else the type.  A
+    row of a composite type is a text unless the session prints one of its parts in another form.
+    """
+    type_ = environment.type(name)
+    if type_.category != "C":
+        return name
+    if not type_.is_composite:
+        return "record"
+    from replctl.types.shown import depends  # few sessions need it
+
+    parts = TypeFacts(environment).contained(name)
+    own_form = environment.value_format
+    is_printed = any(not part.startswith("@") and depends(part, own_form) for part in parts)
+    return "record" if is_printed else "text"
 
 
 def output_value(environment: Environment, type_: Type, value: str) -> str:
@@ -122,10 +135,17 @@ def _domain(environment: Environment, type_: Type, value: str, now: datetime | N
 
 
 def _composite(environment: Environment, type_: Type, value: str, now: datetime | None) -> str:
-    def reader(column: Column) -> Callable[[str], str]:
-        return lambda item: input_value(
-            environment, environment.type(column.type), item, column.typmod, now
-        )
+    def reader(column: Column) -> Callable[[str | None], str | None]:
+        field = environment.type(column.type)
+
+        def read(item: str | None) -> str | None:
+            if item is not None:
+                return input_value(environment, field, item, column.typmod, now)
+            if field.kind == "d":
+                environment.check_domain(field, None)
+            return None
+
+        return read
 
     return composite_in(value, [reader(column) for column in environment.columns(type_) or ()])
 

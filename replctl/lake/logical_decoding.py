@@ -294,7 +294,7 @@ def _decoded_relation(environment: Environment, published: PublishedRelation) ->
             environment.format_type(column.declared_type),
             type_oid(column.declared_type),
             column.typmod,
-            bool(column.domain or column.array),
+            bool(column.domain or column.user_type),
         )
         for column in listed
     )

@@ -13,7 +13,11 @@ from replctl.catalog.pg_wal import version_at
 from replctl.catalog.relation_kind import ReplicaIdentity
 from replctl.catalog.ruleutils import own_collation
 from replctl.catalog.transaction import Catalog
-from replctl.catalog.type_definition import domain_statements, enum_statement
+from replctl.catalog.type_definition import (
+    composite_statement,
+    domain_statements,
+    enum_statement,
+)
 from replctl.replication.published_relation import TableToCopy
 from replctl.replication.table_definition import (
     ColumnDefinition,
@@ -44,7 +48,9 @@ def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> Tab
         identity = None
     types: dict[str, TypeDefinition] = {}
     for column in columns:
-        types |= {name: _type(environment, name) for name in _types(environment, column)}
+        types |= {
+            name: _type(environment, name) for name in _types(environment, column.declared_type)
+        }
     return TableDefinition(
         relation.schema,
         relation.name,
@@ -103,26 +109,27 @@ def _is_computed(catalog: Catalog, relation: Relation, column: Column) -> bool:
     return False
 
 
-def _types(environment: CatalogEnvironment, column: Column) -> Iterator[str]:
-    """Yield the enums and domains that a column needs.  Yield a domain after its base type."""
-    name = column.declared_type
-    needed: list[str] = []
-    while name.startswith("@"):
-        type_ = environment.type(name)
-        if type_.is_array:
-            name = type_.element or ""
-            continue
-        if type_.kind not in ("d", "e"):
-            break
-        needed.append(name)
-        name = environment.domain_base(type_)[0] if type_.kind == "d" else ""
-    yield from reversed(needed)
+def _types(environment: CatalogEnvironment, name: str) -> Iterator[str]:
+    """Yield the enums, domains and composite types that a type needs, and the type itself if it is
+    one of these.  Yield a type after its parts.
+    """
+    type_ = environment.type(name)
+    if type_.is_array:
+        yield from _types(environment, type_.element or "")
+    elif type_.kind == "d":
+        yield from _types(environment, environment.domain_base(type_)[0])
+    for column in environment.columns(type_) or () if type_.is_composite else ():
+        yield from _types(environment, column.type)
+    if not type_.is_builtin and (type_.kind in ("d", "e") or type_.is_composite):
+        yield name
 
 
 def _type(environment: CatalogEnvironment, name: str) -> TypeDefinition:
     type_ = environment.type(name)
     if type_.kind == "e":
         word, statements = "TYPE", [enum_statement(environment, name)]
+    elif type_.kind == "c":
+        word, statements = "TYPE", [composite_statement(environment, name)]
     else:
         word, statements = "DOMAIN", domain_statements(environment, name)
     comment = get_comment(environment.catalog, "pg_type", type_oid(name))

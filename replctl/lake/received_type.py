@@ -1,4 +1,4 @@
-"""Find what received values of enums and domains must satisfy, also in arrays."""
+"""Find what received values of users' types must satisfy, also in arrays and rows."""
 
 from __future__ import annotations
 
@@ -12,29 +12,71 @@ from replctl.catalog.pg_type import type_schema_oid
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.expr.environment import element_of
+from replctl.expr.environment import Column, element_of
 from replctl.expr.type_facts import TypeFacts
-from replctl.expr.user_type import about_value, base_type, domain_check
-from replctl.spark import DomainTest, EnumType, Target
+from replctl.expr.user_type import (
+    about_value,
+    base_type,
+    domain_check,
+    domain_rules,
+    stored_type,
+)
+from replctl.spark import DomainTest, EnumType, RowField, RowType, Target
 from replctl.types.builtin import Type
 from replctl.types.quote import quote_qualified_identifier
 
 _BOOL_EQUAL = 91  # the operator boolean = boolean
 
 
-def enums_of(environment: CatalogEnvironment, relation: Relation) -> dict[int, EnumType]:
-    """Return the enums whose labels the columns of a table store, also in arrays, by attnum."""
+def received_types(
+    environment: CatalogEnvironment, relation: Relation
+) -> dict[int, EnumType | RowType]:
+    """Return the enums whose labels the columns of a table store, also in arrays, and the composite
+    types, by attnum.
+
+    Raises:
+        FeatureNotSupported: an attribute of a composite type has a domain with constraints.
+    """
     found = {}
     for column in relation.columns:
-        name, _typmod = base_type(environment, column.declared_type)
-        type_ = environment.type(name)
-        if type_.element is not None:
-            type_ = environment.type(type_.element)
-        if type_.kind == "e":
-            labels = environment.enum_labels(type_)
-            shown = _qualified_name(environment.catalog, type_)
-            found[column.attnum] = EnumType(shown, labels)
+        known = _received_type(environment, column.declared_type)
+        if known is not None:
+            found[column.attnum] = known
     return found
+
+
+def _received_type(environment: CatalogEnvironment, declared: str) -> EnumType | RowType | None:
+    name, _typmod = base_type(environment, declared)
+    type_ = environment.type(name)
+    if type_.element is not None:
+        type_ = environment.type(type_.element)
+    if type_.kind == "e":
+        labels = environment.enum_labels(type_)
+        return EnumType(_qualified_name(environment.catalog, type_), labels)
+    if not type_.is_composite:
+        return None
+    columns = environment.columns(type_) or ()
+    return RowType(tuple(_row_field(environment, column) for column in columns))
+
+
+def _row_field(environment: CatalogEnvironment, column: Column) -> RowField:
+    _check_unconstrained(environment, column.type)
+    stored, typmod = stored_type(environment, column.type, column.typmod)
+    plain = "text" if stored.startswith("@") else stored  # an enum
+    return RowField(plain, typmod, _received_type(environment, column.type))
+
+
+def _check_unconstrained(environment: CatalogEnvironment, name: str) -> None:
+    """Check that values of an attribute need no test of a domain."""
+    types = TypeFacts(environment)
+    for part in (name, types.base_element(name)):
+        rules = None if part is None else domain_rules(environment, part)
+        if rules is not None and (rules.checks or rules.not_null):
+            shown = environment.format_type(part or "")
+            raise FeatureNotSupported(
+                "replication into attributes of composite types is not supported for domain"
+                f" {shown}, which has constraints"
+            )
 
 
 def domain_tests(

@@ -23,7 +23,7 @@ from replctl.lake.commit_log import commits_since
 from replctl.lake.conflict_message import doubly_published, violation
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.left_out import left_out_error
-from replctl.lake.received_type import domain_tests, enums_of
+from replctl.lake.received_type import domain_tests, received_types
 from replctl.lake.row_description import RowReader
 from replctl.lake.small_append import write_leaf
 from replctl.lake.table_state import table_state
@@ -91,8 +91,8 @@ class ReplicatedTable:
             read = dict.fromkeys(self.tree)
         with self.session.read() as catalog:
             environment = self.session.environment(catalog)
-            enums = enums_of(environment, self.relation)
-            target = replication_target(self.relation, self.remote, self.tree, read, enums)
+            user_types = received_types(environment, self.relation)
+            target = replication_target(self.relation, self.remote, self.tree, read, user_types)
             target = replace(target, domain_tests=domain_tests(environment, self.relation, target))
             self.target = without_user_types_in(environment, target)
         self.sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)

@@ -256,10 +256,25 @@ def _is_committed(
     if not folder.create(f"{name}.json", log.encode()):
         return False
     injection_point("append.after-commit")
+    following = _following(checksum, info["txnId"], steps, add, domains)
+    # Without a checksum, readers read the log
+    with suppress(OSError):
+        folder.create(f"{name}.crc", json.dumps(following, separators=(",", ":")).encode())
+    return True
+
+
+def _following(
+    checksum: dict[str, Any],
+    transaction: str,
+    steps: Sequence[dict[str, Any]],
+    add: dict[str, Any],
+    domains: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the checksum of the next version, which has these actions."""
     files = [*checksum.get("allFiles", ()), {**add, "dataChange": False}]
     following = checksum | {
-        "txnId": info["txnId"],
-        "tableSizeBytes": checksum["tableSizeBytes"] + written.size,
+        "txnId": transaction,
+        "tableSizeBytes": checksum["tableSizeBytes"] + add["size"],
         "numFiles": checksum["numFiles"] + 1,
         "setTransactions": _replaced(checksum["setTransactions"], steps, "appId"),
         "domainMetadata": _replaced(checksum["domainMetadata"], domains, "domain"),
@@ -271,10 +286,7 @@ def _is_committed(
         absent.append("allFiles")
     for part in absent:
         following.pop(part, None)
-    # Without a checksum, readers read the log
-    with suppress(OSError):
-        folder.create(f"{name}.crc", json.dumps(following, separators=(",", ":")).encode())
-    return True
+    return following
 
 
 def _high_water_mark(domains: Iterable[Mapping[str, Any]]) -> int:

@@ -90,7 +90,7 @@ def relation_at(relation: Relation, version: int) -> Relation:
             type=former[column.attnum].type,
             typmod=former[column.attnum].typmod,
             domain="",
-            array="",
+            user_type="",
         )
         if column.attnum in former
         else column

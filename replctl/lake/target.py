@@ -29,10 +29,12 @@ from replctl.spark import (
     Leaf,
     PartitionRule,
     Reference,
+    RowType,
     StoredExpr,
     Target,
     TargetColumn,
     UniqueKey,
+    has_equal_texts,
     quote_name,
 )
 from replctl.types.delta_type import is_native, native_text
@@ -84,7 +86,7 @@ def replication_target(
     remote: RemoteRelation,
     tree: dict[int, Relation],
     versions: Mapping[int, int | None] | None = None,
-    enums: Mapping[int, EnumType] | None = None,
+    user_types: Mapping[int, EnumType | RowType] | None = None,
 ) -> Target:
     """Return the target of a published relation's changes.
 
@@ -93,7 +95,8 @@ def replication_target(
         tree: see `local_target`.
         versions: the versions at which to read tables, by OID; None for a table that does not exist
             yet.
-        enums: the enums of the relation's columns, by attnum; needed if values are received.
+        user_types: the enums and composite types of the relation's columns, by attnum; needed if
+            values are received.
 
     Raises:
         ObjectNotInPrerequisiteState: the table lacks a sent column (55000).
@@ -113,7 +116,7 @@ def replication_target(
     columns = tuple(
         replace(
             _target_column(relation, column.attnum, positions.get(column.name), rules),
-            enum=(enums or {}).get(column.attnum),
+            user_type=(user_types or {}).get(column.attnum),
         )
         for column in relation.columns
     )
@@ -521,6 +524,21 @@ def _identity(relation: Relation, tree: dict[int, Relation]) -> tuple[int, ...] 
     return tuple(c.attnum for name in names if (c := relation.column(name)) is not None)
 
 
+def _check_equal_texts(target: Target, relation: Relation) -> None:
+    """Check that equal rows have equal texts of composite types, because UPDATE and DELETE compare
+    texts.
+    """
+    for column in target.columns:
+        row = column.user_type
+        if column.sent is not None and isinstance(row, RowType) and not has_equal_texts(row):
+            shown = relation.column_at(column.attnum).name
+            raise FeatureNotSupported(
+                f'UPDATE and DELETE of the logical replication target relation "{target.name}"'
+                " without a key are not supported: values of the composite type of column"
+                f' "{shown}" may be equal but written differently'
+            )
+
+
 def check_updatable(
     target: Target, remote: RemoteRelation, relation: Relation, tree: dict[int, Relation]
 ) -> None:
@@ -547,6 +565,7 @@ def check_updatable(
     if key and {relation.column_at(attnum).name for attnum in key} <= sent_identity:
         return
     if not key and remote.replica_identity is None:
+        _check_equal_texts(target, relation)
         return
     if key:
         raise ObjectNotInPrerequisiteState(

@@ -24,7 +24,7 @@ from replctl.expr.nodes import Expr
 from replctl.lake import commit_log
 from replctl.lake.catalog_name import check_names
 from replctl.lake.file_access import check_readable
-from replctl.lake.received_type import enums_of
+from replctl.lake.received_type import received_types
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, visible_versions
 from replctl.lake.target import replication_target
 from replctl.lake.target_relations import TargetRelations, leaves_of_root
@@ -107,8 +107,8 @@ def compared(
         PostgresError: the rows cannot be compared.
     """
     with session.read() as catalog:
-        enums = enums_of(session.environment(catalog), pinned.relation)
-    target = replication_target(pinned.relation, remote, pinned.tree, pinned.versions, enums)
+        user_types = received_types(session.environment(catalog), pinned.relation)
+    target = replication_target(pinned.relation, remote, pinned.tree, pinned.versions, user_types)
     sides = Sides(
         cast("str", rows),
         tuple(SentColumn(c.name, c.type, c.typmod) for c in remote.columns),

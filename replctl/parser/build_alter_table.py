@@ -5,7 +5,15 @@ from __future__ import annotations
 from lark import Token
 
 from replctl.parser import ast
-from replctl.parser.build_parts import Collation, Options, collation_name, role_name, start_of
+from replctl.parser.build_parts import (
+    Collation,
+    Names,
+    Options,
+    collation_name,
+    relation_name,
+    role_name,
+    start_of,
+)
 
 
 class AlterTableBuilder:
@@ -16,12 +24,27 @@ class AlterTableBuilder:
     ) -> ast.AlterTable:
         return ast.AlterTable(relation, commands, bool(if_exists), pos=relation.pos)
 
+    def alter_composite(self, name: Names, *commands: ast.AlterTableCmd) -> ast.AlterTable:
+        return ast.AlterTable(relation_name(name), commands, object_type="type")
+
     def cmd_add_column(
         self, if_not_exists: bool | None, column: ast.ColumnDef
     ) -> ast.AlterTableCmd:
         return ast.AlterTableCmd(
             "add_column", column.name, column, missing_ok=bool(if_not_exists), pos=column.pos
         )
+
+    def cmd_add_attribute(self, column: ast.ColumnDef, behavior: str | None) -> ast.AlterTableCmd:
+        return self.cmd_add_column(None, column)
+
+    def cmd_alter_attribute(
+        self,
+        name: Token,
+        type_name: ast.TypeName,
+        collation: Collation | None,
+        behavior: str | None,
+    ) -> ast.AlterTableCmd:
+        return self.cmd_alter_type(name, type_name, collation, None)
 
     def cmd_drop_column(
         self, if_exists: bool | None, name: Token, behavior: str | None

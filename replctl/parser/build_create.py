@@ -90,6 +90,10 @@ class CreateBuilder:
             name_texts(name), str(label), str(new_label), pos=start_of(name[0])
         )
 
+    def create_composite(self, name: Names, *columns: ast.ColumnDef | None) -> ast.CreateComposite:
+        given = tuple(column for column in columns if column is not None)
+        return ast.CreateComposite(name_texts(name), given, pos=start_of(name[0]))
+
     def enum_labels(self, *labels: Token) -> tuple[str, ...]:
         return tuple(map(str, labels))
 

@@ -15,6 +15,7 @@ from replctl.parser.build_parts import (
     Names,
     name_texts,
     names_only,
+    relation_name,
     role_name,
     start_of,
 )
@@ -242,6 +243,12 @@ class ObjectBuilder:
         return ast.Rename(
             "column", _parts(relation), str(new_name), str(name), bool(if_exists), pos=relation.pos
         )
+
+    def rename_attribute(
+        self, name: Names, attribute: Token, new_name: Token, behavior: str | None
+    ) -> ast.Rename:
+        rename = self.rename_column(None, relation_name(name), attribute, new_name)
+        return dataclasses.replace(rename, relation_type="type")
 
     def rename_view_column(
         self,

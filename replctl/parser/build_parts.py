@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from lark import Token
 
+from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
 from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken
 from replctl.types.builtin import keywords
@@ -29,6 +30,17 @@ def collation_name(clause: Collation | None) -> tuple[str, ...]:
 def name_texts(names: Names | None) -> tuple[str, ...]:
     """Return names as texts; () if there is no clause."""
     return tuple(map(str, names or ()))
+
+
+def relation_name(names: Names) -> ast.RangeVar:
+    """Return the relation `catalog.schema.name` (makeRangeVarFromAnyName in gram.y)."""
+    parts, pos = name_texts(names), start_of(names[0])
+    if len(parts) > 3:
+        raise SqlSyntaxError(
+            f"improper qualified name (too many dotted names): {'.'.join(parts)}", position=pos
+        )
+    catalog, schema = ([None, None, *parts[:-1]])[-2:]
+    return ast.RangeVar(parts[-1], schema, catalog, pos=pos)
 
 
 def optional_text(token: Token | None) -> str | None:

@@ -14,7 +14,7 @@ from replctl.errors import (
     WindowingError,
 )
 from replctl.parser import ast
-from replctl.parser.build_parts import leftmost, start_of
+from replctl.parser.build_parts import Collation, collation_name, leftmost, start_of
 
 #: The clauses after the body of a query, as fields of SelectStmt.
 Tail = dict[str, Any]
@@ -371,8 +371,12 @@ class QueryBuilder:
     ) -> tuple[ast.Alias, tuple[ast.ColumnDef, ...]]:
         return ast.Alias(str(name), pos=start_of(name)), columns
 
-    def func_column(self, name: Token, type_name: ast.TypeName, collation: object) -> ast.ColumnDef:
-        return ast.ColumnDef(str(name), type_name, pos=start_of(name))
+    def func_column(
+        self, name: Token, type_name: ast.TypeName, collation: Collation | None
+    ) -> ast.ColumnDef:
+        return ast.ColumnDef(
+            str(name), type_name, collation=collation_name(collation), pos=start_of(name)
+        )
 
     def ordinality(self, *words: Token) -> bool:
         return True

@@ -7,9 +7,15 @@ from typing import cast
 
 from lark import Token
 
-from replctl.errors import InvalidParameterValue, ReservedName, SqlSyntaxError
+from replctl.errors import InvalidParameterValue, ReservedName
 from replctl.parser import ast
-from replctl.parser.build_parts import integer_constant, names_only, start_of, system_name
+from replctl.parser.build_parts import (
+    integer_constant,
+    names_only,
+    relation_name,
+    start_of,
+    system_name,
+)
 
 #: Bits of an interval's fields in its type modifier (INTERVAL_MASK in timestamp.h).
 _INTERVAL_BITS = {"year": 2, "month": 1, "day": 3, "hour": 10, "minute": 11, "second": 12}
@@ -175,14 +181,7 @@ class TypeBuilder:
         self, name: Token, indirection: tuple[ast.Subscript | Token, ...] | None
     ) -> ast.RangeVar:
         """Return the relation `catalog.schema.name` (makeRangeVarFromQualifiedName in gram.y)."""
-        parts = [str(name), *map(str, names_only(indirection or ()))]
-        if len(parts) > 3:
-            raise SqlSyntaxError(
-                f"improper qualified name (too many dotted names): {'.'.join(parts)}",
-                position=start_of(name),
-            )
-        catalog, schema = ([None, None, *parts[:-1]])[-2:]
-        return ast.RangeVar(parts[-1], schema, catalog, pos=start_of(name))
+        return relation_name((name, *names_only(indirection or ())))
 
     def qualified_name_list(self, *names: ast.RangeVar) -> tuple[ast.RangeVar, ...]:
         return names

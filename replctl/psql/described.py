@@ -34,6 +34,7 @@ RELATION_TYPES = {
     "I": "partitioned index",
     "S": "sequence",
     "f": "foreign table",
+    "c": "composite type",
 }
 #: Kinds of relations for which `\\d` shows collation, NOT NULL and default of the columns.
 WITH_COLUMN_DETAILS = "rpvmfc"

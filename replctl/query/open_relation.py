@@ -15,12 +15,17 @@ from replctl.types import builtin
 
 
 def open_relation(
-    environment: CatalogEnvironment, name: ast.RangeVar, *, or_sequence: bool = False
+    environment: CatalogEnvironment,
+    name: ast.RangeVar,
+    *,
+    or_sequence: bool = False,
+    or_composite: bool = False,
 ) -> Relation | builtin.SystemRelation:
     """Return the named table or catalog.
 
     Args:
-        or_sequence: also allow sequences; the caller must handle them.
+        or_sequence, or_composite: also allow sequences or composite types; the caller must handle
+            them.
 
     Raises:
         UndefinedTable: the relation does not exist.
@@ -40,6 +45,8 @@ def open_relation(
         if or_sequence:
             return relation
         raise FeatureNotSupported("sequences are not supported here", position=name.pos)
+    if relation.kind == RelKind.COMPOSITE_TYPE and or_composite:
+        return relation
     if relation.kind not in (
         RelKind.TABLE,
         RelKind.PARTITIONED_TABLE,
@@ -48,7 +55,7 @@ def open_relation(
     ):
         raise WrongObjectType(
             f'cannot open relation "{relation.name}"',
-            detail="This operation is not supported for indexes.",
+            detail=f"This operation is not supported for {relation.kind.plural}.",
             position=name.pos,
         )
     return relation

@@ -19,6 +19,7 @@ from replctl.expr import nodes
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import FunctionContext
 from replctl.query import stored
+from replctl.query.composite_key import check_composite_keys
 from replctl.query.inline_function import check_no_calls, inlined
 from replctl.query.project_set import with_sets_in_from
 from replctl.query.row_policy import condition_query, visible_rows
@@ -79,14 +80,9 @@ def rewritten(
     """
     reader = privileges or context.environment.privileges
     result: Query = _Rewriter(context, query, conditions or {}, reader).rewritten(query, (), reader)
-    for table in tables_of(result):
-        relation = table.relation
-        if isinstance(relation, Relation) and not relation.is_populated:
-            raise ObjectNotInPrerequisiteState(
-                f'materialized view "{relation.name}" has not been populated',
-                hint="Use the REFRESH MATERIALIZED VIEW command.",
-            )
+    _check_populated(result)
     result = inlined(context.environment, context.session.transaction_start, result)
+    check_composite_keys(context.environment, result)
     result = without_user_types(context.environment, with_output_keys(result), transform)
     result = in_form(context.session, result)
     varnos = count(max(_varnos(result), default=0) + 1)
@@ -94,6 +90,16 @@ def rewritten(
     if not keeps_calls:
         check_no_calls(context.environment, result)
     return result
+
+
+def _check_populated(query: Query) -> None:
+    for table in tables_of(query):
+        relation = table.relation
+        if isinstance(relation, Relation) and not relation.is_populated:
+            raise ObjectNotInPrerequisiteState(
+                f'materialized view "{relation.name}" has not been populated',
+                hint="Use the REFRESH MATERIALIZED VIEW command.",
+            )
 
 
 class _Rewriter:

@@ -73,7 +73,10 @@ def empty(
 
 
 def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
-    relation = open_relation(analyzer.environment, name, or_sequence=True)
+    try:
+        relation = open_relation(analyzer.environment, name, or_sequence=True)
+    except WrongObjectType as error:
+        raise WrongObjectType(f'"{name.name}" is not a table') from error
     if isinstance(relation, Relation) and relation.kind not in (
         RelKind.TABLE,
         RelKind.PARTITIONED_TABLE,

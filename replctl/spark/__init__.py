@@ -40,6 +40,7 @@ from replctl.spark.outcome import Outcome as Outcome
 from replctl.spark.outcome import Problem as Problem
 from replctl.spark.partition_sql import accepts_sql as accepts_sql
 from replctl.spark.python_functions import uses_python as uses_python
+from replctl.spark.received_row import has_equal_texts as has_equal_texts
 from replctl.spark.server import Server as Server
 from replctl.spark.server import ServerConf as ServerConf
 from replctl.spark.server import attach_server as attach_server
@@ -78,6 +79,8 @@ from replctl.spark.values import Mending as Mending
 from replctl.spark.values import PartitionRule as PartitionRule
 from replctl.spark.values import PartitionZone as PartitionZone
 from replctl.spark.values import Reference as Reference
+from replctl.spark.values import RowField as RowField
+from replctl.spark.values import RowType as RowType
 from replctl.spark.values import SentColumn as SentColumn
 from replctl.spark.values import StoredExpr as StoredExpr
 from replctl.spark.values import TableColumn as TableColumn

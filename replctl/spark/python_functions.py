@@ -1,6 +1,6 @@
 """Functions that Spark runs in Python with Arrow, because Spark has no exact equivalent: for
 expressions (replctl_eval_...), for numerics as texts (replctl_numeric_...), and for the text forms
-of types (replctl_in_..., replctl_out_...).
+of types (replctl_in_..., replctl_out_..., replctl_row).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from replctl.errors import PostgresError
 from replctl.spark import python_program
 from replctl.spark.data_type import decimal_of, not_stored, text_of_wire, to_wire_value, wire
 from replctl.spark.python_program import Program
+from replctl.spark.received_row import read_row
 from replctl.spark.sql_value import raised_text
 from replctl.types import text
 from replctl.types.hash import partition_hash
@@ -63,7 +64,7 @@ class PythonFunctions:
             known.add(name)
 
 
-_NAME = re.compile(r"\b(replctl_(?:eval|numeric|in|out|partition_hash)\w*)\(")
+_NAME = re.compile(r"\b(replctl_(?:eval|numeric|in|out|partition_hash|row)\w*)\(")
 
 
 def uses_python(sql: str) -> bool:
@@ -226,4 +227,5 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Any], type]] = {
     "replctl_numeric_sum": (_of_list(numeric_arithmetic.total), str),
     "replctl_numeric_avg": (_of_list(numeric_arithmetic.average), str),
     "replctl_partition_hash": (_hash_partition, int),
+    "replctl_row": (read_row, str),
 }

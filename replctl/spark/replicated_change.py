@@ -307,7 +307,7 @@ def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> st
     assert column.sent is not None
     source = sent[column.sent - 1]
     value = SqlValue(f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod))
-    return replicate(value, source.typmod, column.type, column.typmod, column.enum).text
+    return replicate(value, source.typmod, column.type, column.typmod, column.user_type).text
 
 
 def _sent_column(changes: Staged, number: int) -> TargetColumn:

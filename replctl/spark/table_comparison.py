@@ -257,7 +257,7 @@ def _received(sides: Sides, column: TargetColumn) -> str:
     assert column.sent is not None
     sent = sides.sent[column.sent - 1]
     value = SqlValue(f"n{column.sent}", sent.type, storage_type(sent.type, sent.typmod))
-    return replicate(value, sent.typmod, column.type, column.typmod, column.enum).text
+    return replicate(value, sent.typmod, column.type, column.typmod, column.user_type).text
 
 
 def _is_owned(sides: Sides) -> str:

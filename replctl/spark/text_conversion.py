@@ -14,8 +14,9 @@ from replctl.spark.data_type import (
     storage_type,
     wire,
 )
+from replctl.spark.received_row import row_definition
 from replctl.spark.sql_value import SqlValue, raise_error_sql, raise_value_error_sql
-from replctl.spark.values import EnumType
+from replctl.spark.values import EnumType, RowType
 
 _STRINGS = frozenset(["text", "varchar", "bpchar", "name", "json", "unknown"])
 _BY_PYTHON = frozenset(
@@ -57,23 +58,31 @@ def convert(value: SqlValue, target: str) -> SqlValue:
 
 
 def replicate(
-    value: SqlValue, source_typmod: int, target: str, typmod: int, enum: EnumType | None = None
+    value: SqlValue,
+    source_typmod: int,
+    target: str,
+    typmod: int,
+    user_type: EnumType | RowType | None = None,
 ) -> SqlValue:
     """Convert a replicated value to a target column's storage type.  If the types differ, convert
     it through its text form, with the target's type modifier.
 
     Args:
-        enum: the target's enum, or the enum of the elements of its array. Spark always checks the
-            labels, because two clusters may use the same OID for different enums.
+        user_type: the target's enum, the enum of the elements of its array, or its composite type.
+            Spark always checks labels and rows, because two clusters may use the same OID for
+            different types.
 
     Raises:
         FeatureNotSupported: there is no conversion.
     """
-    if enum is not None and element_type(target) is None:
-        return SqlValue(_label(to_text(value).text, enum), target, "STRING")
-    if enum is not None:
+    if isinstance(user_type, RowType):
+        read = f"replctl_row({to_text(value).text}, {quote(row_definition(user_type))})"
+        return SqlValue(read, target, "STRING")
+    if user_type is not None and element_type(target) is None:
+        return SqlValue(_label(to_text(value).text, user_type), target, "STRING")
+    if user_type is not None:
         array = replicate(value, source_typmod, target, typmod).text
-        checked = f"transform({array}, item_ -> {_label('item_', enum)})"
+        checked = f"transform({array}, item_ -> {_label('item_', user_type)})"
         return SqlValue(checked, target, storage_type(target))
     if (
         value.spark == storage_type(target, typmod)

@@ -189,6 +189,27 @@ class EnumType:
 
 
 @dataclass(frozen=True, slots=True)
+class RowField:
+    """An attribute of a composite type.
+
+    Attributes:
+        type: the built-in type that stores values; text for enums and rows.
+        user_type: the enum of the value or of the elements of its array, or the type of the row.
+    """
+
+    type: str
+    typmod: int = -1
+    user_type: EnumType | RowType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowType:
+    """A composite type: its attributes in their order."""
+
+    fields: tuple[RowField, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TargetColumn:
     """A column of a table to write.
 
@@ -199,7 +220,7 @@ class TargetColumn:
         taken: the values for all new rows, for each call of nextval() in `default`.  There the
             calls are columns from NEXT_VALUE on.
         generated: the expression that computes the column's value.
-        enum: the enum of a sent column, or of the elements of its array.
+        user_type: the enum of a sent column or of the elements of its array, or its composite type.
         is_identity: an identity column of Delta, which an update must not name.
         is_assigned: Delta assigns the values in new rows, so that a write must not name the column.
     """
@@ -213,7 +234,7 @@ class TargetColumn:
     default: Expr | None = None
     generated: Expr | StoredExpr | None = None
     taken: tuple[range, ...] = ()
-    enum: EnumType | None = None
+    user_type: EnumType | RowType | None = None
     is_identity: bool = False
     is_assigned: bool = False
 

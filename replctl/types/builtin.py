@@ -40,6 +40,7 @@ class Type:
     has_typmod: bool
     has_btree: bool
     has_hash: bool
+    is_composite: bool = False  # made by CREATE TYPE ... AS (...); False for row types of tables
 
     @property
     def is_array(self) -> bool:

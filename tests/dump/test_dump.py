@@ -39,7 +39,7 @@ QUESTIONS = (
     " JOIN pg_namespace n ON n.oid = c.relnamespace"
     " LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum"
     " WHERE n.nspname IN ('public', 'sales', 'Odd s') AND a.attnum > 0 AND NOT a.attisdropped"
-    " AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY 1, 2, a.attnum",
+    " AND c.relkind IN ('r', 'p', 'v', 'm', 'c') ORDER BY 1, 2, a.attnum",
     "SELECT r.relname, c.conname, c.contype, c.confdeltype, c.confupdtype,"
     " array_length(c.conkey, 1), c.conislocal, c.condeferrable, c.confdelsetcols::text"
     " FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid"
@@ -69,7 +69,8 @@ QUESTIONS = (
     "SELECT defaclrole::regrole::text, defaclnamespace::regnamespace::text, defaclobjtype,"
     " defaclacl::text FROM pg_default_acl ORDER BY 1, 2, 3",
     "SELECT proname, proacl::text FROM pg_proc WHERE proname IN ('plus_one', 'same') ORDER BY 1",
-    "SELECT typname, typacl::text FROM pg_type WHERE typname IN ('mood', 'label') ORDER BY 1",
+    "SELECT typname, typacl::text FROM pg_type WHERE typname IN ('mood', 'label', 'pair')"
+    " ORDER BY 1",
     "SELECT typname, typbasetype::regtype::text, typtypmod, typnotnull, typdefault,"
     " typcollation::regcollation::text, pg_get_userbyid(typowner) FROM pg_type"
     " WHERE typtype = 'd' AND typname IN"

@@ -34,6 +34,7 @@ UtilityStatement: TypeAlias = (
     | DropDatabase
     | AddEnumValue
     | AlterDomain
+    | CreateComposite
     | CreateDomain
     | CreateEnum
     | RenameEnumValue

@@ -155,12 +155,15 @@ class AlterTableCmd(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterTable(Node):
-    """ALTER TABLE, or ALTER SEQUENCE, INDEX and so on with the same actions."""
+    """ALTER TABLE, or ALTER SEQUENCE, INDEX and so on with the same actions; and ALTER TYPE for the
+    attributes of a composite type."""
 
     relation: RangeVar
     commands: tuple[AlterTableCmd, ...]
     missing_ok: bool = False
-    object_type: Literal["table", "index", "view", "materialized view", "sequence"] = "table"
+    object_type: Literal["table", "index", "view", "materialized view", "sequence", "type"] = (
+        "table"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

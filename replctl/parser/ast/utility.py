@@ -76,6 +76,14 @@ class RenameEnumValue(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateComposite(Node):
+    """CREATE TYPE ... AS (...)."""
+
+    names: tuple[str, ...]
+    columns: tuple[ColumnDef, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateDomain(Node):
     """CREATE DOMAIN; `definition` has its type, COLLATE and constraints, like a column."""
 

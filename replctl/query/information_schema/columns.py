@@ -52,8 +52,8 @@ def _column(context: FunctionContext, relation: Relation, column: Column, number
         "column_name": column.name,
         "ordinal_position": number,
         "column_default": None if column.generated else default,
-        "is_nullable": yes_or_no(not (column.not_null or _forbids_null(context, column))),
-        **_declared(context, column),
+        "is_nullable": yes_or_no(not (column.not_null or forbids_null(context, column))),
+        **declared_row(context, column),
         **collation_row(context, column.collation),
         "dtd_identifier": str(number),
         "is_self_referencing": "NO",
@@ -65,7 +65,7 @@ def _column(context: FunctionContext, relation: Relation, column: Column, number
     }
 
 
-def _declared(context: FunctionContext, column: Column) -> Row:
+def declared_row(context: FunctionContext, column: Column) -> Row:
     """Return the type of a column. For a domain, return its base type and the domain's name."""
     if not column.domain:
         return type_row(context, column.declared_type, column.typmod)
@@ -76,7 +76,7 @@ def _declared(context: FunctionContext, column: Column) -> Row:
     }
 
 
-def _forbids_null(context: FunctionContext, column: Column) -> bool:
+def forbids_null(context: FunctionContext, column: Column) -> bool:
     """Return whether the column's domain itself forbids NULL; domains below it do not count."""
     return column.domain != "" and get_domain(context.catalog, column.domain).not_null
 

@@ -1,0 +1,139 @@
+"""Find the objects that use a type, and protect the values of composite types in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from replctl.catalog.pg_class import Column, Relation, load_relations, relation_oids
+from replctl.catalog.pg_domain import domain_bases, get_domain
+from replctl.catalog.pg_proc import list_functions
+from replctl.catalog.pg_type import type_oid
+from replctl.catalog.relation_kind import RelKind
+from replctl.commands.ddl import Ddl
+from replctl.commands.expression_dependency import all_tables, users_in_expressions
+from replctl.commands.object_address import Object, relation_object
+from replctl.commands.view_dependency import policies_of_types, views_of_types
+from replctl.errors import FeatureNotSupported
+from replctl.expr.type_facts import TypeFacts
+
+
+def users_of_types(ddl: Ddl, names: Collection[str]) -> Iterator[Object]:
+    """Yield the objects that depend on one of these types."""
+    for domain in domain_bases(ddl.catalog):
+        if get_domain(ddl.catalog, domain).base in names:
+            yield Object("type", type_oid(domain))
+    for relation in (*all_tables(ddl), *_composites(ddl)):
+        for column in relation.columns:
+            if column.declared_type not in names or _is_key_above(ddl, relation, column.name):
+                continue
+            if _is_partition_key(relation, column.name):
+                yield relation_object(relation)
+            else:
+                yield Object("column", relation.oid, column.attnum)
+    yield from _users_in_expressions(ddl, names)
+    for function in list_functions(ddl.catalog):
+        if {function.result, *function.arguments}.intersection(names):
+            yield Object("function", function.oid)
+
+
+def _users_in_expressions(ddl: Ddl, names: Collection[str]) -> Iterator[Object]:
+    yield from users_in_expressions(ddl, lambda node: getattr(node, "type", None) in names, names)
+    for view in views_of_types(ddl.catalog, names):
+        yield relation_object(ddl.relation(view))
+    for policy in policies_of_types(ddl.catalog, names):
+        yield Object("policy", policy)
+
+
+def _composites(ddl: Ddl) -> Collection[Relation]:
+    """Return the composite types that are not row types of tables."""
+    kinds = [RelKind.COMPOSITE_TYPE]
+    return load_relations(ddl.catalog, relation_oids(ddl.catalog, kinds)).values()
+
+
+def _is_partition_key(relation: Relation, name: str) -> bool:
+    """Return whether a column belongs to the partition key of a table.  If so, the table is dropped
+    with the type of the column.
+    """
+    key = relation.partition_key
+    return key is not None and any(
+        attnum and relation.column_at(attnum).name == name for attnum in key.attnums
+    )
+
+
+def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
+    """Return whether the column belongs to the partition key of an ancestor.  If so, the partition
+    is dropped with the ancestor.
+    """
+    parents = map(ddl.relation, relation.parents) if relation.is_partition else ()
+    return any(
+        _is_partition_key(parent, name) or _is_key_above(ddl, parent, name) for parent in parents
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Composite types
+
+
+def columns_containing(ddl: Ddl, name: str) -> Iterator[tuple[Relation, Column]]:
+    """Yield the columns of tables whose values have values of a type as parts
+    (find_composite_type_dependencies).
+    """
+    types = TypeFacts(ddl.environment)
+    tables = load_relations(ddl.catalog, relation_oids(ddl.catalog, "rpm"))
+    for relation in tables.values():
+        for column in relation.columns:
+            if name in types.contained(column.declared_type):
+                yield relation, column
+
+
+def check_no_column(ddl: Ddl, name: str) -> None:
+    """Check that no table has values of a type.
+
+    Raises:
+        FeatureNotSupported: a column of a table uses the type.
+    """
+    for relation, column in columns_containing(ddl, name):
+        raise FeatureNotSupported(
+            f'cannot alter type "{ddl.environment.type(name).sql_name}" because column'
+            f' "{relation.name}.{column.name}" uses it'
+        )
+
+
+def check_attributes_unused(ddl: Ddl, relation: Relation, dropped: Collection[Object] = ()) -> None:
+    """Check that a composite type may get or lose an attribute.
+
+    Args:
+        dropped: objects that the statement drops.
+
+    Raises:
+        FeatureNotSupported: a table has values of the type, or an expression uses the type.
+    """
+    for table, column in columns_containing(ddl, relation.row_type):
+        users = {Object("column", table.oid, column.attnum), relation_object(table)}
+        if users.isdisjoint(dropped):
+            used_by = f'column "{table.name}.{column.name}" uses it'
+            raise _unchangeable(ddl, relation, used_by)
+    check_not_in_expressions(ddl, relation, dropped)
+
+
+def check_not_in_expressions(
+    ddl: Ddl, relation: Relation, dropped: Collection[Object] = ()
+) -> None:
+    """Check that no expression uses a composite type, because expressions have the names and
+    numbers of attributes.
+
+    Args:
+        dropped: objects that the statement drops.
+
+    Raises:
+        FeatureNotSupported: a view or another object with an expression uses the type.
+    """
+    if any(user not in dropped for user in _users_in_expressions(ddl, {relation.row_type})):
+        raise _unchangeable(ddl, relation, "an expression uses it")
+
+
+def _unchangeable(ddl: Ddl, relation: Relation, why: str) -> FeatureNotSupported:
+    shown = ddl.environment.format_type(relation.row_type)
+    return FeatureNotSupported(
+        f"changing the attributes of type {shown} is not supported because {why}"
+    )

@@ -1,0 +1,14 @@
+create type ct as (a int, b text);
+create table d (id int primary key, c ct);
+create table f (c ct, n int);
+alter table f replica identity full;
+select count(*) from pg_create_logical_replication_slot('composite_slot', 'test_decoding');
+insert into d values (1, row(1, 'a b')), (2, null), (3, '(,"x''y")');
+update d set c = row(2, 'z') where id = 1;
+insert into f values (row(1, null), 1);
+update f set n = 2;
+update f set c = null;
+delete from f;
+delete from d where id = 3;
+select data from pg_logical_slot_get_changes('composite_slot', null, null, 'include-xids', '0', 'skip-empty-xacts', '1');
+select pg_drop_replication_slot('composite_slot');
