@@ -96,10 +96,10 @@ def check_partition_zones(relation: Relation) -> None:
                 " without a time zone",
                 detail=f'One of them is "{bare[0]}", in the time zone of the session that wrote'
                 " it.",
-                hint="If this time zone was UTC, adopt the table with WITH"
+                hint="If that session used UTC, adopt the table with WITH"
                 f" ({PARTITION_TIMEZONE} = 'UTC'), or use ALTER TABLE {name} SET"
-                f" ({PARTITION_TIMEZONE} = 'UTC'). Otherwise name the"
-                " time zone that it was.",
+                f" ({PARTITION_TIMEZONE} = 'UTC'). Otherwise use the"
+                " session's time zone instead of 'UTC'.",
             )
         if bare and zone is not None and not is_utc(zone):
             _check_distinct(relation, column, bare, texts)

@@ -93,7 +93,7 @@ def _inferred(
             return index
     if alike and given:  # replctl does not derive one condition from another
         raise FeatureNotSupported(
-            "ON CONFLICT with another condition than that of the partial index is not supported"
+            "ON CONFLICT with a condition that the partial index does not have is not supported"
         )
     raise InvalidColumnReference(
         "there is no unique or exclusion constraint matching the ON CONFLICT specification"

@@ -56,7 +56,7 @@ def test_columns_are_described(
         ("INSERT INTO t DEFAULT VALUES ON CONFLICT DO NOTHING", "ON CONFLICT of several unique"),
         (
             "INSERT INTO u DEFAULT VALUES ON CONFLICT (id) WHERE id > 1 DO UPDATE SET id = 1",
-            "ON CONFLICT with another condition than that of the partial index",
+            "ON CONFLICT with a condition that the partial index does not have",
         ),
         ("UPDATE t SET (id, a) = (SELECT 1, 2)", "a sub-SELECT as source for a multiple-column"),
     ],
