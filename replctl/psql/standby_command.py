@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +18,7 @@ from replctl.psql.command_group import (
     run_command_group,
 )
 from replctl.psql.messages import Messages
+from replctl.psql.stop_signals import StopSignals
 from replctl.psql.variables import Variables
 
 if TYPE_CHECKING:
@@ -61,14 +61,17 @@ def _sync(
 
     with opened_cluster(_directory(home)) as standby:
         if watch:
-            _watch(standby, interval)
+            with StopSignals() as signals:
+                _watch(standby, interval, signals)
+            return
         problems = receive(standby)
     if problems:
         raise Incomplete(problems)
 
 
-def _watch(standby: Cluster, interval: float) -> NoReturn:
-    """Follow the primary, and reconnect when it is available again.  Report each problem once.
+def _watch(standby: Cluster, interval: float, signals: StopSignals) -> None:
+    """Follow the primary until a signal comes, and reconnect when the primary is available again.
+    Report each problem once.
 
     Raises:
         CannotConnectNow, ObjectNotInPrerequisiteState: the primary is gone.
@@ -76,15 +79,15 @@ def _watch(standby: Cluster, interval: float) -> NoReturn:
     from replctl.catalog.standby import attached
 
     said: list[str] = []
-    while True:
+    while not signals.has_come:
         try:
             with attached(standby) as receiver:
-                while True:
+                while not signals.has_come:
                     said = _say(receiver.receive(), said)
-                    time.sleep(interval)
+                    signals.sleep(interval)
         except (ConnectionFailure, IoError) as error:
             said = _say([error], said)
-            time.sleep(interval)
+            signals.sleep(interval)
 
 
 def _say(problems: Sequence[PostgresError], said: Sequence[str]) -> list[str]:

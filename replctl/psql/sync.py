@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-import signal
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from replctl.errors import PostgresError
 from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.reporting import reporting_errors, showing_progress
+from replctl.psql.stop_signals import StopSignals
 from replctl.psql.variables import PsqlError
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from replctl.psql.sync_report import SyncReport
     from replctl.session import Session
     from replctl.watch import Watch
-
-#: Maximum delay in seconds before a signal between two rounds is noticed.
-_LONGEST_SLEEP = 0.1
 
 
 def sync_subscriptions(
@@ -77,7 +73,7 @@ def watch_subscriptions(
     session = settings.session
     assert session is not None
     with ExitStack() as stack:
-        signals = stack.enter_context(_StopSignals())
+        signals = stack.enter_context(StopSignals())
         try:
             metrics = _metrics(session, names, metrics_at, stack)
         except PsqlError as error:
@@ -109,7 +105,7 @@ def _watch(
     session: Session,
     names: Sequence[str],
     interval: float,
-    signals: _StopSignals,
+    signals: StopSignals,
     report: SyncReport,
     metrics: Metrics | None,
 ) -> Watch:
@@ -137,40 +133,6 @@ def _metrics(
     metrics = Metrics(session, names)
     stack.enter_context(serving(metrics, *at))
     return metrics
-
-
-class _StopSignals:
-    """Records SIGTERM and SIGINT while the `with` block runs.  A second signal has its usual
-    effect."""
-
-    _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-    def __init__(self) -> None:
-        self._previous: dict[signal.Signals, Any] = {}
-        self.has_come = False
-
-    def __enter__(self) -> _StopSignals:
-        for number in self._SIGNALS:
-            self._previous[number] = signal.getsignal(number)
-            signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._restore()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait, but return early after a signal."""
-        end = time.monotonic() + seconds
-        while not self.has_come and (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, _LONGEST_SLEEP))
-
-    def _restore(self) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, frame: object) -> None:
-        self.has_come = True
-        self._restore()
 
 
 def report_failures(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> None:
