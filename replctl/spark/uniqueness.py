@@ -146,9 +146,9 @@ def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
     positions = outcome.rows.values("position")
     repeated = []
     for i, row in sorted(known, key=lambda item: positions[item[0]]):
-        if row in present:
+        if repr(row) in present:
             repeated.append(i)
-        present.add(row)
+        present.add(repr(row))
     # A row that leaves the table, or is not in the index, does not count
     is_exact = key.condition is None and key.leaf is None and set(ops) <= {"I"}
     return repeated if is_exact or not repeated else None
@@ -156,10 +156,10 @@ def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
 
 def _present_values(
     outcome: Outcome, key: UniqueKey, values: Sequence[tuple[Any, ...]]
-) -> set[tuple[Any, ...]] | None:
-    """Return those values of an index that the table has, in wire form, and maybe others; None: ask
-    Spark."""
-    present: set[tuple[Any, ...]] = set()
+) -> set[str] | None:
+    """Return those values of an index that the table has, and maybe others, as the `repr` of their
+    wire form, because arrays cannot be hashed; None: ask Spark."""
+    present: set[str] = set()
     wanted = dict(zip(key.attnums, zip(*values, strict=True), strict=False))
     for leaf in outcome.target.leaves:
         if leaf.source.location is None or not values:
@@ -173,7 +173,7 @@ def _present_values(
             column.cast(wire(c.type, c.typmod).arrow).to_pylist()
             for c, column in zip(columns, found.columns, strict=True)
         )
-        present.update(zip(*sent, strict=True))
+        present.update(map(repr, zip(*sent, strict=True)))
     return present
 
 
