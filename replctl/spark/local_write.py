@@ -37,6 +37,14 @@ _FIRST_DAY, _FIRST_TIME = -141427, -2_208_988_800_000_000
 _LAST_DAY, _LAST_TIME = 2_932_896, 253_402_300_800_000_000
 #: Maximum number of columns with statistics, and of characters of a text in them.
 _MOST_COLUMNS, _MOST_CHARACTERS = 32, 32
+#: Arguments of `write_table`.  By a dictionary of doubles with 0, Spark skips a file when it looks
+#: for -0.
+_FORMAT: dict[str, Any] = {
+    "compression": "snappy",
+    "use_dictionary": False,
+    "store_schema": False,
+    "store_decimal_as_integer": True,
+}
 _DAY_ZERO = date(1970, 1, 1)
 _TIME_ZERO = datetime(1970, 1, 1)
 
@@ -86,9 +94,7 @@ def write_file(
     arrays = arrays or {_NO_COLUMN: pa.nulls(sum(comes), pa.bool_())}
     table = pa.table(arrays).replace_schema_metadata({WRITER: version})
     with open(path, "xb") as file:
-        write_table(
-            table, file, compression="snappy", store_schema=False, store_decimal_as_integer=True
-        )
+        write_table(table, file, **_FORMAT)
     state = os.stat(path)
     statistics = _statistics(table.num_rows, [(c, sent[c.attnum]) for c in columns])
     return WrittenFile(table.num_rows, state.st_size, state.st_mtime_ns // 1_000_000, statistics)

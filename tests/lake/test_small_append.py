@@ -188,6 +188,18 @@ def test_spark_skips_files_by_the_statistics(spark_session: Session, engine: Eng
 
 
 @pytest.mark.spark
+def test_spark_finds_zeros_of_both_signs(spark_session: Session) -> None:
+    answer_of(spark_session, "CREATE TABLE z (a float8, b float4)")
+    answer_of(spark_session, "INSERT INTO z VALUES (0, '-0'), (0, '-0'), (1, 1)")
+    answer_of(spark_session, "INSERT INTO z VALUES ('-0', 0), ('-0', 0)")
+    answer_of(spark_session, "SET replctl.small_table_rows = 0")
+    for zero in ("'0'", "'-0'"):
+        for name, type_ in (("a", "float8"), ("b", "float4")):
+            query = f"SELECT count(*) FROM z WHERE {name} = {zero}::{type_}"
+            assert answer_of(spark_session, query)[0] == "| 4", query
+
+
+@pytest.mark.spark
 def test_spark_finds_the_checksums_right(spark_session: Session, engine: Engine) -> None:
     """Spark goes on from our checksums, and its own check of them finds no fault."""
     answer_of(spark_session, "CREATE TABLE c (id int PRIMARY KEY)")
