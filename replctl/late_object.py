@@ -1,6 +1,7 @@
-"""Objects that are opened when a program first needs them.
+"""Open objects when a program first needs them.
 
-For example Spark: it takes seconds to start, and many statements about small tables never need it.
+An example is Spark.  It takes seconds to start, and many statements about small tables never need
+it.
 """
 
 from __future__ import annotations
@@ -25,5 +26,5 @@ class _LateObject:
 
 
 def late(opened: Callable[[], T]) -> T:
-    """Return an object that `opened` returns at the first use."""
+    """Return a substitute for an object.  At its first use, `opened` opens the object."""
     return cast("T", _LateObject(opened))

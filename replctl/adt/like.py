@@ -26,7 +26,7 @@ def is_like(text: str, pattern: str) -> bool:
 
 
 def like_escape(pattern: str, escape: str) -> str:
-    """Rewrite a pattern with another escape character as one with the backslash."""
+    """Rewrite a pattern with the escape character `escape` as one with the backslash."""
     if not escape:
         return pattern.replace("\\", "\\\\")
     if len(escape) > 1:

@@ -184,7 +184,7 @@ def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
 
 
 def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTable]:
-    """Return the tables of all databases that were dropped before the horizon."""
+    """Return the tables that were dropped before the horizon, in all databases."""
     relation, storage = schema.pg_class, state_schema.storage_table
     other = storage.alias()
     is_there = exists().where(

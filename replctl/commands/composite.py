@@ -95,7 +95,7 @@ def find_altered_composite(ddl: Ddl, statement: ast.AlterTable) -> Relation:
 
 
 def _check_no_member(ddl: Ddl, relation: Relation, type_: Type) -> None:
-    """Check that a type has no values with attributes of the composite type."""
+    """Check that an attribute's type does not contain the composite type itself."""
     if relation.row_type in TypeFacts(ddl.environment).contained(type_.name):
         raise InvalidTableDefinition(
             f"composite type {relation.name} cannot be made a member of itself"
@@ -103,7 +103,7 @@ def _check_no_member(ddl: Ddl, relation: Relation, type_: Type) -> None:
 
 
 def _check_attribute_type(ddl: Ddl, name: str) -> None:
-    """Check that the text of a value does not depend on the names of objects.
+    """Check that the text of an attribute's values does not depend on the names of objects.
 
     Raises:
         FeatureNotSupported: the type is regclass or a similar type.

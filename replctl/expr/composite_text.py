@@ -42,7 +42,7 @@ _CALLS = (
 def without_composites(
     environment: Environment, part: Any, transform: Transform = nodes.transform
 ) -> Any:
-    """Return an expression or a query that has the texts of values of composite types.
+    """Return an expression or a query in which texts replace the values of composite types.
 
     Raises:
         FeatureNotSupported: an expression compares, sorts or converts such values.

@@ -123,8 +123,8 @@ def _any(environment: Environment, inner: Inner, node: nodes.ScalarArrayOpExpr) 
 
 
 def ordered(environment: Environment, inner: Inner, value: nodes.Expr) -> nodes.Expr:
-    """Return a value that compares like `value`: the position of an enum, the positions in an array
-    of an enum, and other values themselves.
+    """Return a value that compares like `value`: for an enum the position of its label, for an
+    array of an enum the array of positions, for other types the value itself.
     """
     plain: nodes.Expr = inner(value)
     if is_enum(environment, value.type):

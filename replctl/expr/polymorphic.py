@@ -43,8 +43,8 @@ def resolve(
 
     Returns:
         The declared types of the arguments and of the result, with actual types instead of
-        polymorphic ones.  But an argument of known type keeps a polymorphic type, because it needs
-        no cast.
+        polymorphic ones.  Exception: if the actual type of an argument is known, its declared type
+        may stay polymorphic, because the argument needs no cast.
 
     Raises:
         DatatypeMismatch: the types do not fit together, or no argument determines the type.

@@ -64,7 +64,9 @@ class Repair:
         return self._use(self.statements) if self.statements else None
 
     def hint_for_slot(self, name: str) -> str:
-        """Return the hint for a slot: it also skips the slot's changes up to now."""
+        """Return the hint for the reader of a slot.  It also has a statement that skips the slot's
+        changes up to now.
+        """
         skip = f"SELECT pg_replication_slot_advance({quote_literal(name)}, pg_current_wal_lsn());"
         return self._use([*self.statements, skip])
 

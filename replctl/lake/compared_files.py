@@ -47,7 +47,8 @@ _KEPT = ("partitionValues", "size", "baseRowId", "defaultRowCommitVersion")
 
 @dataclass(frozen=True, slots=True)
 class ComparedFiles:
-    """The logs of the two tables.  Each log consists of one commit.
+    """The logs of two small Delta tables, with the removed and the added files.  Each log consists
+    of one commit.
 
     Attributes:
         before: the log of the removed files; None if there are none.

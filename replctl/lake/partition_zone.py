@@ -53,8 +53,8 @@ _remembered: dict[str, _Seen] = {}
 
 
 def timestamp_partitions(state: TableState, location: str) -> dict[str, str]:
-    """Return the timestamp columns by which a table is partitioned: their names in the log, by
-    their names in the schema.
+    """Return the timestamp columns by which a table is partitioned, as a mapping from the name in
+    the schema to the name in the log.
 
     Raises:
         DataCorrupted: the metadata has no schema in Delta's form (XX001).

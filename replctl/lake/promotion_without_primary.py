@@ -64,10 +64,10 @@ class FoundTable:
 
 @dataclass(frozen=True, slots=True)
 class FoundInStorage:
-    """The end of a lost log for all tables.
+    """The part of a lost commit log that a promotion has found in the logs of the tables.
 
     Attributes:
-        entered: number of lost versions of tables that now are in committed transactions.
+        entered: number of lost versions of tables that the commit log now has as committed.
         undone: number of transactions that will be undone before their tables are used again.
         tables: the result for each table.
     """

@@ -41,7 +41,7 @@ class Outlook:
     retention: float = 0.0
 
     def is_before(self, other: Outlook) -> bool:
-        """Return whether this outlook ends before another one."""
+        """Return whether the changes of this outlook may be removed before those of another one."""
         if self.is_lost or other.is_lost:
             return self.is_lost and not other.is_lost
         return self.until is not None and (other.until is None or self.until < other.until)

@@ -1,8 +1,10 @@
 """Append few rows to a Delta table without Spark: write a data file, a commit and its checksum.
 
-Spark appends to a table if this module would have to do more than that: if the table has features
-or properties that ask more of a writer, if its newest version has no checksum, and every tenth
-version, so that Spark writes the checkpoint.
+Spark appends in these cases:
+
+- The table has features or properties that this module does not support.
+- Its newest version has no checksum.
+- The next version is a tenth one, which needs a checkpoint.
 
 Delta's protocol, sections "Add File and Remove File", "Commit Provenance Information", "Domain
 Metadata", "Row Tracking" and "Version Checksum File".
@@ -37,7 +39,7 @@ from replctl.spark import (
 )
 from replctl.types.delta_type import parsed
 
-#: The features that ask nothing more of a program that only appends, or that this module serves.
+#: The features that do not affect an append, or that this module supports.
 _FEATURES = frozenset(
     (
         *("appendOnly", "invariants", "changeDataFeed", "deletionVectors", "timestampNtz"),
@@ -71,8 +73,8 @@ def write_leaf(
     change: LeafChange,
     note: CommitNote,
 ) -> None:
-    """Write an outcome's rows of one leaf partition, in one commit: without Spark if they are few
-    new rows, and the table is on a local disk and simple.
+    """Write an outcome's rows of one leaf partition, in one commit.  If these are few new rows of a
+    simple table on a local disk, write them without Spark.
 
     Args:
         number: the leaf's index in the outcome's target.
@@ -117,8 +119,8 @@ def _append(
 ) -> bool:
     """Write a data file, and commit it.  Return False if Spark has to do it.
 
-    After an error, the data file stays, because the commit may have been done.  If it was not, the
-    next write removes the file as that of a failed write.
+    After an error, the data file stays, because the commit may have succeeded.  If it failed, the
+    next write removes the file.
     """
     written: WrittenFile | None = None
     path = f"part-00000-{uuid4()}-c000.snappy.parquet"
@@ -169,8 +171,8 @@ _CHECKSUM = {
 
 
 def _is_simple(state: TableState, leaf: Leaf) -> bool:
-    """Return whether a table asks nothing of a writer but the columns of a relation, in their
-    storage types."""
+    """Return whether a writer of the table needs to support only plain columns of the
+    relation's storage types."""
     readers, writers = (state.protocol.get(f"min{who}Version") for who in ("Reader", "Writer"))
     features = {
         *(state.protocol.get("readerFeatures") or ()),
@@ -211,7 +213,7 @@ def _stored_as(type_name: str, typmod: int) -> object:
 
 
 def _is_repeated(checksum: Mapping[str, Any], note: CommitNote) -> bool:
-    """Return whether the write may have been done before."""
+    """Return whether an earlier attempt of the same write may have committed."""
     return any(
         step.get("appId") == note.application and step.get("version", 0) >= (note.step or 0)
         for step in checksum["setTransactions"]

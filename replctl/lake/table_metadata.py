@@ -71,7 +71,7 @@ class TableMetadata:
 
     @property
     def names(self) -> dict[str, str]:
-        """Return the names of the columns, by their names in data files."""
+        """Return the columns' names in the schema, by their names in data files."""
         return {physical or name: name for name, _type, physical, _nullable in self.columns}
 
     def is_readable_as(self, later: TableMetadata) -> bool:

@@ -8,7 +8,7 @@ from replctl.errors import SqlSyntaxError
 
 
 class MisplacedToken(Exception):
-    """A token that the grammar allows, but the preceding tokens do not."""
+    """A token that the grammar allows here, but that must not follow the preceding tokens."""
 
     def __init__(self, token: Token) -> None:
         super().__init__(token)

@@ -60,7 +60,7 @@ class CopiedRows:
 
 
 def read_rows(session: Session, plan: CopyPlan, data: Iterator[bytes]) -> CopiedRows:
-    """Return the rows of a file, up to the first invalid row; the result then has its error."""
+    """Return the rows of a file.  If a row is invalid, return the rows before it, and its error."""
     rows = CopiedRows(LocalRows(plan.staged))
     lines, split = LineReader(data, plan.format), FieldReader(plan.format)
     if plan.format.header != "no":

@@ -15,8 +15,8 @@ from replctl.query.tree import Query
 
 
 def check_grouping(query: Query, scope: Scope) -> Query:
-    """Check the columns of an aggregated query. If it groups by a primary key, return it with the
-    other used columns of that table in GROUP BY, too.
+    """Check the columns of an aggregated query, and return the query.  If it groups by the primary
+    key of a table, the result also has the table's other used columns in GROUP BY.
 
     Raises:
         GroupingError: a column is neither in GROUP BY nor in an aggregate function.

@@ -1,7 +1,7 @@
 """Write few rows of an outcome into a data file of a Delta table, in this process.
 
-For Spark, each data file costs a plan, jobs, and a task that writes the file: 0.3 to 0.8 s, and
-several seconds while it is cold.  This module takes some milliseconds.
+To write a data file, Spark makes a plan and runs jobs and a task.  This takes 0.3 to 0.8 s, and
+several seconds at the first time.  This module takes some milliseconds.
 
 The file has the types and the statistics that Spark would write.  Delta's protocol, section
 "Per-file Statistics", describes them.
@@ -73,7 +73,7 @@ def write_file(
         version: replctl's version, for the file's metadata.
 
     Returns:
-        the file; None if Spark has to write the rows, because other writers could store them
+        The file; None if Spark has to write the rows, because other writers could store them
         differently.
 
     Raises:
@@ -101,7 +101,7 @@ def write_file(
 
 
 def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
-    """Return whether all readers find the same values in files of any writer."""
+    """Return whether readers find the same values, whether this module or Spark writes the file."""
     if is_native(column.type):
         return False
     known = [value for value in values if value is not None]
@@ -141,8 +141,8 @@ def _arrow(type_name: str, typmod: int) -> pa.DataType:
 
 
 def _statistics(count: int, columns: Sequence[tuple[TableColumn, Sequence[Any]]]) -> str:
-    """Return the statistics of a file as JSON.  The limits of a column are absent if readers do not
-    need them, or if JSON or Delta has no text for them."""
+    """Return the statistics of a file as JSON.  The minimum and maximum of a column are absent if
+    readers do not need them, or if JSON or Delta has no text for them."""
     least, greatest, nulls = [], [], []
     for column, values in columns[:_MOST_COLUMNS]:
         stored = storage_type(column.type, column.typmod)
@@ -193,7 +193,9 @@ def _days(values: Sequence[int]) -> tuple[str, str] | None:
 
 
 def _times(values: Sequence[int], suffix: str) -> tuple[str, str] | None:
-    """Return the limits in whole milliseconds.  Readers add one to the last."""
+    """Return the minimum and maximum in whole milliseconds, rounded down.  Readers add one
+    millisecond to the maximum.
+    """
     if max(values) >= _LAST_TIME:
         return None
     least, greatest = (
@@ -203,7 +205,8 @@ def _times(values: Sequence[int], suffix: str) -> tuple[str, str] | None:
     return f'"{least}{suffix}"', f'"{greatest}{suffix}"'
 
 
-#: The function that writes the limits of a column as JSON, by the storage type without arguments.
+#: The function that writes the minimum and maximum of a column as JSON, by the storage type
+#: without arguments.
 _LIMITS: dict[str, Callable[[Sequence[Any]], tuple[str, str | None] | None]] = {
     **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), _numbers),
     "DECIMAL": _decimals,

@@ -105,10 +105,10 @@ def has_own_form(column: TypedColumn) -> bool:
 
 
 def matching_form(column: TypedColumn, value: str) -> str:
-    """Return SQL of the form of a column's value by which to find rows.
+    """Return SQL of the form in which a look-up of rows compares the values of a column.
 
-    This is the value itself if equal values are stored identically (as for char(n), which is stored
-    with all its blanks), or if the type has no equality.  Else it is the normal form.
+    This is the stored value if equal values are stored identically (as for char(n), which is stored
+    with all its blanks), or if the type has no equality.  Otherwise it is the normal form.
 
     Args:
         value: SQL of the stored value.

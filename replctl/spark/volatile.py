@@ -32,7 +32,7 @@ def is_volatile(value: SqlValue) -> bool:
 
 
 class VolatileCalls:
-    """The volatile calls of one translation."""
+    """The volatile calls of one expression that is translated to Spark's SQL."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, tuple[nodes.Node, int]] = {}
