@@ -171,8 +171,7 @@ _CHECKSUM = {
 
 
 def _is_simple(state: TableState, leaf: Leaf) -> bool:
-    """Return whether a writer of the table needs to support only plain columns of the
-    relation's storage types."""
+    """Return whether this module supports the features, properties and columns of a table."""
     readers, writers = (state.protocol.get(f"min{who}Version") for who in ("Reader", "Writer"))
     features = {
         *(state.protocol.get("readerFeatures") or ()),
