@@ -177,7 +177,7 @@ RICH = Target(
     (
         *PLAIN.columns[:3],
         target_column(4, "paid at", "timestamptz", sent=None),
-        target_column(5, "status", "@16500", enum=EnumType("public.status", ("new", "done"))),
+        target_column(5, "status", "@16500", user_type=EnumType("public.status", ("new", "done"))),
         target_column(6, "copied_by", "text", sent=None, default=Const("text", "replctl")),
         target_column(7, "is_large", "bool", sent=None, generated=IS_LARGE),
     ),
