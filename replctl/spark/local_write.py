@@ -10,7 +10,6 @@ The file has the types and the statistics that Spark would write.  Delta's proto
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
@@ -37,14 +36,14 @@ _FIRST_DAY, _FIRST_TIME = -141427, -2_208_988_800_000_000
 _LAST_DAY, _LAST_TIME = 2_932_896, 253_402_300_800_000_000
 #: Maximum number of columns with statistics, and of characters of a text in them.
 _MOST_COLUMNS, _MOST_CHARACTERS = 32, 32
-#: Arguments of `write_table`.  By a dictionary of doubles with 0, Spark skips a file when it looks
-#: for -0.
+#: Arguments of `write_table`.
 _FORMAT: dict[str, Any] = {
     "compression": "snappy",
     "use_dictionary": False,
     "store_schema": False,
     "store_decimal_as_integer": True,
 }
+_FLOATS = ("float4", "float8")
 _DAY_ZERO = date(1970, 1, 1)
 _TIME_ZERO = datetime(1970, 1, 1)
 
@@ -102,7 +101,8 @@ def write_file(
 
 def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
     """Return whether readers find the same values, whether this module or Spark writes the file."""
-    if is_native(column.type):
+    # Spark looks for 0 and -0 in a file by limits and dictionaries that differ between writers
+    if is_native(column.type) or (element_type(column.type) or column.type) in _FLOATS:
         return False
     known = [value for value in values if value is not None]
     if element_type(column.type) is not None:
@@ -172,13 +172,6 @@ def _decimals(values: Sequence[Any]) -> tuple[str, str]:
     return f"{min(values):f}", f"{max(values):f}"
 
 
-def _doubles(values: Sequence[float]) -> tuple[str, str] | None:
-    # Zero has two signs, which compare as equal in Python, but not in all readers
-    if not all(map(math.isfinite, values)) or 0.0 in values:
-        return None
-    return repr(min(values)), repr(max(values))
-
-
 def _texts(values: Sequence[str]) -> tuple[str, str | None]:
     least, greatest = min(values)[:_MOST_CHARACTERS], max(values)
     is_short = len(greatest) <= _MOST_CHARACTERS
@@ -210,7 +203,6 @@ def _times(values: Sequence[int], suffix: str) -> tuple[str, str] | None:
 _LIMITS: dict[str, Callable[[Sequence[Any]], tuple[str, str | None] | None]] = {
     **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), _numbers),
     "DECIMAL": _decimals,
-    "DOUBLE": _doubles,
     "STRING": _texts,
     "DATE": _days,
     "TIMESTAMP": lambda values: _times(values, "Z"),
