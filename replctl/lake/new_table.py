@@ -5,23 +5,24 @@ protocol, sections "Actions" and "Version Checksum File").
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-import replctl
 from replctl import spark
 from replctl.errors import IoError
-from replctl.lake.delta_names import LOG_FOLDER
-from replctl.lake.storage_place import NO_COLUMN
+from replctl.lake.own_commit import (
+    commit_info,
+    create_checksum,
+    create_version,
+    now,
+    stored_type,
+)
 from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
-from replctl.spark import TABLE_PROPERTIES, CommitNote, TableColumn, storage_type
-from replctl.types.delta_type import DeltaType, parsed
+from replctl.spark import NO_COLUMN, TABLE_PROPERTIES, CommitNote, TableColumn
+from replctl.types.delta_type import DeltaType
 
-#: The path of the first version's files, without the file name extension.
-_FIRST = f"{LOG_FOLDER}/{0:020d}"
 #: The features of all tables that replctl creates, which their writers must support.
 _WRITER_FEATURES = ("domainMetadata", "rowTracking", "invariants", "changeDataFeed", "appendOnly")
 #: The features of tables with deletion vectors, and of tables with timestamps without time zone.
@@ -55,15 +56,18 @@ def create_table(
         spark.jobs.create_table(session.engine(), location, columns, properties, note)
         return
     metadata, protocol = _definition(columns, properties)
-    commit = _commit_info(properties, note)
-    log = "".join(
-        f"{json.dumps(action, separators=(',', ':'))}\n"
-        for action in ({"commitInfo": commit}, {"metaData": metadata}, {"protocol": protocol})
-    )
+    parameters = {
+        "partitionBy": "[]",
+        "clusterBy": "[]",
+        "description": None,
+        "isManaged": "false",
+        "properties": json.dumps(properties, separators=(",", ":")),
+    }
+    info = commit_info("CREATE TABLE", parameters, {}, note)
+    actions = [{"commitInfo": info}, {"metaData": metadata}, {"protocol": protocol}]
     try:
-        if folder.create(f"{_FIRST}.json", log.encode()):
-            checksum = _checksum(metadata, protocol, commit["txnId"])
-            folder.create(f"{_FIRST}.crc", json.dumps(checksum).encode())
+        if create_version(folder, 0, actions):
+            create_checksum(folder, 0, _checksum(metadata, protocol, info["txnId"]))
     except OSError as error:
         raise IoError(f'could not create a Delta table at "{location}": {error}') from error
 
@@ -90,7 +94,7 @@ def _definition(
     columns: Sequence[TableColumn], properties: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the metaData action and the protocol action of a new table."""
-    types = {column.storage_name or "": _stored_type(column) for column in columns}
+    types = {column.storage_name or "": stored_type(column) for column in columns}
     types = types or {NO_COLUMN: DeltaType("BOOLEAN")}  # Delta has no table without columns
     schema = DeltaType("STRUCT", tuple(types.items())).declaration
     features = []
@@ -108,7 +112,7 @@ def _definition(
         "schemaString": json.dumps(schema, separators=(",", ":"), ensure_ascii=False),
         "partitionColumns": [],
         "configuration": {**properties, **hidden},
-        "createdTime": _now(),
+        "createdTime": now(),
     }
     readers = {"minReaderVersion": 3, "readerFeatures": features}
     protocol = {
@@ -119,37 +123,6 @@ def _definition(
     return metadata, protocol
 
 
-def _stored_type(column: TableColumn) -> DeltaType:
-    found = parsed(storage_type(column.type, column.typmod))
-    assert found is not None
-    return found
-
-
 def _has(type_: DeltaType, name: str) -> bool:
     """Return whether a type is, or contains, a simple type."""
     return type_.name == name or any(_has(part, name) for _label, part in type_.parts)
-
-
-def _commit_info(properties: Mapping[str, str], note: CommitNote) -> dict[str, Any]:
-    return {
-        "timestamp": _now(),
-        "operation": "CREATE TABLE",
-        "operationParameters": {
-            "partitionBy": "[]",
-            "clusterBy": "[]",
-            "description": None,
-            "isManaged": "false",
-            "properties": json.dumps(properties, separators=(",", ":")),
-        },
-        "isolationLevel": "Serializable",
-        "isBlindAppend": True,
-        "operationMetrics": {},
-        "userMetadata": note.user_metadata,
-        "engineInfo": f"replctl/{replctl.__version__}",
-        "txnId": str(uuid4()),
-    }
-
-
-def _now() -> int:
-    """Return the time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000

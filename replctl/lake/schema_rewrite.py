@@ -19,7 +19,7 @@ from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.errors import SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import columns_of
-from replctl.lake.storage_place import NO_COLUMN, differing_names, own_names
+from replctl.lake.storage_place import differing_names, own_names
 from replctl.lake.table_metadata import MAPPING_MODE, ROW_TRACKING
 from replctl.lake.table_state import TableState, table_state
 from replctl.lake.table_write import writing
@@ -113,7 +113,7 @@ def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
         for column in relation.columns
         if (stored := storage.columns[column.attnum]).name in present
     }
-    others = [name for name in present if name not in {*removed, *own.values(), NO_COLUMN}]
+    others = [name for name in present if name not in {*removed, *own.values(), spark.NO_COLUMN}]
     names = own_names(relation, others)
     renamed = tuple(
         (storage.columns[attnum].number, names[attnum])

@@ -13,18 +13,23 @@ Metadata", "Row Tracking" and "Version Checksum File".
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-import replctl
 from replctl import spark
 from replctl.errors import IoError
 from replctl.injection_point import injection_point
 from replctl.lake.delta_actions import BrokenLogError, parse_columns
-from replctl.lake.delta_names import LOG_FOLDER
+from replctl.lake.own_commit import (
+    checksum_path,
+    commit_info,
+    create_checksum,
+    create_version,
+    now,
+    stored_type,
+)
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import TableState, table_state
 from replctl.session import Session
@@ -35,9 +40,7 @@ from replctl.spark import (
     Outcome,
     WritePath,
     WrittenFile,
-    storage_type,
 )
-from replctl.types.delta_type import parsed
 
 #: The features that do not affect an append, or that this module supports.
 _FEATURES = frozenset(
@@ -57,6 +60,8 @@ _PROPERTIES = frozenset(
     )
 )
 _ROW_TRACKING = "delta.rowTracking"
+#: The parameters of the operation, by Delta's names.
+_APPEND = {"mode": "Append", "partitionBy": "[]"}
 #: Spark writes a checkpoint with each version that is a multiple of this number.
 _CHECKPOINT_INTERVAL = 10
 #: Maximum number of files that a checksum lists, and of bytes of a checksum to read.
@@ -131,7 +136,7 @@ def _append(
             break
         if written is None:
             columns, name = leaf.source.columns, f"{folder.location}/{path}"
-            written = spark.write_file(outcome, number, columns, name, replctl.__version__)
+            written = spark.write_file(outcome, number, columns, name)
         if written is None:
             return False
         injection_point("append.after-file")
@@ -148,7 +153,7 @@ def _checksum_of(folder: TableFolder, state: TableState) -> dict[str, Any] | Non
     if (state.version + 1) % _CHECKPOINT_INTERVAL == 0:
         return None
     try:
-        path = f"{LOG_FOLDER}/{state.version:020d}.crc"
+        path = checksum_path(state.version)
         _number, size, _time = folder.state(path)
         found = json.loads(folder.read(path)) if size <= _MOST_BYTES else None
     except (FileNotFoundError, ValueError):
@@ -195,20 +200,9 @@ def _is_simple(state: TableState, leaf: Leaf) -> bool:
         for field in fields.values()
     )
     return is_plain and all(
-        _type_of(fields.get(column.storage_name or "")) == _stored_as(column.type, column.typmod)
+        fields.get(column.storage_name or "", {}).get("type") == stored_type(column).declaration
         for column in leaf.source.columns
     )
-
-
-def _type_of(field: Mapping[str, Any] | None) -> object:
-    return None if field is None else field["type"]
-
-
-def _stored_as(type_name: str, typmod: int) -> object:
-    """Return the storage type of a type, in the form of Delta's schema."""
-    found = parsed(storage_type(type_name, typmod))
-    assert found is not None
-    return found.declaration
 
 
 def _is_repeated(checksum: Mapping[str, Any], note: CommitNote) -> bool:
@@ -244,23 +238,26 @@ def _is_committed(
         domains.append(_row_ids(first + written.rows - 1))
     steps = []
     if note.application is not None:
-        steps.append({"appId": note.application, "version": note.step, "lastUpdated": _now()})
-    info = _commit_info(state.version, written, note)
+        steps.append({"appId": note.application, "version": note.step, "lastUpdated": now()})
+    metrics = {
+        "numFiles": "1",
+        "numOutputRows": str(written.rows),
+        "numOutputBytes": str(written.size),
+    }
+    info = commit_info("WRITE", _APPEND, metrics, note, state.version)
     actions = [
         {"commitInfo": info},
         *({"txn": step} for step in steps),
         {"add": add},
         *({"domainMetadata": domain} for domain in domains),
     ]
-    log = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
-    name = f"{LOG_FOLDER}/{version:020d}"
-    if not folder.create(f"{name}.json", log.encode()):
+    if not create_version(folder, version, actions):
         return False
     injection_point("append.after-commit")
     following = _following(checksum, info["txnId"], steps, add, domains)
     # Without a checksum, readers read the log
     with suppress(OSError):
-        folder.create(f"{name}.crc", json.dumps(following, separators=(",", ":")).encode())
+        create_checksum(folder, version, following)
     return True
 
 
@@ -312,27 +309,3 @@ def _replaced(
     key."""
     names = {item[key] for item in after}
     return [*(item for item in before if item.get(key) not in names), *after]
-
-
-def _commit_info(version: int, written: WrittenFile, note: CommitNote) -> dict[str, Any]:
-    return {
-        "timestamp": _now(),
-        "operation": "WRITE",
-        "operationParameters": {"mode": "Append", "partitionBy": "[]"},
-        "readVersion": version,
-        "isolationLevel": "Serializable",
-        "isBlindAppend": True,
-        "operationMetrics": {
-            "numFiles": "1",
-            "numOutputRows": str(written.rows),
-            "numOutputBytes": str(written.size),
-        },
-        "userMetadata": note.user_metadata,
-        "engineInfo": f"replctl/{replctl.__version__}",
-        "txnId": str(uuid4()),
-    }
-
-
-def _now() -> int:
-    """Return the time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000

@@ -21,12 +21,11 @@ from replctl.catalog.storage import (
 from replctl.catalog.table_home import located, relative_location
 from replctl.catalog.transaction import Catalog
 from replctl.lake.delta_log import latest_version
+from replctl.spark import NO_COLUMN
 
 #: Characters that Delta refuses in the names of columns and fields without column mapping.
 REFUSED_IN_NAMES = " ,;{}()\n\t="
 _NOT_IN_NAMES = re.compile(f"[{REFUSED_IN_NAMES}`]")  # Delta cannot handle a backquote
-#: The column of a Delta table whose relation has no columns.
-NO_COLUMN = "_"
 _RESERVED = frozenset(
     {"_change_type", "_commit_version", "_commit_timestamp", "_metadata", NO_COLUMN}
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from replctl.spark import jobs as jobs
 from replctl.spark.catalog_table import CatalogTable as CatalogTable
 from replctl.spark.comparison_sql import equality_operands as equality_operands
+from replctl.spark.data_type import NO_COLUMN as NO_COLUMN
 from replctl.spark.data_type import literal as literal
 from replctl.spark.data_type import quote_name as quote_name
 from replctl.spark.data_type import storage_type as storage_type

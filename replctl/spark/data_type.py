@@ -19,6 +19,8 @@ from replctl.types.numeric import precision_and_scale
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: The column of a Delta table whose relation has no columns.
+NO_COLUMN = "_"
 _MAX_DECIMAL = 38
 _SIMPLE = {
     "bool": "BOOLEAN",
@@ -253,6 +255,21 @@ def wire(type_name: str, typmod: int = -1) -> Wire:
     if decimal is not None:
         return Wire(pa.decimal128(*decimal), "{0}", "{0}")
     return Wire(pa.string(), "{0}", "{0}")
+
+
+def stored_arrow(type_name: str, typmod: int = -1) -> pa.DataType:
+    """Return the Arrow type of a PostgreSQL type's values in Spark's data files."""
+    import pyarrow as pa
+
+    element = element_type(type_name)
+    if element is not None:
+        return pa.list_(stored_arrow(element, typmod))
+    times = {
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+        "timestamptz": pa.timestamp("us", "UTC"),
+    }
+    return times.get(type_name) or wire(type_name, typmod).arrow
 
 
 def to_wire_value(type_name: str, typmod: int, value: Any) -> Any:

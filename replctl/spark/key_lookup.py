@@ -35,7 +35,7 @@ _MOST_TABLE_ROWS = 50_000_000
 _MOST_FOUND_ROWS = 20_000
 #: The first day of the Gregorian calendar, in days since 1970.  In files of old writers, earlier
 #: dates belong to another calendar, which only Spark detects.
-_GREGORIAN = -141427
+GREGORIAN = -141427
 #: Storage types that delta-rs compares like Spark -> function that writes a literal.
 _LITERALS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), str),
@@ -162,7 +162,7 @@ def _has_old_dates(values: pa.ChunkedArray) -> bool:
     if not pa.types.is_date32(values.type):
         return False
     first = pc.min(values.cast(pa.int32())).as_py()
-    return first is not None and first < _GREGORIAN
+    return first is not None and first < GREGORIAN
 
 
 def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
@@ -176,7 +176,7 @@ def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
     if stored not in _LITERALS:
         return []
     known = sorted({value for value in values if value is not None})
-    if stored == "DATE" and known and known[0] < _GREGORIAN:
+    if stored == "DATE" and known and known[0] < GREGORIAN:
         return []
     literal = _LITERALS[stored]
     return [literal(value) for value in known] or ["NULL"]

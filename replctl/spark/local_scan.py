@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from replctl.record import dataclass
-from replctl.spark.data_type import element_type, text_of_wire, wire
+from replctl.spark.data_type import element_type, stored_arrow, text_of_wire, wire
 from replctl.spark.key_lookup import check_declined
 from replctl.spark.local_write import WRITER
 from replctl.spark.values import TableColumn
@@ -194,12 +194,9 @@ def _is_stored_as(arrow: pa.DataType, type_name: str, typmod: int) -> bool:
     if element is not None:
         is_list = pa.types.is_list(arrow) or pa.types.is_large_list(arrow)
         return is_list and _is_stored_as(arrow.value_type, element, typmod)
-    types: dict[str, tuple[pa.DataType, ...]] = {
-        "date": (pa.date32(),),
-        "timestamp": (pa.timestamp("us"),),
-        "timestamptz": (pa.timestamp("us", "UTC"),),
-        "bytea": (pa.binary(), pa.large_binary(), pa.binary_view()),
+    own = stored_arrow(type_name, typmod)
+    variants = {
+        pa.string(): (pa.large_string(), pa.string_view()),
+        pa.binary(): (pa.large_binary(), pa.binary_view()),
     }
-    own = wire(type_name, typmod).arrow
-    texts = (pa.string(), pa.large_string(), pa.string_view())
-    return arrow in types.get(type_name, texts if own == pa.string() else (own,))
+    return arrow in (own, *variants.get(own, ()))

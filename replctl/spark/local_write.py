@@ -16,22 +16,22 @@ from datetime import date, datetime, timedelta
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
+import replctl
 from replctl.record import dataclass
-from replctl.spark.data_type import element_type, storage_type, wire
+from replctl.spark.data_type import NO_COLUMN, element_type, storage_type, stored_arrow, wire
+from replctl.spark.key_lookup import GREGORIAN
 from replctl.spark.outcome import Outcome
 from replctl.spark.values import TableColumn
 from replctl.types.delta_type import is_native
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 #: The entry in the metadata of a file that names the version of replctl that wrote it.
 WRITER = b"replctl.version"
-#: Stands for a column in a table without columns.
-_NO_COLUMN = "_"
-#: Old readers move earlier dates and timestamps to the Julian calendar: the days before the
-#: Gregorian calendar, and the microseconds before 1900, both since 1970.
-_FIRST_DAY, _FIRST_TIME = -141427, -2_208_988_800_000_000
+#: The first microsecond of 1900, since 1970.  Old readers move earlier timestamps to the Julian
+#: calendar, and dates before the Gregorian calendar.
+_FIRST_TIME = -2_208_988_800_000_000
 #: The last day, and the end of the last microsecond, whose text has a year of four digits.
 _LAST_DAY, _LAST_TIME = 2_932_896, 253_402_300_800_000_000
 #: Maximum number of columns with statistics, and of characters of a text in them.
@@ -60,7 +60,7 @@ class WrittenFile:
 
 
 def write_file(
-    outcome: Outcome, number: int, columns: Sequence[TableColumn], path: str, version: str
+    outcome: Outcome, number: int, columns: Sequence[TableColumn], path: str
 ) -> WrittenFile | None:
     """Write the new rows of one leaf partition to a data file.
 
@@ -69,7 +69,6 @@ def write_file(
         number: the leaf's index in the outcome's target.
         columns: the columns to write.
         path: the path of the new file, on a local disk.
-        version: replctl's version, for the file's metadata.
 
     Returns:
         The file; None if Spark has to write the rows, because other writers could store them
@@ -89,9 +88,14 @@ def write_file(
     sent = {c.attnum: list(compress(rows.values(f"w{c.attnum}"), comes)) for c in columns}
     if not all(_is_written_alike(column, sent[column.attnum]) for column in columns):
         return None
-    arrays = {c.storage_name or "": _stored(c.type, c.typmod, sent[c.attnum]) for c in columns}
-    arrays = arrays or {_NO_COLUMN: pa.nulls(sum(comes), pa.bool_())}
-    table = pa.table(arrays).replace_schema_metadata({WRITER: version})
+    arrays = {
+        c.storage_name or "": pa.array(sent[c.attnum], wire(c.type, c.typmod).arrow).cast(
+            stored_arrow(c.type, c.typmod)
+        )
+        for c in columns
+    }
+    arrays = arrays or {NO_COLUMN: pa.nulls(sum(comes), pa.bool_())}
+    table = pa.table(arrays).replace_schema_metadata({WRITER: replctl.__version__})
     with open(path, "xb") as file:
         write_table(table, file, **_FORMAT)
     state = os.stat(path)
@@ -109,31 +113,10 @@ def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
         known = [item for value in known for item in value if item is not None]
     match element_type(column.type) or column.type:
         case "date":
-            return all(value >= _FIRST_DAY for value in known)
+            return all(value >= GREGORIAN for value in known)
         case "timestamp" | "timestamptz":
             return all(value >= _FIRST_TIME for value in known)
     return True
-
-
-def _stored(type_name: str, typmod: int, values: Sequence[Any]) -> pa.Array:
-    """Convert values from their wire form to the Arrow type in which Spark stores them."""
-    import pyarrow as pa
-
-    return pa.array(values, wire(type_name, typmod).arrow).cast(_arrow(type_name, typmod))
-
-
-def _arrow(type_name: str, typmod: int) -> pa.DataType:
-    import pyarrow as pa
-
-    element = element_type(type_name)
-    if element is not None:
-        return pa.list_(_arrow(element, typmod))
-    stored = {
-        "date": pa.date32(),
-        "timestamp": pa.timestamp("us"),
-        "timestamptz": pa.timestamp("us", "UTC"),
-    }
-    return stored.get(type_name) or wire(type_name, typmod).arrow
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ replctl computes the whole outcome before merge.py writes it.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -426,7 +425,7 @@ def _earliest_wrong_row(outcome: Outcome) -> tuple[dict[str, Any], dict[int, str
     names = ("op", "new_leaf", "violation", "position")
     rows = enumerate(zip(*(outcome.rows.values(name) for name in names), strict=True))
     wrong = [
-        (position, _or_least(violation), i)  # like Spark, NULL comes first
+        (position, violation is not None, violation, i)  # like Spark, NULL comes first
         for i, (op, new_leaf, violation, position) in rows
         if _is_wrong(op, new_leaf) or violation is not None
     ]
@@ -438,10 +437,6 @@ def row_here(outcome: Outcome, number: int) -> tuple[dict[str, Any], dict[int, s
     assert outcome.rows.rows is not None
     (values,) = outcome.rows.rows.slice(number, 1).to_pylist()
     return values, _texts_of(outcome, values)
-
-
-def _or_least(violation: int | None) -> float:
-    return -math.inf if violation is None else violation
 
 
 def _texts_of(outcome: Outcome, values: Mapping[str, Any]) -> dict[int, str | None]:

@@ -1,0 +1,88 @@
+"""Write commits of Delta tables without Spark.
+
+Delta's protocol, sections "Delta Log Entries", "Commit Provenance Information" and "Version
+Checksum File".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import replctl
+from replctl.lake.delta_names import LOG_FOLDER
+from replctl.lake.table_folder import TableFolder
+from replctl.spark import CommitNote, TableColumn, storage_type
+from replctl.types.delta_type import DeltaType, parsed
+
+
+def commit_info(
+    operation: str,
+    parameters: Mapping[str, str | None],
+    metrics: Mapping[str, str],
+    note: CommitNote,
+    read_version: int | None = None,
+) -> dict[str, Any]:
+    """Return the commitInfo action of a commit that reads no rows.
+
+    Args:
+        operation, parameters, metrics: by Delta's names.
+        read_version: the version on which the commit is based; None for the first one.
+    """
+    based_on = {} if read_version is None else {"readVersion": read_version}
+    return {
+        "timestamp": now(),
+        "operation": operation,
+        "operationParameters": parameters,
+        **based_on,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": True,
+        "operationMetrics": metrics,
+        "userMetadata": note.user_metadata,
+        "engineInfo": f"replctl/{replctl.__version__}",
+        "txnId": str(uuid4()),
+    }
+
+
+def create_version(folder: TableFolder, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
+    """Commit actions as a version of a table on a local disk.  Return False if another program has
+    committed this version.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    log = "".join(f"{_json(action)}\n" for action in actions)
+    return folder.create(f"{LOG_FOLDER}/{version:020d}.json", log.encode())
+
+
+def create_checksum(folder: TableFolder, version: int, checksum: Mapping[str, Any]) -> None:
+    """Write the checksum of a version.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    folder.create(checksum_path(version), _json(checksum).encode())
+
+
+def checksum_path(version: int) -> str:
+    """Return the path of the checksum of a version, relative to the table's directory."""
+    return f"{LOG_FOLDER}/{version:020d}.crc"
+
+
+def stored_type(column: TableColumn) -> DeltaType:
+    """Return the type in which Spark stores a column."""
+    found = parsed(storage_type(column.type, column.typmod))
+    assert found is not None
+    return found
+
+
+def now() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))
