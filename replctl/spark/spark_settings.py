@@ -67,6 +67,8 @@ _FILES = {
     "spark.sql.parquet.int96AsTimestamp": "true",
     "spark.sql.parquet.int96TimestampConversion": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    # A dictionary that has 0 does not have -0, so that Spark would skip the file.
+    "parquet.filter.dictionary.enabled": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",  # rows would be missing silently
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
@@ -98,6 +100,7 @@ _UNLIKE_SPARK = frozenset(
         "spark.sql.session.timeZone",
         "spark.sql.datetime.java8API.enabled",
         "spark.sql.parquet.outputTimestampType",
+        "parquet.filter.dictionary.enabled",
         "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration",
         "spark.databricks.delta.commit.idempotencyCheck.enabled",
     ]

@@ -1,0 +1,30 @@
+"""Zeros of both signs are equal, whatever a data file says about its values."""
+
+from __future__ import annotations
+
+import pytest
+from golden_script import answer_of
+
+from replctl.session import Session
+
+_COUNT = 3000
+
+
+@pytest.mark.spark
+def test_zeros_of_the_other_sign_are_found(spark_session: Session) -> None:
+    """Many equal values have a dictionary in their file; a single value has limits only."""
+    answer_of(spark_session, "SET replctl.small_table_rows = 0")
+    for sign in ("", "-"):
+        for count in (1, _COUNT):
+            answer_of(spark_session, "CREATE TABLE z (a float8, b float4, c float8[])")
+            zero = f"'{sign}0'"
+            rows = f"SELECT {zero}::float8, {zero}::float4, '{{{sign}0}}'::float8[]"
+            made = f"INSERT INTO z {rows} FROM generate_series(1, {count})"
+            assert answer_of(spark_session, made) == (f"INSERT 0 {count}",)
+            for condition in (
+                *("a = '0'", "a = '-0'", "b = '0'", "b = '-0'", "c = '{0}'", "c = '{-0}'"),
+                *("a IN ('-0', 1)", "a <= '-0'", "b >= '0'", "a BETWEEN '0' AND '0'"),
+            ):
+                query = f"SELECT count(*) FROM z WHERE {condition}"
+                assert answer_of(spark_session, query)[0] == f"| {count}", (sign, count, query)
+            answer_of(spark_session, "DROP TABLE z")
