@@ -36,14 +36,15 @@ _FIRST_TIME = -2_208_988_800_000_000
 _LAST_DAY, _LAST_TIME = 2_932_896, 253_402_300_800_000_000
 #: Maximum number of columns with statistics, and of characters of a text in them.
 _MOST_COLUMNS, _MOST_CHARACTERS = 32, 32
-#: Arguments of `write_table`.
+#: Arguments of `write_table`.  By the limits in the file, which leave NaN out, and by a dictionary,
+#: which may have only one of 0 and -0, Spark would skip the file for such values.
 _FORMAT: dict[str, Any] = {
     "compression": "snappy",
     "use_dictionary": False,
+    "write_statistics": False,
     "store_schema": False,
     "store_decimal_as_integer": True,
 }
-_FLOATS = ("float4", "float8")
 _DAY_ZERO = date(1970, 1, 1)
 _TIME_ZERO = datetime(1970, 1, 1)
 
@@ -105,8 +106,7 @@ def write_file(
 
 def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
     """Return whether readers find the same values, whether this module or Spark writes the file."""
-    # Spark looks for 0 and -0 in a file by limits and dictionaries that differ between writers
-    if is_native(column.type) or (element_type(column.type) or column.type) in _FLOATS:
+    if is_native(column.type):
         return False
     known = [value for value in values if value is not None]
     if element_type(column.type) is not None:

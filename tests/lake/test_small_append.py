@@ -34,6 +34,8 @@ _TYPES = {
     "numeric": ("1.50", "'NaN'"),
     "numeric(9,2)": ("1.5", "-0.01"),
     "numeric(38,10)": ("1234567890123456789012345678.0000000001", "0"),
+    "float4": ("0.1", "1e30"),
+    "float8": ("0.1", "-12345.678"),
     "text": ("'é\\\"'", "repeat('ü', 40)"),
     "varchar(40)": ("''", "repeat('z', 32)"),
     "bytea": ("'\\x00ff'", "''"),
@@ -183,6 +185,21 @@ def test_spark_skips_files_by_the_statistics(spark_session: Session, engine: Eng
             f"SELECT id, _metadata.file_name FROM delta.`{location}` WHERE {condition}"
         )
         assert [row[0] for row in found] == [2], condition
+
+
+@pytest.mark.spark
+def test_spark_finds_zeros_of_both_signs_and_nan(spark_session: Session) -> None:
+    answer_of(spark_session, "CREATE TABLE z (a float8, b float4)")
+    answer_of(spark_session, "INSERT INTO z VALUES (0, '-0'), (0, '-0'), ('NaN', 'NaN'), (1, 1)")
+    answer_of(spark_session, "INSERT INTO z VALUES ('-0', 0), ('-0', 0), ('NaN', 'NaN')")
+    location = _location(spark_session, "z")
+    assert _is_ours(location, 1)
+    assert _is_ours(location, 2)
+    answer_of(spark_session, "SET replctl.small_table_rows = 0")
+    for value, count in (("0", 4), ("-0", 4), ("NaN", 2), ("1", 1)):
+        for name, type_ in (("a", "float8"), ("b", "float4")):
+            query = f"SELECT count(*) FROM z WHERE {name} = '{value}'::{type_}"
+            assert answer_of(spark_session, query)[0] == f"| {count}", query
 
 
 @pytest.mark.spark
@@ -349,8 +366,6 @@ def test_spark_appends_if_there_is_no_usable_checksum(
         ("timestamp", "'1899-12-31 23:59:59'"),
         ("timestamptz[]", "'{1800-01-01 00:00+00}'"),
         ("date", "'-infinity'"),
-        ("float8", "1"),
-        ("float4[]", "'{0}'"),
     ],
 )
 def test_spark_writes_values_that_readers_could_take_for_others(
