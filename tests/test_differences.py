@@ -28,6 +28,8 @@ CREATE TYPE mood AS ENUM ('sad', 'ok');
 CREATE DOMAIN ints AS int[];
 CREATE TYPE pair AS (a int, b text);
 CREATE TABLE k (id int PRIMARY KEY, c pair);
+CREATE TYPE span AS (a int, b int);
+CREATE TABLE h (id int PRIMARY KEY, c span DEFAULT ROW(1, 2));
 """
 
 

@@ -32,6 +32,7 @@ _ELSEWHERE = ("s3://",)
 _UNCHECKED = "(PRIMARY KEY (id) NOT ENFORCED)"
 
 _ORDERS = """
+CREATE TYPE address AS (street text, city text);
 CREATE TABLE orders (
     id bigint, region text, amount numeric(10,2), lines jsonb, PRIMARY KEY (id, region));
 CREATE TABLE customers (id int PRIMARY KEY);

@@ -25,7 +25,7 @@ from replctl.commands import (
     column_attributes,
     identity_column,
 )
-from replctl.commands.composite import check_not_composite, find_altered_composite
+from replctl.commands.composite import check_not_composite, find_altered_composite, rewrite_values
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.delta_property import is_delta_property, set_delta_properties
 from replctl.commands.find_relation import check_kind
@@ -86,7 +86,7 @@ def alter_table(session: Session, statement: ast.AlterTable) -> str:
 
 def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
     if statement.object_type == "type":
-        return _alter(ddl, find_altered_composite(ddl, statement), statement)
+        return _alter_composite(ddl, statement)
     action = _action(statement.commands[0])
     tag = f"ALTER {statement.object_type.upper()}"
     relation = find_table(
@@ -96,6 +96,14 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
         ddl.notice(f'relation "{statement.relation.name}" does not exist, skipping')
         return tag
     return _alter(ddl, relation, statement)
+
+
+def _alter_composite(ddl: Ddl, statement: ast.AlterTable) -> str:
+    relation = find_altered_composite(ddl, statement)
+    tag = _alter(ddl, relation, statement)
+    if any(command.kind in ("add_column", "drop_column") for command in statement.commands):
+        rewrite_values(ddl, relation)
+    return tag
 
 
 def _alter(ddl: Ddl, relation: Relation, statement: ast.AlterTable) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 from replctl.catalog.heap import insert_relation
 from replctl.catalog.pg_class import Relation, find_relation_oid
 from replctl.catalog.relation_kind import RelKind, ReplicaIdentity
 from replctl.commands.alter_column import existing_column
+from replctl.commands.alter_type import TypeChange, rewrite_columns
 from replctl.commands.column_definition import check_column_count, check_type, column_draft
 from replctl.commands.ddl import Ddl, carry_out, without_position
 from replctl.commands.find_relation import find_relation
@@ -15,14 +17,20 @@ from replctl.commands.inherit import check_own_columns
 from replctl.commands.naming import creation_schema
 from replctl.commands.own_table import new_relation
 from replctl.commands.type import take_type_name
-from replctl.commands.type_dependency import check_attributes_unused, check_no_column
+from replctl.commands.type_dependency import (
+    check_attributes_unused,
+    check_no_column,
+    check_no_fixed_rows,
+    columns_containing,
+)
 from replctl.errors import (
     DuplicateTable,
     FeatureNotSupported,
     InvalidTableDefinition,
     WrongObjectType,
 )
-from replctl.expr import object_identifier
+from replctl.expr import nodes, object_identifier
+from replctl.expr.composite_text import with_attributes
 from replctl.expr.type_facts import TypeFacts
 from replctl.expr.type_names import split_name, type_of
 from replctl.parser import ast
@@ -70,7 +78,8 @@ def find_altered_composite(ddl: Ddl, statement: ast.AlterTable) -> Relation:
         UndefinedTable: there is no such type.
         WrongObjectType: the relation is not a composite type.
         InvalidTableDefinition: the type would contain itself.
-        FeatureNotSupported: a table has values of the type, or an expression uses it.
+        FeatureNotSupported: the type of an attribute changes, and a table has values of the
+            composite type, or an expression uses it.
     """
     name = statement.relation
     parts = (name.name,) if name.schema is None else (name.schema, name.name)
@@ -90,8 +99,35 @@ def find_altered_composite(ddl: Ddl, statement: ast.AlterTable) -> Relation:
         if command.kind == "alter_type":
             existing_column(relation, command.name or "")
             check_no_column(ddl, relation.row_type)
-        check_attributes_unused(ddl, relation)
+            check_attributes_unused(ddl, relation)
     return relation
+
+
+def rewrite_values(ddl: Ddl, before: Relation) -> None:
+    """Convert the values in tables after a composite type has lost or got attributes.
+
+    Args:
+        before: the type before the change.
+
+    Raises:
+        FeatureNotSupported: an expression depends on the attributes.
+    """
+    after = ddl.relation(before.oid)
+    numbers = {column.attnum: i for i, column in enumerate(before.columns, start=1)}
+    places = [numbers.get(column.attnum) for column in after.columns]
+    kept = [place for place in places if place is not None]
+    pairs = enumerate([*kept, None], start=1)
+    first = next(number for number, place in pairs if place != number)
+    check_no_fixed_rows(ddl, before, first)
+    by_table: dict[int, list[TypeChange]] = defaultdict(list)
+    for table, column in columns_containing(ddl, before.row_type):
+        if not ddl.has_rows(table):
+            continue
+        var = nodes.Var(column.attnum, "text", collation="default")
+        value = with_attributes(ddl.environment, var, column.declared_type, before.row_type, places)
+        by_table[table.oid].append(TypeChange(table.oid, column, value))
+    for oid, changes in by_table.items():
+        rewrite_columns(ddl, ddl.relation(oid), changes)
 
 
 def _check_no_member(ddl: Ddl, relation: Relation, type_: Type) -> None:

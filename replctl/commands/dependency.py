@@ -125,14 +125,16 @@ def drop_objects(
     elif loud:
         lines = [f"drop cascades to {describe(ddl, dependent.object)}" for dependent in loud]
         ddl.notice(f"drop cascades to {len(loud)} other objects", detail=_listed(lines))
-    _check_attributes(ddl, order)
+    _check_attributes(ddl, [gone for gone in order if gone not in objects], order)
     for gone in order:
         _delete(ddl, gone)
 
 
-def _check_attributes(ddl: Ddl, order: Collection[Object]) -> None:
-    """Check that no value in a table loses an attribute of a composite type."""
-    for gone in order:
+def _check_attributes(ddl: Ddl, dependents: Collection[Object], order: Collection[Object]) -> None:
+    """Check that no value in a table loses an attribute of a composite type with the attribute's
+    type.  DROP ATTRIBUTE converts the values.
+    """
+    for gone in dependents:
         if gone.kind == "column":
             relation = ddl.relation(gone.oid)
             if relation.kind == RelKind.COMPOSITE_TYPE:

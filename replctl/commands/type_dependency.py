@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Any
 
 from replctl.catalog.pg_class import Column, Relation, load_relations, relation_oids
 from replctl.catalog.pg_domain import domain_bases, get_domain
@@ -12,8 +13,14 @@ from replctl.catalog.relation_kind import RelKind
 from replctl.commands.ddl import Ddl
 from replctl.commands.expression_dependency import all_tables, users_in_expressions
 from replctl.commands.object_address import Object, relation_object
-from replctl.commands.view_dependency import policies_of_types, views_of_types
+from replctl.commands.view_dependency import (
+    policies_of_types,
+    policies_with,
+    views_of_types,
+    views_with,
+)
 from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
 from replctl.expr.type_facts import TypeFacts
 
 
@@ -74,16 +81,35 @@ def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
 # Composite types
 
 
-def columns_containing(ddl: Ddl, name: str) -> Iterator[tuple[Relation, Column]]:
-    """Yield the columns of tables whose values have values of a type as parts
-    (find_composite_type_dependencies).
+def columns_containing(ddl: Ddl, name: str) -> list[tuple[Relation, Column]]:
+    """Return the columns of tables whose values have values of a type as parts, in the order in
+    which PostgreSQL finds them (find_composite_type_dependencies).
     """
-    types = TypeFacts(ddl.environment)
-    tables = load_relations(ddl.catalog, relation_oids(ddl.catalog, "rpm"))
-    for relation in tables.values():
-        for column in relation.columns:
-            if name in types.contained(column.declared_type):
-                yield relation, column
+    kinds = [RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW]
+    oids = sorted(relation_oids(ddl.catalog, [*kinds, RelKind.COMPOSITE_TYPE]))
+    relations = load_relations(ddl.catalog, oids)
+    domains = domain_bases(ddl.catalog)
+    found: dict[tuple[int, int], tuple[Relation, Column]] = {}
+
+    def find(type_: str) -> None:
+        array = ddl.environment.type(type_).array
+        if array is not None:
+            find(array)
+        for domain in domains:
+            if get_domain(ddl.catalog, domain).base == type_:
+                find(domain)
+        for oid in oids:
+            relation = relations[oid]
+            for column in relation.columns:
+                if column.declared_type != type_:
+                    continue
+                if relation.kind == RelKind.COMPOSITE_TYPE:
+                    find(relation.row_type)
+                else:
+                    found.setdefault((oid, column.attnum), (relation, column))
+
+    find(name)
+    return list(found.values())
 
 
 def check_no_column(ddl: Ddl, name: str) -> None:
@@ -129,6 +155,31 @@ def check_not_in_expressions(
         FeatureNotSupported: a view or another object with an expression uses the type.
     """
     if any(user not in dropped for user in _users_in_expressions(ddl, {relation.row_type})):
+        raise _unchangeable(ddl, relation, "an expression uses it")
+
+
+def check_no_fixed_rows(ddl: Ddl, relation: Relation, first: int) -> None:
+    """Check that attributes of a composite type may change although expressions use the type.
+
+    Args:
+        first: the number of the first attribute whose number changes.
+
+    Raises:
+        FeatureNotSupported: an expression makes a row of the type or of a type that contains it, or
+            uses an attribute from `first` on.
+    """
+    name, types = relation.row_type, TypeFacts(ddl.environment)
+
+    def is_use(node: Any) -> bool:
+        match node:
+            case nodes.FieldSelect(arg=arg, field_number=number):
+                return types.base(arg.type) == name and number >= first
+            case nodes.RowExpr() | nodes.Const():
+                return node.type.startswith("@") and name in types.contained(node.type)
+        return False
+
+    users = [*users_in_expressions(ddl, is_use)]
+    if users or views_with(ddl.catalog, is_use) or policies_with(ddl.catalog, is_use):
         raise _unchangeable(ddl, relation, "an expression uses it")
 
 

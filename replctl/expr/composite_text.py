@@ -132,8 +132,17 @@ def _refuse(environment: Environment, node: Any) -> None:
 
 def _field(environment: Environment, node: nodes.FieldSelect, row: nodes.Expr) -> nodes.Expr:
     """Return a field of a row, read from the row's text."""
-    pattern = rf"^\({f'{_ITEM},' * (node.field_number - 1)}({_ITEM})[,)]"
-    item = _call("substring", row, _text(pattern))
+    return _read(environment, _plain(_raw_item(row, node.field_number)), node)
+
+
+def _raw_item(row: nodes.Expr, number: int) -> nodes.Expr:
+    """Return the item of a row's text at a place (from 1), with its quotes."""
+    pattern = rf"^\({f'{_ITEM},' * (number - 1)}({_ITEM})[,)]"
+    return _call("substring", row, _text(pattern))
+
+
+def _plain(item: nodes.Expr) -> nodes.Expr:
+    """Return the text of an item without its quotes; NULL for an empty item."""
     first = _call("left", item, nodes.Const("int4", "1"))
     whole = _call(
         "left", _call("substr", item, nodes.Const("int4", "2")), nodes.Const("int4", "-1")
@@ -142,8 +151,7 @@ def _field(environment: Environment, node: nodes.FieldSelect, row: nodes.Expr) -
     plain = _call("replace", plain, _text("\\\\"), _text("\\"))
     is_quoted = nodes.CaseWhen(_equal(first, '"'), plain)
     is_null = nodes.CaseWhen(_equal(item, ""), nodes.Const("text", None, collation="default"))
-    value = nodes.CaseExpr("text", None, (is_null, is_quoted), item, collation="default")
-    return _read(environment, value, node)
+    return nodes.CaseExpr("text", None, (is_null, is_quoted), item, collation="default")
 
 
 def _read(environment: Environment, value: nodes.Expr, node: nodes.FieldSelect) -> nodes.Expr:
@@ -167,6 +175,44 @@ def _read(environment: Environment, value: nodes.Expr, node: nodes.FieldSelect) 
 # Rows
 
 
+def with_attributes(
+    environment: Environment,
+    row: nodes.Expr,
+    type_: str,
+    changed: str,
+    places: Sequence[int | None],
+) -> nodes.Expr:
+    """Return the text of a row after a composite type in it has lost or got attributes.
+
+    Args:
+        row, type_: the text of the row before, and its type.
+        changed: the type whose attributes change: `type_`, or the type of a part.
+        places: for each attribute after the change its number before; None if it is new.
+    """
+    if type_ == changed:
+        items = [_text("") if place is None else _raw_item(row, place) for place in places]
+    else:
+        items = []
+        for number, column in enumerate(TypeFacts(environment).columns(type_) or (), start=1):
+            item = _raw_item(row, number)
+            if changed in TypeFacts(environment).contained(column.type):
+                part = _plain(item)
+                item = _item(with_attributes(environment, part, column.type, changed, places))
+            items.append(item)
+    when = nodes.CaseWhen(nodes.NullTest(row, is_null=False), _row_text(items))
+    nothing = nodes.Const("text", None, collation="default")
+    return nodes.CaseExpr("text", None, (when,), nothing, collation="default")
+
+
+def _row_text(items: Sequence[nodes.Expr]) -> nodes.Expr:
+    result: nodes.Expr = _text("(")
+    for number, item in enumerate(items):
+        if number:
+            result = _joined(result, _text(","))
+        result = _joined(result, item)
+    return _joined(result, _text(")"))
+
+
 def _row(
     environment: Environment, fields: Sequence[nodes.Expr], plain: Sequence[nodes.Expr]
 ) -> nodes.Expr:
@@ -175,12 +221,8 @@ def _row(
     Args:
         plain: the fields without user-defined types.
     """
-    result: nodes.Expr = _text("(")
-    for number, (field, value) in enumerate(zip(fields, plain, strict=True)):
-        if number:
-            result = _joined(result, _text(","))
-        result = _joined(result, _item(_shown(environment, field.type, value)))
-    return _joined(result, _text(")"))
+    pairs = zip(fields, plain, strict=True)
+    return _row_text([_item(_shown(environment, field.type, value)) for field, value in pairs])
 
 
 def _shown(environment: Environment, type_: str, value: nodes.Expr) -> nodes.Expr:

@@ -160,3 +160,41 @@ def test_tables_with_composite_columns_are_created(
         ("2", "(,{ok})", "(sad,x)", "pair"),
         ("3", None, "(ok,y)", "pair"),
     ]
+
+
+def test_values_follow_the_attributes_of_their_type(
+    publisher: Database, subscriber: Database
+) -> None:
+    for database in (publisher, subscriber):
+        database.run("CREATE TYPE pair AS (a int, b text)")
+        database.run("CREATE TYPE nested AS (p pair, n int)")
+        database.run("CREATE TABLE t (id int PRIMARY KEY, c pair, n nested)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    publisher.run("INSERT INTO t VALUES (1, '(1,x)', '(\"(2,y)\",3)'), (2, '(1,x)', NULL)")
+    assert subscriber.sync() == []
+    publisher.run("UPDATE t SET c = '(5,five)' WHERE id = 2")
+    publisher.run("ALTER TYPE pair ADD ATTRIBUTE d date")
+    publisher.run("UPDATE t SET c = '(6,six,2020-01-01)' WHERE id = 1")
+    publisher.run("INSERT INTO t (id, c) VALUES (3, '(7,,)')")
+    (failure,) = subscriber.sync()
+    assert failure.error.message.startswith("malformed record literal: ")
+    assert subscriber.rows("SELECT id, c, n FROM t ORDER BY id") == [
+        ("1", "(1,x)", '("(2,y)",3)'),
+        ("2", "(5,five)", None),
+    ]
+    subscriber.run("ALTER TYPE pair ADD ATTRIBUTE d date")
+    assert subscriber.sync() == []
+    expected = [
+        ("1", "(6,six,2020-01-01)", '("(2,y,)",3)'),
+        ("2", "(5,five,)", None),
+        ("3", "(7,,)", None),
+    ]
+    for database in (publisher, subscriber):
+        assert database.rows("SELECT id, c, n FROM t ORDER BY id") == expected
+    publisher.run("ALTER TYPE pair DROP ATTRIBUTE b")
+    subscriber.run("ALTER TYPE pair DROP ATTRIBUTE b")
+    publisher.run("DELETE FROM t WHERE id = 2")
+    assert subscriber.sync() == []
+    expected = [("1", "(6,2020-01-01)", '("(2,)",3)'), ("3", "(7,)", None)]
+    assert subscriber.rows("SELECT id, c, n FROM t ORDER BY id") == expected

@@ -1,0 +1,12 @@
+create type ct as (a int, b text);
+create type nested as (c ct);
+create table t (c ct, n nested);
+create view v as select (c).a, n, c from t;
+create table g (c ct check ((c).a > 0), g int generated always as ((c).a) stored);
+alter type ct add attribute d int, drop attribute b;
+select attname, attnum from pg_attribute where attrelid = 'ct'::regclass and not attisdropped order by attnum;
+select pg_get_viewdef('v'::regclass);
+alter type ct alter attribute d type bigint, add attribute x int;
+alter type ct drop attribute d, add attribute b text;
+alter type ct rename attribute b to bb;
+alter type ct add attribute d int, add attribute e nested;
