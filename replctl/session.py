@@ -92,6 +92,8 @@ class Session:
         database_oid, database_name: the current database.
         login_oid, login_name: the role that has connected.
         settings: values from SET, by name in lower case.
+        custom_settings: the users' settings that the session has set or reset, in lower case.  SHOW
+            prints them even without a value.
         configured: values from the cluster's configuration, by name in lower case.
         role_settings: values from ALTER ROLE and ALTER DATABASE, by name in lower case.
         client_settings: values that the client requested at the start, by name in lower case.
@@ -125,6 +127,7 @@ class Session:
     login_oid: int
     login_name: str
     settings: dict[str, str] = field(default_factory=dict)
+    custom_settings: set[str] = field(default_factory=set)
     configured: dict[str, str] = field(default_factory=dict)
     role_settings: dict[str, str] = field(default_factory=dict)
     client_settings: dict[str, str] = field(default_factory=dict)

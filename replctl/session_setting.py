@@ -26,6 +26,7 @@ from replctl.types.guc import (
     UNLISTED,
     Setting,
     find_setting,
+    is_custom,
     read_value,
     settings,
     show_value,
@@ -81,6 +82,8 @@ def reset_value(session: Session, name: str) -> str:
         if key in values:
             return values[key]
     known = settings().get(key) or UNLISTED.get(key)
+    if key in session.custom_settings:
+        return ""
     if known is None:
         raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
     return known.boot_value
@@ -97,7 +100,8 @@ def shown_setting(session: Session, name: str) -> str:
             return session.role_name if "role" in session.settings else "none"
         case "session_authorization":
             return session.session_user[1]
-    return show_value(find_setting(name), setting_value(session, name))
+    value = setting_value(session, name)
+    return show_value(find_setting(name), value)
 
 
 def change_setting(session: Session, name: str, value: str | None, *, is_local: bool) -> str:
@@ -119,6 +123,8 @@ def change_setting(session: Session, name: str, value: str | None, *, is_local: 
         return shown_setting(session, key)
     setting = find_setting(name)
     check_changeable(session, setting)
+    if is_custom(setting):
+        session.custom_settings.add(key)
     if key in TRANSACTION_SETTINGS and value is None:
         raise FeatureNotSupported(f'parameter "{setting.name}" cannot be reset')
     read = None if value is None else _read(session, setting, value)

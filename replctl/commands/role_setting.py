@@ -19,7 +19,7 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.session_setting import check_changeable, read_stored_value
-from replctl.types.guc import ROLE_SETTINGS, find_setting
+from replctl.types.guc import ROLE_SETTINGS, Setting, find_setting, is_custom
 
 
 def alter_role_set(session: Session, statement: ast.AlterRoleSet) -> str:
@@ -104,7 +104,7 @@ def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None
         settings = {name: value for name, value in settings.items() if not _may_change(ddl, name)}
     else:
         setting = find_setting(change.name)
-        check_changeable(ddl.session, setting)
+        _check_changeable(ddl, setting)
         if change.values:
             value = joined(setting, change.values)
             read_stored_value(setting, value, ddl.session.on_notice)
@@ -114,9 +114,20 @@ def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None
     put_settings(ddl.catalog, database, role, settings)
 
 
+def _check_changeable(ddl: Ddl, setting: Setting) -> None:
+    """Check that the current role may change a stored setting (validate_option_array_item).
+
+    Raises:
+        CantChangeRuntimeParam, InsufficientPrivilege: the role may not change it.
+    """
+    if is_custom(setting) and not ddl.privileges.is_superuser:
+        raise InsufficientPrivilege(f'permission denied to set parameter "{setting.name}"')
+    check_changeable(ddl.session, setting)
+
+
 def _may_change(ddl: Ddl, name: str) -> bool:
     try:
-        check_changeable(ddl.session, find_setting(name))
+        _check_changeable(ddl, find_setting(name))
     except PostgresError:
         return False
     return True

@@ -154,7 +154,7 @@ def show(session: Session, statement: ast.VariableShow) -> Result:
     if statement.name.lower() in ROLE_SETTINGS:
         shown = session.shown_setting(statement.name)
         return Result("SHOW", (ResultColumn(statement.name, "text"),), [(shown,)])
+    value = session.shown_setting(statement.name)
     setting = find_setting(statement.name)
     check_readable(setting, reads_all=reads_all)
-    value = session.shown_setting(statement.name)
     return Result("SHOW", (ResultColumn(setting.name, "text"),), [(value,)])

@@ -130,6 +130,9 @@ class Setting:
         return self.key in _NAME_LISTS
 
 
+#: The prefix of replctl's own settings, which users cannot give to theirs (MarkGUCPrefixReserved).
+_RESERVED_PREFIX = "replctl"
+
 #: The setting that confirms that no other program writes the tables on S3.
 SINGLE_WRITER = "replctl.s3_single_writer"
 
@@ -232,7 +235,8 @@ def find_setting(name: str) -> Setting:
 
     Raises:
         UndefinedObject: there is no such setting (42704).
-        InvalidName: the name has a point, but is not valid for a user's setting (42602).
+        InvalidName: the name has a point, but is not valid for a user's setting (42602), or has the
+            prefix of replctl's own settings.
     """
     known = settings().get(name.lower()) or UNLISTED.get(name.lower())
     if known is not None:
@@ -245,7 +249,18 @@ def find_setting(name: str) -> Setting:
             detail="Custom parameter names must be two or more simple identifiers separated by"
             " dots.",
         )
+    prefix, _, _ = name.partition(".")
+    if prefix.lower() == _RESERVED_PREFIX:
+        raise InvalidName(
+            f'invalid configuration parameter name "{name}"',
+            detail=f'"{prefix}" is a reserved prefix.',
+        )
     return Setting(name, "string", "user", "")
+
+
+def is_custom(setting: Setting) -> bool:
+    """Return whether a user has made up a setting."""
+    return setting.key not in settings() and setting.key not in UNLISTED
 
 
 #: Settings that reveal files and secrets of the server (GUC_SUPERUSER_ONLY in guc_tables.c).

@@ -355,3 +355,19 @@ def test_set_config_needs_a_name(session: Session) -> None:
     for value in ("'8MB'", "NULL"):
         answer = answer_of(session, f"select set_config(NULL, {value}, false)")
         assert answer == ("ERROR 22004: SET requires parameter name",)
+
+
+def test_the_prefix_of_own_settings_is_reserved(session: Session) -> None:
+    refused = (
+        'ERROR 42602: invalid configuration parameter name "replctl.nope"',
+        'DETAIL: "replctl" is a reserved prefix.',
+    )
+    for statement in (
+        "set replctl.nope = 1",
+        "select set_config('replctl.nope', '1', false)",
+        "alter role postgres set replctl.nope = 1",
+        "alter system set replctl.nope = 1",
+    ):
+        assert answer_of(session, statement) == refused
+    unknown = 'ERROR 42704: unrecognized configuration parameter "replctl.nope"'
+    assert answer_of(session, "show replctl.nope") == (unknown,)
