@@ -72,6 +72,9 @@ QUERIES = {
           LEFT JOIN pg_proc p ON p.oid = k.castfunc
          WHERE s.typnamespace = 'pg_catalog'::regnamespace AND t.typnamespace = 'pg_catalog'::regnamespace
          ORDER BY 1, 2""",
+    "pg_type_description": """
+        SELECT objoid, description FROM pg_description
+         WHERE classoid = 'pg_type'::regclass AND objoid < 16384 ORDER BY objoid""",
     "pg_keywords": "SELECT word, catcode, barelabel FROM pg_get_keywords() ORDER BY word",
     "pg_collation": """
         SELECT oid, collname, collprovider, collencoding FROM pg_collation

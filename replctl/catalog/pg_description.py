@@ -38,7 +38,9 @@ def get_comment(catalog: Catalog, class_name: str, oid: int, number: int = 0) ->
     row = catalog.first(
         table, table.c.objoid == oid, table.c.classoid == class_oid, table.c.objsubid == number
     )
-    return None if row is None else str(row.description)
+    if row is not None:
+        return str(row.description)
+    return builtin.type_descriptions().get(oid) if class_name == "pg_type" else None
 
 
 def get_shared_comment(catalog: Catalog, class_name: str, oid: int) -> str | None:

@@ -36,7 +36,7 @@ Command: TypeAlias = Callable[[CommandContext, SlashScanner], CommandResult]
 #: Commands of psql that replctl does not have, without their modifiers.
 _UNSUPPORTED = (
     " bind bind_named dA dAc dAf dAo dAp da db dC dc dconfig des"
-    " det deu dew dF dFd dFp dFt df dL dl dO do dP dT dX dx dy ef ev lo_export lo_import"
+    " det deu dew dF dFd dFp dFt df dL dl dO do dP dX dx dy ef ev lo_export lo_import"
     " lo_list lo_unlink sf sv "
 )
 

@@ -85,6 +85,10 @@ def _describer(name: str) -> _Describer | None:
             from replctl.psql.describe_type import list_domains
 
             return list_domains
+        case _ if base.startswith("dT"):  # psql ignores further letters
+            from replctl.psql.describe_type import list_types
+
+            return list_types
         case "drg":
             from replctl.psql.describe_cluster import list_role_grants
 

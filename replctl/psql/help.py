@@ -231,6 +231,7 @@ Informational
   \\dRs[+] [PATTERN]      list replication subscriptions
   \\ds[S+] [PATTERN]      list sequences
   \\dt[S+] [PATTERN]      list tables
+  \\dT[S+] [PATTERN]      list data types
   \\du[S+] [PATTERN]      list roles
   \\dv[S+] [PATTERN]      list views
   \\l[+]   [PATTERN]      list databases

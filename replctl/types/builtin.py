@@ -450,6 +450,12 @@ def _split_defaults(text: str) -> list[str]:
     return items
 
 
+@cache
+def type_descriptions() -> dict[int, str]:
+    """Return the comments on the builtin types, by OID."""
+    return {int(row["objoid"]): row["description"] for row in builtin_rows("pg_type_description")}
+
+
 def builtin_rows(name: str) -> list[dict[str, str]]:
     """Return the rows of data/NAME.tsv."""
     header, rows = _lines(name)

@@ -68,10 +68,10 @@ def test_subscriptions(psql: Psql) -> None:
 
 
 def test_commands_of_psql_that_are_missing_say_so(psql: Psql) -> None:
-    outcome = psql("-X", script="\\df\n\\dT+ x\n\\dZ\n")
+    outcome = psql("-X", script="\\df\n\\dC+ x\n\\dZ\n")
     assert outcome.stderr == (
         "\\df is not supported by replctl\n"
-        "\\dT+ is not supported by replctl\n"
+        "\\dC+ is not supported by replctl\n"
         "invalid command \\dZ\n"
     )
 
