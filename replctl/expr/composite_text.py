@@ -94,14 +94,35 @@ def text_of(row: nodes.Expr) -> nodes.Expr:
 # What is refused
 
 
+def check_no_rows(environment: Environment, expr: Any, what: str) -> None:
+    """Check that an expression has neither a composite type nor is an array of rows.
+
+    Args:
+        what: the use of the expression, for the error message.
+
+    Raises:
+        FeatureNotSupported: the expression has such a type (0A000).
+    """
+    type_ = getattr(expr, "type", "")
+    if is_composite(environment, type_):
+        shown = environment.format_type(type_)
+        raise FeatureNotSupported(f"{what} type {shown} are not supported")
+    element = environment.type(type_).element if type_.startswith("@") else None
+    if element is not None and environment.type(element).kind == "c":
+        shown = environment.format_type(element)
+        raise FeatureNotSupported(f"arrays of type {shown} are not supported")
+
+
 def _refuse(environment: Environment, node: Any) -> None:
     def check(exprs: Sequence[Any], what: str) -> None:
         for expr in exprs:
-            if is_composite(environment, getattr(expr, "type", "")):
-                shown = environment.format_type(expr.type)
-                raise FeatureNotSupported(f"{what} type {shown} are not supported")
+            check_no_rows(environment, expr, what)
 
     match node:
+        case nodes.SubscriptingRef(arg=arg):
+            check([arg], "elements of")
+        case nodes.ArrayCoerceExpr(arg=arg):
+            check([node, arg], "casts of")
         case nodes.SortKey(expr=expr):
             check([expr], "comparisons of")
         case nodes.CoerceViaIO() if node.type != node.arg.type:
@@ -118,12 +139,12 @@ def _refuse(environment: Environment, node: Any) -> None:
             pass
         case nodes.FuncExpr() | nodes.Aggref() | nodes.WindowFunc():
             if node.name not in _ALLOWED:
-                check([node, *node.args], f"calls of {node.name}() with")
+                check([*node.args, node], f"calls of {node.name}() with")
             check(getattr(node, "partition_by", ()), "comparisons of")
         case nodes.ArrayExpr(elements=elements):
             check(elements, "arrays of")
         case _ if isinstance(node, _CALLS):
-            check([node, *node.args], "comparisons of")
+            check([*node.args, node], "comparisons of")
 
 
 # ---------------------------------------------------------------------------------------------

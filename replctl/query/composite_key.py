@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.expr.composite_text import is_composite
+from replctl.expr.composite_text import check_no_rows
 from replctl.expr.environment import Environment
 from replctl.query.tree import Query, transform
 
@@ -21,9 +20,7 @@ def check_composite_keys(environment: Environment, query: Query) -> None:
 
     def check(node: Any) -> None:
         for expr in _compared(node) if isinstance(node, Query) else ():
-            if is_composite(environment, expr.type):
-                shown = environment.format_type(expr.type)
-                raise FeatureNotSupported(f"comparisons of type {shown} are not supported")
+            check_no_rows(environment, expr, "comparisons of")
 
     transform(query, check)
 

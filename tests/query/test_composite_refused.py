@@ -21,6 +21,7 @@ CREATE TABLE u (u used);
 CREATE VIEW w AS SELECT (u).b FROM u;
 """
 _COMPARED = "comparisons of type ct are not supported"
+_ARRAYS = "arrays of type ct are not supported"
 _LAYOUT = 'changing the attributes of type ct is not supported because column "t.o" uses it'
 
 
@@ -51,6 +52,17 @@ _LAYOUT = 'changing the attributes of type ct is not supported because column "t
         ("SELECT to_json(c) FROM t", "calls of to_json() with type ct are not supported"),
         ("SELECT array_agg(c) FROM t", "calls of array_agg() with type ct are not supported"),
         ("SELECT ARRAY[c] FROM t", "arrays of type ct are not supported"),
+        ("SELECT ('{\"(1,ok)\"}'::ct[])[1]", _ARRAYS),
+        ("SELECT (('{\"(1,ok)\"}'::ct[])[1]).a", _ARRAYS),
+        ("SELECT ('{\"(1,ok)\"}'::ct[])[1:1]", _ARRAYS),
+        ("SELECT array_length('{\"(1,ok)\"}'::ct[], 1)", _ARRAYS),
+        ("SELECT cardinality('{}'::ct[])", _ARRAYS),
+        ("SELECT '{}'::ct[] || '{}'::ct[]", _ARRAYS),
+        ("SELECT '{}'::ct[] = '{}'::ct[]", _ARRAYS),
+        ("SELECT '{bad}'::text::ct[]", _ARRAYS),
+        ("SELECT to_json('{}'::ct[])", _ARRAYS),
+        ("SELECT max('{}'::ct[])", _ARRAYS),
+        ("SELECT DISTINCT '{}'::ct[]", _ARRAYS),
         ("SELECT id::text::ct FROM t", "casts of other types to type ct are not supported"),
         ("SELECT c::varchar::outer_ct FROM t", "casts of other types to type outer_ct are not"),
         ("UPDATE t SET c.a = 1", "assignment to a field of a column is not supported"),
