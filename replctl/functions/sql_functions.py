@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from replctl.adt.value_sets import VALUE_SETS
 from replctl.catalog import state_schema
 from replctl.catalog.namespace import is_relation_visible
 from replctl.catalog.pg_class import get_relation, load_relations
@@ -328,6 +329,12 @@ def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]
     return rows
 
 
+def _without_context(
+    function: Callable[..., Sequence[Sequence[Any]]],
+) -> Callable[..., Sequence[Sequence[Any]]]:
+    return lambda context, *args: function(*args)
+
+
 #: Functions that return a set, as rows, by their names in pg_proc.prosrc.
 SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
     "generate_series_int4": _series,
@@ -342,6 +349,7 @@ SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
             | statistics_functions.ROW_FUNCTIONS
         ).items()
     },
+    **{source: _without_context(function) for source, function in VALUE_SETS.items()},
     **origin_functions.SET_FUNCTIONS,
     **acl_functions.SET_FUNCTIONS,
     **statistics_functions.SET_FUNCTIONS,

@@ -71,11 +71,11 @@ def call_early(session: Session, first: CallsFirst) -> None:
             context = function_context(session, catalog)
             assert isinstance(call.function, nodes.FuncExpr)
             session.early_calls[call.function] = run_query(
-                _rows_of(call), context, form=canonical_form
+                rows_of(call), context, form=canonical_form
             )
 
 
-def _rows_of(item: FromFunction) -> Query:
+def rows_of(item: FromFunction) -> Query:
     """Return a query for the rows of a function, without their numbers."""
     width = len(item.columns) - item.with_ordinality
     item = replace(item, columns=item.columns[:width], with_ordinality=False)

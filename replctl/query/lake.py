@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from replctl.adt.value_sets import VALUE_SETS
 from replctl.catalog.pg_class import Relation
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
@@ -12,12 +13,13 @@ from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
 from replctl.lake.table_read import relation_leaves
 from replctl.query.catalog_part import with_answers
+from replctl.query.early_call import rows_of
 from replctl.query.query_rewrite import rewritten
 from replctl.query.row_policy import POLICY_VARNO
 from replctl.query.session_calls import check_no_calls
 from replctl.query.sql import TABLEOID, TABLEOID_ATTNUM, QueryWriter, WriteQuery, column
-from replctl.query.sqlite import evaluated_rows
-from replctl.query.sqlite_value import canonical
+from replctl.query.sqlite import evaluated_rows, run_query
+from replctl.query.sqlite_value import canonical, canonical_form
 from replctl.query.tree import FromFunction, FromSubquery, FromTable, Query, only_table
 from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.spark import (
@@ -118,8 +120,8 @@ class LakeDialect:
         if item.others:
             return self._zipped(item, write)
         call = item.function
-        if isinstance(call, nodes.FuncExpr) and call in self.context.evaluated:
-            texts = evaluated_rows(self.context, item)
+        texts = self._known_rows(item)
+        if texts is not None:
             if item.with_ordinality:
                 texts = [[*row, str(number)] for number, row in enumerate(texts, start=1)]
             return f"({_listed([column.type for column in item.columns], texts)})"
@@ -129,6 +131,21 @@ class LakeDialect:
             ordinality = ", 1L AS c2" if item.with_ordinality else ""
             rows = f"{self.expr(call, write)} AS c1{ordinality}"
         return f"{'LATERAL ' if _uses_columns(call) else ''}(SELECT {rows})"
+
+    def _known_rows(self, item: FromFunction) -> list[list[str | None]] | None:
+        """Return the rows of a call that has run before the query, or that has constant arguments
+        and that Spark does not have; None for other calls.
+        """
+        call = item.function
+        if not isinstance(call, nodes.FuncExpr):
+            return None
+        if call in self.context.evaluated:
+            return evaluated_rows(self.context, item)
+        source = self.context.environment.function(call.function_oid).source
+        uses_rows = any(isinstance(node, nodes.Var | nodes.SubLink) for node in nodes.walk(call))
+        if source not in VALUE_SETS or uses_rows:
+            return None
+        return run_query(rows_of(item), self.context, form=canonical_form)
 
     def _zipped(self, item: FromFunction, write: WriteQuery) -> str:
         """Return the rows of several calls next to each other."""

@@ -119,6 +119,10 @@ class _Projection:
         items: list[FromFunction] = []
         while any(map(returns_set, exprs)):
             varno = next(self._varnos)
+            if any(map(_field_calls, exprs)):
+                item, exprs = self._with_fields(exprs, varno)
+                items.append(item)
+                continue
             calls: list[nodes.FuncExpr] = []
 
             def column(node: Any, varno: int = varno, calls: Any = calls) -> nodes.Var | None:
@@ -138,6 +142,47 @@ class _Projection:
             first, *others = calls
             items.append(FromFunction(varno, first, columns, is_lateral=True, others=tuple(others)))
         return items, exprs
+
+    def _with_fields(
+        self, exprs: Sequence[nodes.Expr], varno: int
+    ) -> tuple[FromFunction, Sequence[nodes.Expr]]:
+        """Return an item of FROM for `(f(x)).a` and `(f(x)).b`, and the expressions with columns of
+        this item.
+
+        Raises:
+            FeatureNotSupported: another set-returning call is next to f.
+        """
+        call = next(call for expr in exprs for call in _field_calls(expr))
+
+        def column(node: Any) -> nodes.Var | None:
+            if not isinstance(node, nodes.FieldSelect) or node.arg != call:
+                return None
+            return nodes.Var(
+                node.field_number, node.type, node.typmod, nodes.collation(node), varno
+            )
+
+        exprs = [nodes.transform(expr, column) for expr in exprs]
+        if is_volatile(self._environment, call) or any(map(returns_set, exprs)):
+            raise FeatureNotSupported(
+                f"a field of {call.name}() next to another set-returning function is not supported"
+            )
+        columns = self._environment.function(call.function_oid).columns
+        outputs = tuple(OutputColumn(name, type_) for name, type_ in columns)
+        return FromFunction(varno, call, outputs, is_lateral=True), exprs
+
+
+def _field_calls(expr: nodes.Expr) -> list[nodes.FuncExpr]:
+    """Return the set-returning calls of whose rows an expression takes a field, and whose arguments
+    have no such calls.
+    """
+    return [
+        node.arg
+        for node in nodes.walk(expr)
+        if isinstance(node, nodes.FieldSelect)
+        and isinstance(node.arg, nodes.FuncExpr)
+        and node.arg.returns_set
+        and not any(map(returns_set, node.arg.args))
+    ]
 
 
 def _with_outputs(query: Query, exprs: Sequence[nodes.Expr]) -> Query:

@@ -13,7 +13,14 @@ DATA = Path(__file__).parent / "data"
 
 
 #: Scripts that read no table.
-WITHOUT_SPARK = ("select_values", "enum_array_values", "explain_options", "project_set", "set_row")
+WITHOUT_SPARK = (
+    "select_values",
+    "enum_array_values",
+    "explain_options",
+    "project_set",
+    "set_row",
+    "value_sets",
+)
 
 
 @pytest.mark.parametrize("name", WITHOUT_SPARK)
