@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from replctl.adt.fold import simplified
-from replctl.catalog.pg_class import Index, Relation
+from replctl.catalog.pg_class import Index, Relation, load_relations
+from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.relation_kind import ConstraintKind
+from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
@@ -46,6 +48,7 @@ def arbiter(analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert) 
         )
     else:
         found = [index for index in relation.indexes if index.is_unique]
+        _check_no_own_keys(analyzer.environment.catalog, relation)
     for index in found:
         if index.is_deferrable:
             raise ObjectNotInPrerequisiteState(
@@ -58,6 +61,21 @@ def arbiter(analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert) 
             hint="Name the columns of one of them: ON CONFLICT (column_name).",
         )
     return found[0] if found else None
+
+
+def _check_no_own_keys(catalog: Catalog, relation: Relation) -> None:
+    """Check that no partition has a unique index that does not belong to an index of its parent.
+
+    Raises:
+        FeatureNotSupported: a partition has one.
+    """
+    oids = descendants_of(catalog, relation.oid)[1:] if relation.is_partitioned else []
+    for partition in load_relations(catalog, oids).values():
+        if any(index.is_unique and not index.parent_oid for index in partition.indexes):
+            raise FeatureNotSupported(
+                "ON CONFLICT DO NOTHING without a key is not supported because partition"
+                f' "{partition.name}" has a unique index of its own'
+            )
 
 
 def _index_of_constraint(relation: Relation, name: str) -> Index:
