@@ -30,6 +30,11 @@ def allows_connections(catalog: Catalog) -> bool:
     return row is not None
 
 
+def database_exists(catalog: Catalog, oid: int) -> bool:
+    """Return whether there is a database with this OID."""
+    return catalog.first(schema.pg_database, schema.pg_database.c.oid == oid) is not None
+
+
 def find_database(catalog: Catalog, name: str) -> int | None:
     """Return the OID of the database of that name; None if there is none."""
     row = catalog.first(schema.pg_database, schema.pg_database.c.datname == name)

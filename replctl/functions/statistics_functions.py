@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from replctl.errors import InvalidParameterValue
+from replctl.catalog.pg_database import database_exists
+from replctl.catalog.pg_subscription import get_subscription
+from replctl.errors import FeatureNotSupported, InvalidParameterValue
 from replctl.functions.function_context import FunctionContext, Implementation
 from replctl.functions.replication_views import REPLICATION_VIEWS
 from replctl.functions.session_views import SESSION_VIEWS
@@ -67,6 +69,30 @@ def _reset_shared(context: FunctionContext, target: str | None = None) -> str:
             hint=f'Target must be {listed}, or "{_SHARED_TARGETS[-1]}".',
         )
     return ""
+
+
+def _have_stats(context: FunctionContext, kind: str, database_oid: int, oid: int) -> bool:
+    """Return whether there are counters of an object (pgstat_have_entry).  Nobody counts the use of
+    relations and functions.
+
+    Raises:
+        InvalidParameterValue: there is no such kind of statistics.
+        FeatureNotSupported: the kind is replslot, whose slots have no numbers here.
+    """
+    match kind.lower():
+        case "archiver" | "bgwriter" | "checkpointer" | "io" | "slru" | "wal":
+            return True
+        case "relation" | "function":
+            return False
+        case "database":
+            return oid == 0 and (
+                database_oid == 0 or database_exists(context.catalog, database_oid)
+            )
+        case "subscription":
+            return database_oid == 0 and get_subscription(context.catalog, oid) is not None
+        case "replslot":
+            raise FeatureNotSupported('statistics kind "replslot" is not supported')
+    raise InvalidParameterValue(f'invalid statistics kind: "{kind}"')
 
 
 def _sessions_in(context: FunctionContext, database_oid: int) -> int:
@@ -176,6 +202,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "pg_stat_get_backend_activity_start": _of_backend("query_start"),
     "pg_stat_get_backend_xact_start": _of_backend("xact_start"),
     "pg_stat_get_snapshot_timestamp": _nothing,
+    "pg_stat_have_stats": _have_stats,
     "pg_stat_clear_snapshot": _reset,
     "pg_stat_force_next_flush": _reset,
     "pg_stat_reset": _reset,
