@@ -10,6 +10,7 @@ from fix_replication import publisher, shared_cluster, source, subscriber, targe
 from fix_s3 import s3, s3_server
 from fix_spark import connect_server, engine, spark_session
 from hypothesis import HealthCheck, settings
+from order import dealt
 
 # How long an example takes says how busy the machine is
 settings.register_profile(
@@ -18,9 +19,9 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first: it would keep one worker busy when the others are done."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let each worker of pytest-xdist begin with its share of the longest tests."""
+    items[:] = dealt(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
 __all__ = [

@@ -62,7 +62,7 @@ def same(publisher: Database, subscriber: Database, *tables: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.slow(2.5)
 def test_hostile_texts_arrive(databases: tuple[Database, Database], tmp_path: Path) -> None:
     publisher, subscriber = databases
     default = "".join(HOSTILE.values())

@@ -22,6 +22,7 @@ from replctl.spark import temporary_server
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.slow(3),
     pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server has another account"),
 ]
 

@@ -119,7 +119,7 @@ def master(tmp_path: Path) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.slow
+@pytest.mark.slow(2)
 def test_a_standalone_cluster(master: str, tmp_path: Path) -> None:
     environment = {**os.environ, "REPLCTL_HOME": str(tmp_path / "cluster")}
     environment.pop("SPARK_REMOTE", None)

@@ -35,7 +35,7 @@ INSERT INTO t VALUES (4, 'four');
 _ROWS = ("-A", "-t", "-c", "SELECT * FROM t ORDER BY id")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(1)
 def test_a_second_applier_and_a_signal(tmp_path: Path, connect_server: str) -> None:
     """An update of keys is applied by itself, so that there are three batches; the first one is
     stopped when it has written."""

@@ -54,7 +54,7 @@ def versions(psql: Psql, table: str) -> int:
     return len(list((Path(location) / "_delta_log").glob("*.json")))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(1)
 def test_a_backlog_in_batches(psql: Psql) -> None:
     run(psql, "postgres", _SETUP)
     sync(psql)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parent / "data"
 SCRIPTS = {path.stem: path for path in sorted(DATA.glob("*.out"))}
 WITH_SPARK = [name for name, path in SCRIPTS.items() if "> \\sync;" in path.read_text("utf-8")]
+#: The minutes that long scripts take.
+_SLOW = {"type_change": 5}
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in WITH_SPARK])
@@ -30,7 +32,13 @@ def test_definitions(name: str, cluster: Cluster) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", WITH_SPARK)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow(_SLOW[name])] if name in _SLOW else [])
+        for name in WITH_SPARK
+    ],
+)
 def test_replication(name: str, cluster: Cluster, engine: Engine) -> None:
     assert _Databases(cluster, lambda: engine).differences(SCRIPTS[name]) == []
 

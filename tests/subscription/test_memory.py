@@ -35,7 +35,7 @@ SELECT count(*), sum(length(body)), count(*) FILTER (WHERE region = 'west') FROM
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(4)
 def test_a_table_larger_than_the_driver(tmp_path: Path) -> None:
     """576 MB of text that cannot be compressed, and a JVM of 512 MB.
 

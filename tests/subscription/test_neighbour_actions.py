@@ -20,7 +20,7 @@ from replctl.catalog.cluster import Cluster
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow(2)]
 
 _ACTIONS = AT_A_TARGET if TRIES_ALL else AT_A_TARGET[::2]
 _TABLES = {name: (action, has_feed) for name, action, has_feed in with_feeds(_ACTIONS)}

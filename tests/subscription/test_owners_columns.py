@@ -21,7 +21,7 @@ from replctl.errors import UndefinedColumn
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow(2.5)]
 
 _MAPPED = "delta.columnMapping.mode = 'name'"
 _FEED = "delta.enableChangeDataFeed = true"

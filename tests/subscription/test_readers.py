@@ -30,7 +30,7 @@ from replctl.spark.data_type import wire, wire_of_text
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow(5)]
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "deltalake, pandas": lambda place: _pandas(place),

@@ -25,7 +25,7 @@ _BLOCKS = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(1)
 def test_rows_are_followed_through_a_block(publisher: Database, subscriber: Database) -> None:
     publisher.run("CREATE TABLE k (id int PRIMARY KEY, v text); CREATE TABLE l (a int, b text)")
     publisher.run("ALTER TABLE l REPLICA IDENTITY FULL")

@@ -20,7 +20,7 @@ from replctl.catalog.cluster import Cluster
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow(2)]
 
 _TABLES = {
     f"{side}_{name}": (side, action, has_feed)
