@@ -55,6 +55,7 @@ _PACKAGE = Path(__file__).parent.parent / "replctl"
         ("statement_timeout obeyed", "statement_timeout", "statement_timeout"),
         ("how a relation's name is printed", "types/named_relation", "NamedRelation"),
         ("the letters of pg_class", "catalog/relation_kind", "RelKind"),
+        ("the letters of pg_type", "types/type_kind", "TypeKind"),
         ("the letters of pg_proc", "types/function_kind", "Volatility"),
         ("the index of ON CONFLICT", "query/arbiter", "arbiter"),
     ],

@@ -128,8 +128,8 @@ def _column_values(column: Column) -> dict[str, Any]:
         "attislocal": column.is_local,
         "attinhcount": column.inherited_count,
         "attmissingval": column.missing_value,
-        "attstorage": column.storage,
-        "attcompression": column.compression,
+        "attstorage": column.storage or "",
+        "attcompression": column.compression or "",
         "attstattarget": column.statistics,
         "attoptions": stored_options(column),
     }

@@ -43,6 +43,7 @@ from replctl.types import builtin, text
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 from replctl.types.function_kind import FunctionKind, Volatility
 from replctl.types.quote import quote_qualified_identifier
+from replctl.types.type_kind import TypeKind
 from replctl.types.value_format import CANONICAL, ValueFormat
 
 #: The columns with name and schema in catalogs of users' objects.
@@ -222,7 +223,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         return next((type_ for type_ in found if type_ is not None), None)
 
     def columns(self, composite: Type) -> tuple[Column, ...] | None:
-        if composite.kind != "c" or composite.is_builtin:
+        if composite.kind != TypeKind.COMPOSITE or composite.is_builtin:
             return None
         pg_attribute, pg_type = schema.pg_attribute, schema.pg_type
         row = self.catalog.first(pg_type, pg_type.c.oid == composite.oid)
@@ -273,7 +274,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         own = get_domain(self.catalog, domain.name)
         place = self.schema_name(type_schema_oid(self.catalog, domain.name)) or ""
         base = self.type(own.base)
-        if base.kind != "d":
+        if base.kind != TypeKind.DOMAIN:
             return DomainRules(own.not_null, own.checks, own.default, place)
         below = self.domain_rules(base)
         return DomainRules(

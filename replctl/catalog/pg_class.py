@@ -36,10 +36,7 @@ from replctl.relation_name import RelationName
 from replctl.types import builtin
 from replctl.types.delta_type import shown_type
 from replctl.types.named_relation import NamedRelation
-
-#: Words for attstorage (and pg_type.typstorage) and attcompression.
-STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
-COMPRESSION = {"": "", "p": "pglz", "l": "lz4"}
+from replctl.types.type_kind import ToastCompression, TypeStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,8 @@ class Column:
     inherited_count: int = 0
     dimensions: int = 0
     missing_value: str | None = None  # the value for rows written before the column was added
-    storage: str = ""  # p, e, x, m; '' for the type's default
-    compression: str = ""  # p: pglz, l: lz4
+    storage: TypeStorage | None = None  # None for the type's default
+    compression: ToastCompression | None = None
     statistics: int | None = None
     options: dict[str, str] = field(default_factory=dict, hash=False)
     domain: str = ""  # the declared type if it is a domain; `type` is then its base type
@@ -383,7 +380,7 @@ def _load(catalog: Catalog, oids: list[int]) -> dict[int, Relation]:
     indexes = _load_indexes(catalog, oids)
     constraints = _load_constraints(catalog, oids)
     parents = _load_parents(catalog, oids)
-    partitioned = [int(row.oid) for row in class_rows if row.relkind == "p"]
+    partitioned = [int(row.oid) for row in class_rows if row.relkind == RelKind.PARTITIONED_TABLE]
     partition_keys = _load_partition_keys(catalog, partitioned) if partitioned else {}
     storages = load_storage(catalog, oids, attributes)
     result = {}
@@ -451,8 +448,8 @@ def _load_columns(
                 inherited_count=int(row.attinhcount),
                 dimensions=int(row.attndims),
                 missing_value=row.attmissingval,
-                storage=str(row.attstorage),
-                compression=str(row.attcompression),
+                storage=TypeStorage(row.attstorage) if row.attstorage else None,
+                compression=ToastCompression(row.attcompression) if row.attcompression else None,
                 statistics=row.attstattarget,
                 options=options,
             )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from replctl.catalog import schema
 from replctl.catalog.pg_type import type_name, type_oid
+from replctl.catalog.relation_kind import ConstraintKind, RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.types import builtin
+from replctl.types.type_kind import TypeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +84,19 @@ def _load_bases(catalog: Catalog) -> tuple[dict[str, DomainBase], dict[str, Doma
     enums: set[str] = set()
     composites = {
         int(row.reltype)
-        for row in catalog.select(schema.pg_class, schema.pg_class.c.relkind == "c")
+        for row in catalog.select(
+            schema.pg_class, schema.pg_class.c.relkind == RelKind.COMPOSITE_TYPE
+        )
     }
     # An element or a base type is older than the types that are made from it
     for row in catalog.select(schema.pg_type, order_by=[schema.pg_type.c.oid]):
         name, element = type_name(int(row.oid)), type_name(int(row.typelem))
-        if row.typtype == "d":
+        if row.typtype == TypeKind.DOMAIN:
             default = None if row.typdefaultbin is None else pg_node_tree.loads(row.typdefaultbin)
             base = type_name(int(row.typbasetype))
             below = domains.get(base) or others.get(base) or DomainBase(base, int(row.typtypmod))
             domains[name] = DomainBase(below.base, below.typmod, default)
-        elif row.typtype == "e":
+        elif row.typtype == TypeKind.ENUM:
             enums.add(name)
         elif int(row.oid) in composites:
             others[name] = DomainBase("text", -1)
@@ -167,7 +171,7 @@ def insert_domain_constraint(
         oid=constraint.oid,
         conname=constraint.name,
         connamespace=schema_oid,
-        contype="n" if check is None else "c",
+        contype=ConstraintKind.NOT_NULL if check is None else ConstraintKind.CHECK,
         conrelid=0,
         contypid=type_oid(domain),
         conindid=0,

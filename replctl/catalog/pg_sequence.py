@@ -14,7 +14,7 @@ from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_type import type_name, type_oid
-from replctl.catalog.relation_kind import RelKind, SequenceOwnership
+from replctl.catalog.relation_kind import DependencyType, RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     FeatureNotSupported,
@@ -58,7 +58,7 @@ class Sequence:
     cycles: bool = False
     owner_relid: int = 0
     owner_attnum: int = 0
-    ownership: SequenceOwnership = SequenceOwnership.NONE
+    ownership: DependencyType = DependencyType.NONE
     node: int = 0
 
 
@@ -248,7 +248,7 @@ def _select(catalog: Catalog, *where: ColumnElement[bool]) -> list[Sequence]:
             bool(row.seqcycle),
             int(row.ownerrelid),
             int(row.ownerattnum),
-            SequenceOwnership(row.ownership),
+            DependencyType(row.ownership),
             int(row.node),
         )
         for row in catalog.select(table, *where, order_by=[table.c.seqrelid])

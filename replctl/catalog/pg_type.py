@@ -5,13 +5,15 @@ names of all types.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from replctl.catalog import schema
 from replctl.catalog.pg_default_acl import new_object_acl
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.types import builtin
 from replctl.types.delta_type import shown_type
+from replctl.types.type_kind import TypeAlign, TypeCategory, TypeKind, TypeStorage
 
 
 def type_name(oid: int) -> str:
@@ -74,14 +76,14 @@ def insert_type(
     schema_oid: int,
     owner: int,
     *,
-    kind: Literal["e", "c", "d"],
+    kind: TypeKind,
     relid: int = 0,
     **facts: object,
 ) -> str:
     """Add a type and its array type.
 
     Args:
-        kind: e for an enum, c for the row type of relation `relid`, d for a domain.
+        kind: ENUM, COMPOSITE for the row type of relation `relid`, or DOMAIN.
         facts: the values of further columns of pg_type.
 
     Returns:
@@ -89,16 +91,17 @@ def insert_type(
     """
     oid, array_oid = catalog.new_oid(), catalog.new_oid()
     common = {"typnamespace": schema_oid, "typowner": owner}
-    own = {"typcategory": {"e": "E"}.get(kind, "C"), "typbasetype": 0, "typcollation": 0, **facts}
-    acl = None if kind == "c" else new_object_acl(catalog, "type", owner, schema_oid)
+    category = TypeCategory.ENUM if kind == TypeKind.ENUM else TypeCategory.COMPOSITE
+    own = {"typcategory": category, "typbasetype": 0, "typcollation": 0, **facts}
+    acl = None if kind == TypeKind.COMPOSITE else new_object_acl(catalog, "type", owner, schema_oid)
     catalog.insert(
         schema.pg_type, oid=oid, typname=name, typtype=kind, typrelid=relid, typelem=0,
         typarray=array_oid, typacl=acl, **common, **own,
     )  # fmt: skip
     catalog.insert(
-        schema.pg_type, oid=array_oid, typname=_array_name(catalog, name, schema_oid), typtype="b",
-        typcategory="A", typrelid=0, typelem=oid, typarray=0, typbasetype=0,
-        typcollation=own["typcollation"], **common,
+        schema.pg_type, oid=array_oid, typname=_array_name(catalog, name, schema_oid),
+        typtype=TypeKind.BASE, typcategory=TypeCategory.ARRAY, typrelid=0, typelem=oid,
+        typarray=0, typbasetype=0, typcollation=own["typcollation"], **common,
     )  # fmt: skip
     return type_name(oid)
 
@@ -162,35 +165,36 @@ def _array_name(catalog: Catalog, name: str, schema_oid: int) -> str:
 
 def _type(catalog: Catalog, row: object) -> builtin.Type:
     fields = row._mapping  # type: ignore[attr-defined]
-    if fields["typtype"] == "d":
+    if fields["typtype"] == TypeKind.DOMAIN:
         return _domain(catalog, fields)
-    is_array = fields["typcategory"] == "A"
-    is_enum = fields["typtype"] == "e"
+    is_array = fields["typcategory"] == TypeCategory.ARRAY
+    kind = TypeKind(fields["typtype"])
+    is_enum = kind == TypeKind.ENUM
     return builtin.Type(
         oid=int(fields["oid"]),
         name=type_name(int(fields["oid"])),
         sql_name=str(fields["typname"]),
         length=4 if is_enum else -1,
-        kind=str(fields["typtype"]),
-        category=str(fields["typcategory"]),
+        kind=kind,
+        category=TypeCategory(fields["typcategory"]),
         is_preferred=False,
         delimiter=",",
         is_by_value=is_enum,
-        align="i" if is_enum or is_array else "d",
-        storage="p" if is_enum else "x",
+        align=TypeAlign.INT if is_enum or is_array else TypeAlign.DOUBLE,
+        storage=TypeStorage.PLAIN if is_enum else TypeStorage.EXTENDED,
         element=type_name(int(fields["typelem"])) if is_array else None,
         array=type_name(int(fields["typarray"])) if fields["typarray"] else None,
         collation=None,
         has_typmod=False,
         has_btree=True,
         has_hash=True,
-        is_composite=fields["typtype"] == "c" and _is_composite(catalog, int(fields["typrelid"])),
+        is_composite=kind == TypeKind.COMPOSITE and _is_composite(catalog, int(fields["typrelid"])),
     )
 
 
 def _is_composite(catalog: Catalog, relid: int) -> bool:
     row = catalog.first(schema.pg_class, schema.pg_class.c.oid == relid)
-    return row is not None and row.relkind == "c"
+    return row is not None and row.relkind == RelKind.COMPOSITE_TYPE
 
 
 def _domain(catalog: Catalog, fields: Any) -> builtin.Type:
@@ -202,8 +206,8 @@ def _domain(catalog: Catalog, fields: Any) -> builtin.Type:
         oid=int(fields["oid"]),
         name=type_name(int(fields["oid"])),
         sql_name=str(fields["typname"]),
-        kind="d",
-        category=str(fields["typcategory"]),
+        kind=TypeKind.DOMAIN,
+        category=TypeCategory(fields["typcategory"]),
         is_preferred=False,
         element=None,
         is_composite=False,

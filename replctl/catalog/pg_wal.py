@@ -11,6 +11,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from replctl.catalog import schema, state_schema
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.state_schema import is_committed
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import (
@@ -118,7 +119,7 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
         .where(storage.c.is_made, catalog.visible(pg_class))
         .order_by(storage.c.relid)
     )
-    wanted = pg_class.c.relkind == "r" if relids is None else storage.c.relid.in_(relids)
+    wanted = pg_class.c.relkind == RelKind.TABLE if relids is None else storage.c.relid.in_(relids)
     rows = catalog.connection.execute(query.where(wanted))
     home = TableHome(catalog.connection)
     return [

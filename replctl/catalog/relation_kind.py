@@ -56,8 +56,13 @@ class ConstraintKind(StrEnum):
 
     CHECK = "c"
     FOREIGN_KEY = "f"
+    NOT_NULL = "n"  # only of domains
     PRIMARY_KEY = "p"
     UNIQUE = "u"
+
+
+#: The kinds of constraints that an index enforces.
+INDEX_CONSTRAINTS = (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE)
 
 
 class _Clause(StrEnum):
@@ -74,10 +79,11 @@ class _Clause(StrEnum):
         return self.name.replace("_", " ")
 
 
-class SequenceOwnership(StrEnum):
-    """How a sequence depends on the column that owns it (pg_depend.deptype)."""
+class DependencyType(StrEnum):
+    """How an object depends on another (pg_depend.deptype)."""
 
-    NONE = ""
+    NONE = ""  # not at all: a sequence that no column owns
+    NORMAL = "n"
     AUTO = "a"  # serial columns and OWNED BY
     INTERNAL = "i"  # identity columns
 

@@ -18,6 +18,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_domain import DomainConstraint
 from replctl.catalog.relation_kind import ConstraintKind, ForeignKeyAction, ForeignKeyMatch
+from replctl.errors import InternalError
 from replctl.expr import nodes
 from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.deparse_constant import constant
@@ -62,6 +63,8 @@ def constraint_definition(
             return f"CHECK ({expr}){tail}"
         case ConstraintKind.FOREIGN_KEY:
             return _foreign_key(environment, relation, constraint)
+        case ConstraintKind.NOT_NULL:
+            raise InternalError(f'table "{relation.name}" has a constraint of a domain')
 
 
 def domain_constraint_definition(

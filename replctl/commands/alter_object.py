@@ -26,7 +26,7 @@ from replctl.catalog.pg_publication import (
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
 from replctl.catalog.pg_subscription import find_subscription, update_subscription
 from replctl.catalog.pg_type import find_type, type_name, type_oid, type_schema_oid
-from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence
+from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, RelKind, RelPersistence
 from replctl.catalog.worker import client_name, rename_walsender
 from replctl.commands.alter_table import change_owner, check_new_owner, give_relation
 from replctl.commands.column_definition import check_column_name
@@ -72,6 +72,7 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import Type
+from replctl.types.type_kind import TypeKind
 
 
 def rename(session: Session, statement: ast.Rename) -> str:
@@ -182,7 +183,10 @@ def rename_relation(ddl: Ddl, relation: Relation, new: str) -> None:
     if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
         table = schema.pg_constraint
         ddl.catalog.update(
-            table, table.c.conindid == relation.oid, table.c.contype.in_(["p", "u"]), conname=new
+            table,
+            table.c.conindid == relation.oid,
+            table.c.contype.in_(INDEX_CONSTRAINTS),
+            conname=new,
         )
 
 
@@ -214,7 +218,7 @@ def _rename_constraint(ddl: Ddl, relation: Relation, old: str, new: str, *, pare
         raise InvalidTableDefinition(f'cannot rename inherited constraint "{old}"')
     if any(other.name == new for other in relation.constraints):
         raise DuplicateObject(f'constraint "{new}" for relation "{relation.name}" already exists')
-    if constraint.kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE):
+    if constraint.kind in INDEX_CONSTRAINTS:
         rename_relation(ddl, ddl.relation(constraint.index_oid), new)
         return
     update_constraint(ddl.catalog, replace(constraint, name=new))
@@ -249,7 +253,7 @@ def _rename_database(ddl: Ddl, old: str, new: str) -> None:
 def _user_type(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Type:
     """Return the type named in a statement about types or domains."""
     type_ = find_user_type(ddl, name)
-    if kind == "domain" and type_.kind != "d":
+    if kind == "domain" and type_.kind != TypeKind.DOMAIN:
         raise WrongObjectType(f"{ddl.environment.format_type(type_.name)} is not a domain")
     return type_
 
@@ -265,7 +269,7 @@ def _rename_type(ddl: Ddl, type_: Type, new: str) -> None:
 
 
 def _check_not_row_type(ddl: Ddl, type_: Type) -> None:
-    if type_.kind == "c" and composite_of_type(ddl.catalog, type_.name) is None:
+    if type_.kind == TypeKind.COMPOSITE and composite_of_type(ddl.catalog, type_.name) is None:
         shown = ddl.environment.format_type(type_.name)
         raise WrongObjectType(f"{shown} is a table's row type", hint="Use ALTER TABLE instead.")
 

@@ -27,16 +27,16 @@ _MAX_STATISTICS = 10000
 def set_storage(ddl: Ddl, relation: Relation, name: str, word: str, *, recurses: bool) -> None:
     """Set the storage of a column, also in child tables (ATExecSetStorage)."""
     column = existing_column(relation, name)
-    letter = storage_of(ddl.environment, column.type, word)
+    storage = storage_of(ddl.environment, column.type, word)
     for oid, own in _columns(ddl, relation, name, recurses):
-        update_column(ddl.catalog, oid, replace(own, storage=letter))
+        update_column(ddl.catalog, oid, replace(own, storage=storage))
 
 
 def set_compression(ddl: Ddl, relation: Relation, name: str, word: str) -> None:
     """Set the compression of a column, in this table only (ATExecSetCompression)."""
     column = existing_column(relation, name)
-    letter = compression_of(ddl.environment, column.type, word)
-    update_column(ddl.catalog, relation.oid, replace(column, compression=letter))
+    compression = compression_of(ddl.environment, column.type, word)
+    update_column(ddl.catalog, relation.oid, replace(column, compression=compression))
 
 
 def set_statistics(ddl: Ddl, relation: Relation, name: str, text: str, *, recurses: bool) -> None:

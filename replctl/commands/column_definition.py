@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column
-from replctl.catalog.relation_kind import Generated, Identity, SequenceOwnership
+from replctl.catalog.relation_kind import DependencyType, Generated, Identity
 from replctl.commands.column_storage import compression_of, storage_of
 from replctl.commands.sequence import SequenceDraft
 from replctl.errors import (
@@ -27,6 +27,7 @@ from replctl.expr.user_type import stored_type
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.types.builtin import Type, system_columns
+from replctl.types.type_kind import TypeKind
 
 _SERIAL = {
     "smallserial": "int2",
@@ -91,7 +92,7 @@ def column_draft(
         return with_options(ColumnDraft(column), definition, table)
     implied = (ast.Constraint("default"), ast.Constraint("not_null"))
     definition = replace(definition, constraints=definition.constraints + implied)
-    draft = ColumnDraft(column, sequence=SequenceDraft(type_.name, SequenceOwnership.AUTO))
+    draft = ColumnDraft(column, sequence=SequenceDraft(type_.name, DependencyType.AUTO))
     return with_options(draft, definition, table)
 
 
@@ -106,7 +107,7 @@ def typed(
     """Return a column with another type.  A domain is stored as its base type, an array of an
     enum as an array of text, and a composite type as text.
     """
-    is_domain = environment.type(type_name).kind == "d"
+    is_domain = environment.type(type_name).kind == TypeKind.DOMAIN
     rules = environment.domain_rules(environment.type(type_name)) if is_domain else None
     base, base_typmod = stored_type(environment, type_name, typmod)
     return replace(
@@ -159,13 +160,13 @@ def check_stored_type(
     """
     shown = environment.format_type(type_.element or type_.name)
     environment.privileges.check_type(type_.oid, shown)
-    if type_.kind == "p":
+    if type_.kind == TypeKind.PSEUDO:
         raise InvalidTableDefinition(
             f'column "{name}" has pseudo-type {environment.format_type(type_.name)}'
         )
     stored = environment.type(stored_type(environment, type_.name)[0])
     element = stored if stored.element is None else environment.type(stored.element)
-    if element.kind == "c":
+    if element.kind == TypeKind.COMPOSITE:
         raise FeatureNotSupported(
             f"columns of type {environment.format_type(type_.name)} are not supported",
             position=position,
@@ -207,7 +208,7 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
                     identity = Identity.named(constraint.generated_when)
                     column = replace(column, not_null=True, identity=identity)
                     sequence = SequenceDraft(
-                        column.declared_type, SequenceOwnership.INTERNAL, constraint.sequence
+                        column.declared_type, DependencyType.INTERNAL, constraint.sequence
                     )
             case "check":
                 constraints.append(constraint)

@@ -31,6 +31,7 @@ from replctl.expr.type_names import split_name
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
+from replctl.types.type_kind import TypeKind
 
 _RELKINDS: dict[str, tuple[RelKind, ...]] = {
     "table": (RelKind.TABLE, RelKind.PARTITIONED_TABLE),
@@ -200,7 +201,7 @@ def _type(ddl: Ddl, statement: ast.Comment) -> _Commented:
     type_ = ddl.environment.find_type(schema_name, last)
     if type_ is None:
         raise UndefinedObject(f'type "{".".join(statement.name)}" does not exist')
-    if statement.object_type == "domain" and type_.kind != "d":
+    if statement.object_type == "domain" and type_.kind != TypeKind.DOMAIN:
         raise WrongObjectType(f'"{".".join(statement.name)}" is not a domain')
     oid = type_.oid if type_.is_builtin else type_oid(type_.name)
     return _Commented("pg_type", oid)

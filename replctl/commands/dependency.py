@@ -47,7 +47,7 @@ from replctl.catalog.pg_subscription import (
     subscriptions_of_relation,
 )
 from replctl.catalog.pg_type import delete_type, type_name, type_oid
-from replctl.catalog.relation_kind import ConstraintKind, RelKind
+from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
 from replctl.commands.function import function_signature, operator_signature
@@ -67,6 +67,7 @@ from replctl.expr import nodes
 from replctl.expr.environment import user_collation
 from replctl.record import dataclass
 from replctl.types.quote import quote_qualified_identifier
+from replctl.types.type_kind import TypeKind
 
 _MAX_REPORTED = 100  # MAX_REPORTED_DEPS
 
@@ -241,7 +242,7 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             yield from _policies(ddl, target, policies_of_relation(ddl.catalog, target.oid))
         case "constraint":
             relation, constraint = _constraint(ddl, target.oid)
-            if constraint.kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE):
+            if constraint.kind in INDEX_CONSTRAINTS:
                 index = Object("index", constraint.index_oid)
                 yield from _namers(ddl, index)
                 for _other, reference in references_to(ddl, relation):
@@ -324,7 +325,9 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
     ]
     pg_type = schema.pg_type
     for row in ddl.catalog.select(
-        pg_type, pg_type.c.typnamespace == schema_oid, pg_type.c.typtype.in_(["e", "d"])
+        pg_type,
+        pg_type.c.typnamespace == schema_oid,
+        pg_type.c.typtype.in_([TypeKind.ENUM, TypeKind.DOMAIN]),
     ):
         made.append(Object("type", int(row.oid)))
     made += [
@@ -547,7 +550,7 @@ def _delete_constraint(ddl: Ddl, oid: int) -> None:
     if row is None:
         return
     delete_constraint(ddl.catalog, oid)
-    if row.contype in ("p", "u") and row.conindid:
+    if row.contype in INDEX_CONSTRAINTS and row.conindid:
         delete_index(ddl.catalog, int(row.conindid))
 
 

@@ -53,6 +53,7 @@ from replctl.query.settings_rewrite import in_form
 from replctl.session import Session
 from replctl.spark import to_sql
 from replctl.types.builtin import FIRST_USER_OID, collations
+from replctl.types.type_kind import TypeKind
 
 _IMPOSSIBLE = {
     "unique": "unique",
@@ -83,7 +84,7 @@ def _create(ddl: Ddl, statement: ast.CreateDomain) -> str:
     assert definition.type_name is not None
     with without_position():
         base, typmod = type_of(environment, definition.type_name)
-        if base.kind == "p":
+        if base.kind == TypeKind.PSEUDO:
             shown = environment.format_type(base.name)
             raise DatatypeMismatch(f'"{shown}" is not a valid base type for a domain')
         environment.privileges.check_type(base.oid, environment.format_type(base.name))
@@ -91,7 +92,7 @@ def _create(ddl: Ddl, statement: ast.CreateDomain) -> str:
         _check_base(ddl, base.name)
         default, not_null, rest = _declared(ddl, name, definition, base.name, typmod)
     made = insert_type(
-        ddl.catalog, name, place.oid, ddl.session.role_oid, kind="d",
+        ddl.catalog, name, place.oid, ddl.session.role_oid, kind=TypeKind.DOMAIN,
         typbasetype=base.oid, typtypmod=typmod, typcategory=base.category, typnotnull=not_null,
         typcollation=collations().get(collation or "", 0),
         typndims=len(definition.type_name.array_bounds),
@@ -111,7 +112,7 @@ def _check_base(ddl: Ddl, name: str) -> None:
     """
     base = ddl.environment.type(base_type(ddl.environment, name)[0])
     element = base if base.element is None else ddl.environment.type(base.element)
-    if element.kind == "c":
+    if element.kind == TypeKind.COMPOSITE:
         shown = ddl.environment.format_type(name)
         raise FeatureNotSupported(f"domains over type {shown} are not supported")
 
@@ -120,7 +121,7 @@ def _declared(
     ddl: Ddl, name: str, definition: ast.ColumnDef, base: str, typmod: int
 ) -> tuple[nodes.Expr | None, bool, list[ast.Constraint]]:
     """Return the default, a flag that forbids NULL, and the constraints of CREATE DOMAIN."""
-    is_domain = ddl.environment.type(base).kind == "d"
+    is_domain = ddl.environment.type(base).kind == TypeKind.DOMAIN
     default = get_domain(ddl.catalog, base).default if is_domain else None  # inherited
     has_default = False
     not_null: bool | None = None
@@ -254,7 +255,7 @@ def owned_domain(ddl: Ddl, names: tuple[str, ...]) -> Domain:
         InsufficientPrivilege: another role owns the domain.
     """
     type_ = find_type_of_name(ddl, names)
-    if type_.is_builtin or type_.kind != "d":
+    if type_.is_builtin or type_.kind != TypeKind.DOMAIN:
         raise WrongObjectType(f"{ddl.environment.format_type(type_.name)} is not a domain")
     check_type_owner(ddl, type_)
     return get_domain(ddl.catalog, type_.name)

@@ -13,7 +13,7 @@ from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import find_policy
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.catalog.pg_type import type_oid
-from replctl.catalog.relation_kind import RelKind, SequenceOwnership
+from replctl.catalog.relation_kind import DependencyType, RelKind
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import describe, drop_objects, indexed_relation
 from replctl.commands.find_object import find_function, find_operator
@@ -37,6 +37,7 @@ from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier
+from replctl.types.type_kind import TypeKind
 
 _RELKINDS: dict[str, tuple[RelKind, ...]] = {
     "table": (RelKind.TABLE, RelKind.PARTITIONED_TABLE),
@@ -192,7 +193,7 @@ def _check_sequence(ddl: Ddl, oid: int) -> None:
         DependentObjectsStillExist: the sequence belongs to an identity column.
     """
     sequence = get_sequence(ddl.catalog, oid)
-    if sequence is not None and sequence.ownership == SequenceOwnership.INTERNAL:
+    if sequence is not None and sequence.ownership == DependencyType.INTERNAL:
         column = Object("column", sequence.owner_relid, sequence.owner_attnum)
         raise _required(describe(ddl, Object("sequence", oid)), describe(ddl, column))
 
@@ -253,13 +254,13 @@ def _type(ddl: Ddl, name: tuple[str, ...], kind: str) -> Object:
     if type_ is None:
         shown = f'type "{".".join(name)}"'
         raise _Missing(UndefinedObject(f"{shown} does not exist"), shown)
-    if kind == "domain" and type_.kind != "d":
+    if kind == "domain" and type_.kind != TypeKind.DOMAIN:
         raise WrongObjectType(f'"{".".join(name)}" is not a domain')
     if type_.is_builtin:
         shown = ddl.environment.format_type(type_.name)
         raise _required_by_system(f"type {shown}")
     target = Object("type", type_oid(type_.name))
-    if type_.kind == "c" and composite_of_type(ddl.catalog, type_.name) is None:
+    if type_.kind == TypeKind.COMPOSITE and composite_of_type(ddl.catalog, type_.name) is None:
         relation = ddl.relation(_row_type_relation(ddl, target.oid))
         raise _required(describe(ddl, target), describe(ddl, relation_object(relation)))
     if type_.element is not None:

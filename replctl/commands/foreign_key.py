@@ -190,11 +190,17 @@ def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
     if other.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
         raise WrongObjectType(f'referenced relation "{other.name}" is not a table')
     ddl.privileges.check_relation(other, "x", ())
-    if other.persistence != RelPersistence.PERMANENT and relation.persistence == "p":
+    if (
+        other.persistence != RelPersistence.PERMANENT
+        and relation.persistence == RelPersistence.PERMANENT
+    ):
         raise InvalidTableDefinition(
             "constraints on permanent tables may reference only permanent tables"
         )
-    if other.persistence != RelPersistence.TEMPORARY and relation.persistence == "t":
+    if (
+        other.persistence != RelPersistence.TEMPORARY
+        and relation.persistence == RelPersistence.TEMPORARY
+    ):
         raise InvalidTableDefinition(
             "constraints on temporary tables may reference only temporary tables"
         )

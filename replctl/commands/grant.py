@@ -47,6 +47,7 @@ from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.type_kind import TypeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def _on_type(ddl: Ddl, statement: ast.Grant, name: tuple[str, ...]) -> tuple[_Ta
             "cannot set privileges of array types",
             hint="Set the privileges of the element type instead.",
         )
-    if statement.target == "domain" and type_.kind != "d":
+    if statement.target == "domain" and type_.kind != TypeKind.DOMAIN:
         raise WrongObjectType(f'"{last}" is not a domain')
     if type_.is_builtin:
         raise FeatureNotSupported("privileges on built-in types are not supported")

@@ -8,7 +8,7 @@ from replctl.catalog.heap import update_column
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_sequence import owned_sequences
-from replctl.catalog.relation_kind import Identity, SequenceOwnership
+from replctl.catalog.relation_kind import DependencyType, Identity
 from replctl.commands.alter_column import existing_column
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import drop_objects
@@ -48,7 +48,7 @@ def add_identity(
         raise ObjectNotInPrerequisiteState(f"{where} is already an identity column")
     if column.default is not None:
         raise ObjectNotInPrerequisiteState(f"{where} already has a default value")
-    draft = SequenceDraft(column.type, SequenceOwnership.INTERNAL, command.options)
+    draft = SequenceDraft(column.type, DependencyType.INTERNAL, command.options)
     raw = sequence_of_column(ddl, relation, column, draft)
     default = default_expression(ddl.environment, relation, column, raw, ddl.now)
     changed = replace(column, identity=Identity.named(command.value or ""), default=default)

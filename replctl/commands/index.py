@@ -27,7 +27,7 @@ from replctl.catalog.pg_class import (
     find_relation_oid,
 )
 from replctl.catalog.pg_inherits import children_of
-from replctl.catalog.relation_kind import ConstraintKind, RelKind
+from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, RelKind
 from replctl.commands.ddl import Ddl, RowCheck, carry_out
 from replctl.commands.index_key import (
     check_access_method,
@@ -318,8 +318,7 @@ def constraint_of(relation: Relation, index: Index) -> Constraint | None:
         (
             c
             for c in relation.constraints
-            if c.index_oid == index.oid
-            and c.kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE)
+            if c.index_oid == index.oid and c.kind in INDEX_CONSTRAINTS
         ),
         None,
     )

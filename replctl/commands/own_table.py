@@ -59,6 +59,7 @@ from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.types.builtin import Type
+from replctl.types.type_kind import TypeKind
 
 _TAG = "CREATE TABLE"
 
@@ -279,7 +280,7 @@ def _insert(
         relation = replace(relation, partition_key=key)
     relation = _with_defaults(ddl, relation, drafts)
     insert_relation(ddl.catalog, relation)
-    if kind == "r":
+    if kind == RelKind.TABLE:
         give_storage(ddl.catalog, relation)
     return relation
 
@@ -321,7 +322,7 @@ def new_relation(ddl: Ddl, place: Schema, name: str, kind: RelKind) -> Relation:
     oid = ddl.catalog.new_oid()
     ddl.made.add(oid)
     owner = ddl.session.role_oid
-    row_type = insert_type(ddl.catalog, name, place.oid, owner, kind="c", relid=oid)
+    row_type = insert_type(ddl.catalog, name, place.oid, owner, kind=TypeKind.COMPOSITE, relid=oid)
     return Relation(oid, name, place.name, place.oid, kind, owner, row_type, place.persistence)
 
 

@@ -28,6 +28,7 @@ from replctl.parser import ast
 from replctl.query.open_relation import open_relation
 from replctl.spark import PartitionRule, accepts_sql
 from replctl.types.builtin import SystemRelation, system_columns
+from replctl.types.type_kind import TypeKind
 
 _MAX_KEYS = 32  # PARTITION_MAX_KEYS
 
@@ -106,7 +107,10 @@ def _check_key_type(ddl: Ddl, column: Column, strategy: PartitionStrategy, pos: 
         shown = ddl.environment.format_type(column.user_type)
         raise FeatureNotSupported(f"partition keys of type {shown} are not supported", position=pos)
     is_hash = strategy == PartitionStrategy.HASH
-    if strategy != PartitionStrategy.LIST and ddl.environment.type(column.type).kind == "e":
+    if (
+        strategy != PartitionStrategy.LIST
+        and ddl.environment.type(column.type).kind == TypeKind.ENUM
+    ):
         raise FeatureNotSupported(
             f"partitioning by {strategy.clause.lower()} of an enum is not supported", position=pos
         )

@@ -30,6 +30,7 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.range_table import FromScope
 from replctl.types import text
+from replctl.types.type_kind import TypeKind
 
 _DAY = 86_400_000_000  # microseconds
 
@@ -318,7 +319,7 @@ def bound_key(environment: CatalogEnvironment, type_name: str) -> Callable[[str]
         FeatureNotSupported: replctl does not support partition keys of the type.
     """
     type_ = environment.type(type_name)
-    if type_.kind == "e":
+    if type_.kind == TypeKind.ENUM:
         labels = environment.enum_labels(type_)
         return labels.index
     key = _KEYS.get(type_name)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from replctl.catalog.delta_type_option import DELTA_TYPE
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.storage import (
     CATALOG_TABLE,
     DELETION_VECTORS,
@@ -108,12 +109,11 @@ _VIEW: _Known = {"security_barrier": None, "security_invoker": None}
 
 
 def table_options(
-    options: Sequence[ast.DefElem], kind: str = "r", *, is_adopted: bool = False
+    options: Sequence[ast.DefElem], kind: RelKind = RelKind.TABLE, *, is_adopted: bool = False
 ) -> dict[str, str]:
     """Return the options of WITH for a table as a mapping for pg_class.reloptions.
 
     Args:
-        kind: the table's relkind.
         is_adopted: the table is an adopted Delta table.
 
     Raises:
@@ -134,7 +134,7 @@ def table_options(
                 raise FeatureNotSupported("tables declared WITH OIDS are not supported")
         else:
             own.append(option)
-    if own and kind == "p":
+    if own and kind == RelKind.PARTITIONED_TABLE:
         raise WrongObjectType(
             "cannot specify storage parameters for a partitioned table",
             hint="Specify storage parameters for its leaf partitions instead.",
@@ -182,7 +182,7 @@ def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:
 def changed_options(
     before: Mapping[str, str],
     options: Sequence[ast.DefElem],
-    kind: str,
+    kind: RelKind,
     *,
     resets: bool,
     is_adopted: bool,

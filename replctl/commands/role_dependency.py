@@ -12,10 +12,12 @@ from replctl.catalog.acl import decode_acl
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_default_acl import OBJECT_TYPES
 from replctl.catalog.pg_policy import list_policies
+from replctl.catalog.relation_kind import RelKind
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import describe
 from replctl.commands.object_address import Kind, Object, relation_object
 from replctl.record import dataclass
+from replctl.types.type_kind import TypeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
             if class_name == "pg_attribute":
                 number = int(values["attnum"])
             if owner is not None and int(values[owner]) == role_oid:
-                if values.get("typtype") != "c":  # its relation has the same owner
+                if values.get("typtype") != TypeKind.COMPOSITE:  # its relation has the same owner
                     yield RoleDependency("owner", class_name, oid, number, place)
                 continue
             items = (decode_acl(values[acl]) if acl is not None else None) or ()
@@ -116,8 +118,8 @@ def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
 def _goes_with_another(class_name: str, values: Any) -> bool:
     """Return whether an object is only a part of another object: an index or an array type."""
     if class_name == "pg_class":
-        return values["relkind"] in ("i", "I")
-    return class_name == "pg_type" and values["typtype"] not in ("e", "d", "c")
+        return values["relkind"] in (RelKind.INDEX, RelKind.PARTITIONED_INDEX)
+    return class_name == "pg_type" and values["typtype"] == TypeKind.BASE
 
 
 def _granted_memberships(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:

@@ -19,10 +19,10 @@ from replctl.catalog.pg_sequence import (
     update_sequence,
 )
 from replctl.catalog.relation_kind import (
+    DependencyType,
     RelKind,
     RelPersistence,
     ReplicaIdentity,
-    SequenceOwnership,
 )
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
@@ -62,7 +62,7 @@ class SequenceDraft:
     """
 
     type: str
-    ownership: SequenceOwnership
+    ownership: DependencyType
     options: tuple[ast.DefElem, ...] = ()
 
 
@@ -107,7 +107,7 @@ def sequence_of_column(
         if find_relation_oid(ddl.catalog, name, place.oid) is not None:
             raise DuplicateTable(f'relation "{name}" already exists')
     options = [option for option in draft.options if option.name != "sequence_name"]
-    is_identity = draft.ownership == SequenceOwnership.INTERNAL
+    is_identity = draft.ownership == DependencyType.INTERNAL
     sequence, state = with_options(Sequence(0, draft.type), None, options, is_identity=is_identity)
     sequence = replace(
         sequence,
@@ -349,16 +349,16 @@ def _with_owner(
             raise SqlSyntaxError(
                 "invalid OWNED BY option", hint="Specify OWNED BY table.column or OWNED BY NONE."
             )
-        changed = replace(sequence, owner_relid=0, owner_attnum=0, ownership=SequenceOwnership.NONE)
+        changed = replace(sequence, owner_relid=0, owner_attnum=0, ownership=DependencyType.NONE)
     else:
         table, column = _owning_column(ddl, tuple(table_name), column_name, owner, schema_oid)
         changed = replace(
             sequence,
             owner_relid=table.oid,
             owner_attnum=column.attnum,
-            ownership=SequenceOwnership.AUTO,
+            ownership=DependencyType.AUTO,
         )
-    if sequence.ownership == SequenceOwnership.INTERNAL:
+    if sequence.ownership == DependencyType.INTERNAL:
         raise FeatureNotSupported(
             "cannot change ownership of identity sequence",
             detail=f'Sequence "{ddl.relation(sequence.relid).name}" is linked to table'

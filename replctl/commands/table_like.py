@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, Relation
-from replctl.catalog.relation_kind import Generated, Identity, RelKind, SequenceOwnership
+from replctl.catalog.relation_kind import DependencyType, Generated, Identity, RelKind
 from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import add_check, renumbered_check
 from replctl.commands.ddl import Ddl
@@ -68,12 +68,12 @@ def like_columns(like: Like) -> list[ColumnDraft]:
                 is_local=True,
                 inherited_count=0,
                 missing_value=None,
-                storage=column.storage if "storage" in like.options else "",
-                compression=column.compression if "compression" in like.options else "",
+                storage=column.storage if "storage" in like.options else None,
+                compression=column.compression if "compression" in like.options else None,
                 statistics=None,
                 options={},
             ),
-            sequence=SequenceDraft(column.type, SequenceOwnership.INTERNAL)
+            sequence=SequenceDraft(column.type, DependencyType.INTERNAL)
             if column.identity and "identity" in like.options
             else None,
         )

@@ -35,6 +35,7 @@ from replctl.relation_name import RelationName
 from replctl.session import Session
 from replctl.types.builtin import Type
 from replctl.types.identifier import MAX_BYTES
+from replctl.types.type_kind import TypeKind
 
 _TEXTEQ = 98  # the operator text = text
 _ARRAY_REPLACE = 3168
@@ -54,7 +55,7 @@ def _create_enum(ddl: Ddl, statement: ast.CreateEnum) -> str:
     schema_name, name = split_name(ddl.environment, statement.names)
     place = creation_schema(ddl.environment, schema_name, name)
     take_type_name(ddl, place, name)
-    made = insert_type(ddl.catalog, name, place.oid, ddl.session.role_oid, kind="e")
+    made = insert_type(ddl.catalog, name, place.oid, ddl.session.role_oid, kind=TypeKind.ENUM)
     seen: set[str] = set()
     for label in statement.labels:
         _check_length(label)
@@ -95,7 +96,7 @@ def check_type_owner(ddl: Ddl, type_: Type) -> None:
 
 def _owned_enum(ddl: Ddl, names: tuple[str, ...]) -> Type:
     type_ = find_type_of_name(ddl, names)
-    if type_.is_builtin or type_.kind != "e":
+    if type_.is_builtin or type_.kind != TypeKind.ENUM:
         raise WrongObjectType(f"{ddl.environment.format_type(type_.name)} is not an enum")
     check_type_owner(ddl, type_)
     return type_

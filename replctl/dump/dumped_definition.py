@@ -25,6 +25,7 @@ from replctl.dump.entry import Entry
 from replctl.dump.source import Source, expression_keys, type_key
 from replctl.errors import FeatureNotSupported
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.type_kind import TypeKind
 
 _DATABASE_OWNER = 6171
 #: The initial access list of schema public (initdb.c).
@@ -72,12 +73,12 @@ def types(source: Source) -> Iterator[Entry]:
     table = schema.pg_type
     for row in source.catalog.select(table, order_by=[table.c.oid]):
         composite = composite_of_type(source.catalog, type_name(int(row.oid)))
-        if row.typelem or (row.typtype == "c" and composite is None):
+        if row.typelem or (row.typtype == TypeKind.COMPOSITE and composite is None):
             continue
         if composite is not None:
             entry = _composite(source, row, composite)
-        elif row.typtype in ("e", "d"):
-            entry = _enum(source, row) if row.typtype == "e" else _domain(source, row)
+        elif row.typtype in (TypeKind.ENUM, TypeKind.DOMAIN):
+            entry = _enum(source, row) if row.typtype == TypeKind.ENUM else _domain(source, row)
         else:
             raise FeatureNotSupported(f'dumping type "{row.typname}" is not supported')
         yield entry

@@ -10,8 +10,6 @@ from itertools import chain
 from replctl.catalog.acl import AclKind
 from replctl.catalog.aclchk import column_acls, relation_acl
 from replctl.catalog.pg_class import (
-    COMPRESSION,
-    STORAGE,
     Column,
     Constraint,
     Index,
@@ -21,10 +19,10 @@ from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences, sequences_of
 from replctl.catalog.relation_kind import (
     ConstraintKind,
+    DependencyType,
     RelKind,
     RelPersistence,
     ReplicaIdentity,
-    SequenceOwnership,
 )
 from replctl.catalog.ruleutils import (
     constraint_definition,
@@ -147,9 +145,9 @@ def _attributes(source: Source, table: Relation, column: Column) -> str:
     if column.statistics is not None:
         changes.append(f"SET STATISTICS {column.statistics}")
     if column.storage:
-        changes.append(f"SET STORAGE {STORAGE[column.storage].upper()}")
+        changes.append(f"SET STORAGE {column.storage.name}")
     if column.compression:
-        changes.append(f"SET COMPRESSION {COMPRESSION[column.compression]}")
+        changes.append(f"SET COMPRESSION {column.compression.name.lower()}")
     if column.options:
         options = ", ".join(f"{name}={value}" for name, value in column.options.items())
         changes.append(f"SET ({options})")
@@ -199,7 +197,7 @@ def _is_apart(source: Source, table: Relation, column: Column) -> bool:
 def _identity(source: Source, table: Relation, column: Column) -> str:
     for sequence in owned_sequences(source.catalog, table.oid, column.attnum):
         relation = source.environment.relation_name(sequence.relid)
-        if sequence.ownership == SequenceOwnership.INTERNAL:
+        if sequence.ownership == DependencyType.INTERNAL:
             options = _sequence_options(sequence, has_type=False)
             return (
                 f" GENERATED {column.identity.clause} AS IDENTITY ("
@@ -339,7 +337,7 @@ def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
             if relation.kind == RelKind.SEQUENCE
             else None
         )
-        if sequence is None or sequence.ownership == SequenceOwnership.INTERNAL:
+        if sequence is None or sequence.ownership == DependencyType.INTERNAL:
             continue
         name = relation.quoted_name
         text = f"CREATE SEQUENCE {name}"
@@ -368,7 +366,7 @@ def _last_sequence(
     own = [
         relations[sequence.relid]
         for sequence in owned_sequences(source.catalog, table.oid)
-        if sequence.ownership != SequenceOwnership.INTERNAL
+        if sequence.ownership != DependencyType.INTERNAL
     ]
     return max(own, key=lambda relation: relation.name, default=None)
 

@@ -43,6 +43,7 @@ from replctl.expr.sublinks import AnalyzeQuery, sublink
 from replctl.expr.sublinks import OutputColumn as OutputColumn
 from replctl.expr.type_names import check_schema, split_name, type_of
 from replctl.parser import ast
+from replctl.types.type_kind import TypeCategory
 
 MAX_ROW_ENTRIES = 1664  # MaxTupleAttributeNumber
 _MAX_PRECISION = 6
@@ -433,7 +434,7 @@ class Analyzer:
                 _CONVERT_FROM, "convert_from", "text", (arg, nodes.Const("name", "UTF8"))
             )
             arg = nodes.JsonValueExpr(arg, formatted, "text")
-        elif arg.type == UNKNOWN or types.category(arg.type) == "S":
+        elif arg.type == UNKNOWN or types.category(arg.type) == TypeCategory.STRING:
             converted = self.coercion.to_target(arg, "text", -1, IMPLICIT)
             assert converted is not None
             arg = converted

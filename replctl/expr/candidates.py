@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from replctl.expr.cast_path import UNKNOWN, CastContext, CastPaths
-
-_STRING = "S"
+from replctl.types.type_kind import TypeCategory
 
 
 class Candidate(Protocol):
@@ -78,7 +77,7 @@ def _most(candidates: Sequence[C], score: Callable[[C], int]) -> Sequence[C]:
     return [candidate for candidate, found in zip(candidates, scores, strict=True) if found == best]
 
 
-def _is_preferred(paths: CastPaths, category: str, type_: str) -> bool:
+def _is_preferred(paths: CastPaths, category: TypeCategory, type_: str) -> bool:
     found = paths.types.get(type_)
     return found.category == category and found.is_preferred
 
@@ -92,13 +91,13 @@ def _matching_categories(
     If no candidate is left, or the categories differ at a position and none is that of strings,
     return all candidates.
     """
-    wanted: dict[int, tuple[str, bool]] = {}
+    wanted: dict[int, tuple[TypeCategory, bool]] = {}
     for i in positions:
         found = [paths.types.get(candidate.args[i]) for candidate in candidates]
         categories = {type_.category for type_ in found}
-        if len(categories) > 1 and _STRING not in categories:
+        if len(categories) > 1 and TypeCategory.STRING not in categories:
             return candidates
-        category = _STRING if _STRING in categories else categories.pop()
+        category = TypeCategory.STRING if TypeCategory.STRING in categories else categories.pop()
         has_preferred = any(type_.is_preferred for type_ in found if type_.category == category)
         wanted[i] = category, has_preferred
 

@@ -13,6 +13,7 @@ from replctl.expr.polymorphic import is_consistent
 from replctl.expr.type_facts import TypeFacts
 from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Cast
+from replctl.types.type_kind import CastMethod, CoercionCode, TypeCategory
 
 UNKNOWN = "unknown"  # the type of a literal before its context determines one
 
@@ -23,11 +24,11 @@ class CastContext(IntEnum):
     IMPLICIT, ASSIGNMENT, EXPLICIT = 1, 2, 3
 
 
-#: The contexts by their letters in pg_cast.castcontext.
+#: The contexts by their codes in pg_cast.castcontext.
 _CAST_CONTEXT = {
-    "i": CastContext.IMPLICIT,
-    "a": CastContext.ASSIGNMENT,
-    "e": CastContext.EXPLICIT,
+    CoercionCode.IMPLICIT: CastContext.IMPLICIT,
+    CoercionCode.ASSIGNMENT: CastContext.ASSIGNMENT,
+    CoercionCode.EXPLICIT: CastContext.EXPLICIT,
 }
 
 
@@ -57,11 +58,11 @@ class CastPaths:
         if context < _CAST_CONTEXT[cast.context]:
             return None
         match cast.method:
-            case "f":
+            case CastMethod.FUNCTION:
                 return CastPath("function", cast)
-            case "i":
+            case CastMethod.INOUT:
                 return CastPath("io")
-            case _:
+            case CastMethod.BINARY:
                 return CastPath("relabel")
 
     def length_path(self, target: str) -> CastPath | None:
@@ -70,7 +71,7 @@ class CastPaths:
         """
         element = self.types.element(target)
         cast = self.environment.cast(element or target, element or target)
-        if cast is None or cast.method != "f":
+        if cast is None or cast.method != CastMethod.FUNCTION:
             return None
         return CastPath("array" if element else "function", cast)
 
@@ -116,8 +117,8 @@ class CastPaths:
             to, from_ = self.types.element(target), self.types.element(source)
             if to is not None and from_ is not None and self.path(to, from_, context) is not None:
                 return CastPath("array")
-        if context >= CastContext.ASSIGNMENT and self.types.category(target) == "S":
+        if context >= CastContext.ASSIGNMENT and self.types.category(target) == TypeCategory.STRING:
             return CastPath("io")
-        if context >= CastContext.EXPLICIT and self.types.category(source) == "S":
+        if context >= CastContext.EXPLICIT and self.types.category(source) == TypeCategory.STRING:
             return CastPath("io")
         return None

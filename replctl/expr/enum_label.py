@@ -5,6 +5,7 @@ from __future__ import annotations
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.types import builtin, text
+from replctl.types.type_kind import TypeKind
 
 _ARRAY_POSITION = 3277
 _TEXTS, _POSITIONS = "_text", "_int4"
@@ -13,7 +14,7 @@ _TEXTS, _POSITIONS = "_text", "_int4"
 def is_enum(environment: Environment, type_: str) -> bool:
     """Return whether a type is an enum."""
     found = environment.type(type_)
-    return not found.is_builtin and found.kind == "e"
+    return not found.is_builtin and found.kind == TypeKind.ENUM
 
 
 def is_enum_array(environment: Environment, type_: str) -> bool:

@@ -13,6 +13,7 @@ from replctl.expr.cast_path import CastContext, CastPaths
 from replctl.expr.type_names import check_schema, split_name
 from replctl.record import dataclass
 from replctl.types.builtin import Function
+from replctl.types.type_kind import TypeCategory, TypeKind
 
 if TYPE_CHECKING:
     from replctl.parser import ast
@@ -134,7 +135,7 @@ def _cast_target(paths: CastPaths, call: Call) -> str | None:
     if not call.may_cast or len(call.types) != 1 or call.names:
         return None
     type_ = paths.environment.find_type(*split_name(paths.environment, call.name))
-    if type_ is None or type_.kind == "c":
+    if type_ is None or type_.kind == TypeKind.COMPOSITE:
         return None
     if call.literal:
         return type_.name
@@ -142,7 +143,7 @@ def _cast_target(paths: CastPaths, call: Call) -> str | None:
     path = paths.path(type_.name, source, CastContext.EXPLICIT)
     if path is None or path.kind in _NOT_A_CALL:
         return None
-    if path.kind == "io" and paths.types.is_row(source) and type_.category == "S":
+    if path.kind == "io" and paths.types.is_row(source) and type_.category == TypeCategory.STRING:
         return None
     return type_.name
 

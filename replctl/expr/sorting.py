@@ -89,7 +89,7 @@ def _supports(paths: CastPaths, name: str, has_class: Callable[[Type], bool]) ->
     element = paths.types.element(type_.name)
     if element is not None:
         return _supports(paths, element, has_class)
-    if has_class(type_) or type_.kind in "erm":
+    if has_class(type_) or type_.kind.has_operator_classes:
         return True
     return any(has_class(paths.types.get(target)) for target in _stored_like(paths, type_.name))
 

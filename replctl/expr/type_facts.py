@@ -6,6 +6,7 @@ from typing import Protocol
 
 from replctl.expr.environment import Column, Environment, element_of
 from replctl.types.builtin import Type
+from replctl.types.type_kind import TypeCategory, TypeKind
 
 #: The type of the bounds of each range type (pg_range).
 _RANGE_SUBTYPES = {
@@ -30,7 +31,7 @@ class TypeFacts:
         """Return the row of a type in pg_type."""
         return self._environment.type(name)
 
-    def category(self, name: str) -> str:
+    def category(self, name: str) -> TypeCategory:
         """Return the category of a type (typcategory)."""
         return self.get(name).category
 
@@ -41,7 +42,7 @@ class TypeFacts:
     def base_and_typmod(self, name: str, typmod: int) -> tuple[str, int]:
         """Return the innermost base type of a domain and its modifier; other types unchanged."""
         type_ = self.get(name)
-        while type_.kind == "d":
+        while type_.kind == TypeKind.DOMAIN:
             name, typmod = self._environment.domain_base(type_)
             type_ = self.get(name)
         return name, typmod
@@ -66,7 +67,7 @@ class TypeFacts:
 
     def is_enum(self, name: str) -> bool:
         """Return whether a type is an enum."""
-        return self.get(name).kind == "e"
+        return self.get(name).kind == TypeKind.ENUM
 
     def is_complex(self, name: str) -> bool:
         """Return whether a type is composite, or a domain over a composite type (ISCOMPLEX)."""
@@ -80,13 +81,13 @@ class TypeFacts:
     def columns(self, name: str) -> tuple[Column, ...] | None:
         """Return the fields of a composite type or of a domain over one; None for other types."""
         type_ = self.get(self.base(name))
-        return self._environment.columns(type_) if type_.kind == "c" else None
+        return self._environment.columns(type_) if type_.kind == TypeKind.COMPOSITE else None
 
     def contained(self, name: str) -> frozenset[str]:
         """Return the types of a value and of all its parts: elements, fields and their parts."""
         type_ = self.get(name)
         inner = [column.type for column in self.columns(name) or ()]
-        if type_.kind == "d":
+        if type_.kind == TypeKind.DOMAIN:
             inner.append(self._environment.domain_base(type_)[0])
         element = element_of(type_)
         inner += [] if element is None else [element]

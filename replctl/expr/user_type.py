@@ -24,6 +24,7 @@ from replctl.expr.enum_order import Transform, with_enum_order
 from replctl.expr.environment import DomainRules, Environment
 from replctl.expr.type_facts import TypeFacts
 from replctl.relation_name import DomainName
+from replctl.types.type_kind import TypeKind
 
 #: NULL as an element in the text form of an array.
 _NULL_ELEMENT = re.compile(r"[{,]NULL[,}]")
@@ -90,7 +91,7 @@ def base_type(environment: Environment, name: str, typmod: int = -1) -> tuple[st
 def domain_rules(environment: Environment, name: str) -> DomainRules | None:
     """Return the rules for values of a type; None if it is not a domain."""
     type_ = environment.type(name)
-    return environment.domain_rules(type_) if type_.kind == "d" else None
+    return environment.domain_rules(type_) if type_.kind == TypeKind.DOMAIN else None
 
 
 def domain_check(environment: Environment, name: str, value: nodes.Expr) -> nodes.Expr:

@@ -16,6 +16,7 @@ from replctl.types import text
 from replctl.types.array_ import array_form
 from replctl.types.builtin import Type
 from replctl.types.text_form import TextForm
+from replctl.types.type_kind import TypeCategory, TypeKind
 from replctl.types.value_format import CANONICAL, current_format, use_format
 
 #: Base types whose values users cannot write.
@@ -64,7 +65,7 @@ def shown_type(environment: Environment, name: str) -> str:
     row of a composite type is a text unless the session prints one of its parts in another form.
     """
     type_ = environment.type(name)
-    if type_.category != "C":
+    if type_.category != TypeCategory.COMPOSITE:
         return name
     if not type_.is_composite:
         return "record"
@@ -104,24 +105,24 @@ def _own_form(environment: Environment, type_: Type) -> TextForm | None:
             render=str,
         )
     match type_.kind:
-        case "e":
+        case TypeKind.ENUM:
             return TextForm(
                 parse=lambda item, typmod, now: _enum_label(environment, type_, item), render=str
             )
-        case "d":
+        case TypeKind.DOMAIN:
             return TextForm(
                 parse=lambda item, typmod, now: _domain(environment, type_, item, now), render=str
             )
-        case "c":
+        case TypeKind.COMPOSITE:
             return TextForm(
                 parse=lambda item, typmod, now: _composite(environment, type_, item, now),
                 render=str,
             )
-        case "p" if type_.name == "void":
+        case TypeKind.PSEUDO if type_.name == "void":
             return TextForm(parse=lambda item, typmod, now: "", render=str)
-        case "p" if type_.name not in ("cstring", "unknown"):
+        case TypeKind.PSEUDO if type_.name not in ("cstring", "unknown"):
             return TextForm(parse=lambda item, typmod, now: _refuse(type_), render=str)
-        case "b" if type_.name in _WITHOUT_INPUT:
+        case TypeKind.BASE if type_.name in _WITHOUT_INPUT:
             return TextForm(parse=lambda item, typmod, now: _refuse(type_), render=str)
         case _:
             return None
@@ -141,7 +142,7 @@ def _composite(environment: Environment, type_: Type, value: str, now: datetime 
         def read(item: str | None) -> str | None:
             if item is not None:
                 return input_value(environment, field, item, column.typmod, now)
-            if field.kind == "d":
+            if field.kind == TypeKind.DOMAIN:
                 environment.check_domain(field, None)
             return None
 

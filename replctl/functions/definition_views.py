@@ -18,12 +18,13 @@ from replctl.catalog.pg_class import (
 from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_type import get_type, type_name, type_oid
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import ConstraintKind, DependencyType, RelKind
 from replctl.catalog.ruleutils import index_definition, key_collation
 from replctl.expr import nodes, pg_node_tree
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.view_rows import Row, RowsOf, array_text, stored_rows
 from replctl.types import builtin
+from replctl.types.type_kind import TypeStorage
 
 
 def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
@@ -89,17 +90,18 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
                 "attrelid": relation.oid, "attname": name, "attnum": attnum,
                 "atttypid": 0 if type_ is None else type_.oid,
                 "attlen": -1 if type_ is None else type_.length, "atttypmod": -1,
-                "attstorage": "x" if type_ is None else type_.storage,
+                "attstorage": TypeStorage.EXTENDED if type_ is None else type_.storage,
             }  # fmt: skip
     columns: dict[tuple[int, int], Row] = {}
     for stored in stored_rows(context, "pg_attribute"):
         known = context.environment.type_by_oid(int(stored["atttypid"]))
         length = -1 if known is None else known.length
+        storage = TypeStorage.PLAIN if known is None else known.storage
         has_default = stored["atthasdef"] and not stored["attidentity"]
         options = json.loads(stored["attoptions"] or "{}")
         row = {
             **stored, "attlen": length, "atthasdef": has_default,
-            "attstorage": stored["attstorage"] or (known.storage if known is not None else "p"),
+            "attstorage": stored["attstorage"] or storage,
             "attoptions": array_text([f"{k}={v}" for k, v in options.items()]) if options else None,
         }  # fmt: skip
         columns[int(row["attrelid"]), int(row["attnum"])] = row
@@ -111,15 +113,18 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
             column = columns.get((int(index["indrelid"]), key)) if key else next(exprs)
             if column is not None:
                 called = details[attnum - 1][0] if attnum <= len(details) else ""
-                hashed = {"atttypid": 23, "attlen": 4, "attstorage": "p", "atttypmod": -1}
                 yield {
                     **column, "attname": called or column["attname"],
-                    **(hashed if index["indam"] == "hash" else {}),
+                    **(_HASHED if index["indam"] == "hash" else {}),
                     "attrelid": index["indexrelid"], "attnum": attnum,
                     "attnotnull": 0, "atthasdef": 0, "attidentity": "", "attgenerated": "",
                     "attislocal": 1, "attinhcount": 0, "attacl": None,
                     "attstattarget": None, "attoptions": None,
                 }  # fmt: skip
+
+
+#: The column of an index of hashes: an int4.
+_HASHED = {"atttypid": 23, "attlen": 4, "attstorage": TypeStorage.PLAIN, "atttypmod": -1}
 
 
 def _expression_columns(index: Row) -> Iterator[Row]:
@@ -247,7 +252,7 @@ def _pg_tables(context: FunctionContext) -> Iterator[Row]:
 def _with_triggers(context: FunctionContext) -> set[int]:
     """Return the tables at both ends of foreign keys: PostgreSQL gives them triggers."""
     table = schema.pg_constraint
-    rows = context.catalog.select(table, table.c.contype == "f")
+    rows = context.catalog.select(table, table.c.contype == ConstraintKind.FOREIGN_KEY)
     return {int(oid) for row in rows for oid in (row.conrelid, row.confrelid)}
 
 
@@ -318,7 +323,7 @@ def _pg_depend(context: FunctionContext) -> Iterator[Row]:
         common = {"classid": pg_class, "objid": relation.oid, "objsubid": 0}
         yield {
             **common, "refclassid": builtin.system_relations()["pg_namespace"].oid,
-            "refobjid": relation.schema_oid, "refobjsubid": 0, "deptype": "n",
+            "refobjid": relation.schema_oid, "refobjsubid": 0, "deptype": DependencyType.NORMAL,
         }  # fmt: skip
         if sequence is not None and sequence.owner_relid:
             yield {

@@ -26,6 +26,7 @@ from replctl.replication.table_definition import (
 )
 from replctl.types.delta_type import native_text
 from replctl.types.quote import quote_string
+from replctl.types.type_kind import TypeKind
 
 
 def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> TableDefinition:
@@ -116,19 +117,21 @@ def _types(environment: CatalogEnvironment, name: str) -> Iterator[str]:
     type_ = environment.type(name)
     if type_.is_array:
         yield from _types(environment, type_.element or "")
-    elif type_.kind == "d":
+    elif type_.kind == TypeKind.DOMAIN:
         yield from _types(environment, environment.domain_base(type_)[0])
     for column in environment.columns(type_) or () if type_.is_composite else ():
         yield from _types(environment, column.type)
-    if not type_.is_builtin and (type_.kind in ("d", "e") or type_.is_composite):
+    if not type_.is_builtin and (
+        type_.kind in (TypeKind.DOMAIN, TypeKind.ENUM) or type_.is_composite
+    ):
         yield name
 
 
 def _type(environment: CatalogEnvironment, name: str) -> TypeDefinition:
     type_ = environment.type(name)
-    if type_.kind == "e":
+    if type_.kind == TypeKind.ENUM:
         word, statements = "TYPE", [enum_statement(environment, name)]
-    elif type_.kind == "c":
+    elif type_.kind == TypeKind.COMPOSITE:
         word, statements = "TYPE", [composite_statement(environment, name)]
     else:
         word, statements = "DOMAIN", domain_statements(environment, name)

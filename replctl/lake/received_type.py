@@ -24,6 +24,7 @@ from replctl.expr.user_type import (
 from replctl.spark import DomainTest, EnumType, RowField, RowType, Target
 from replctl.types.builtin import Type
 from replctl.types.quote import quote_qualified_identifier
+from replctl.types.type_kind import TypeKind
 
 _BOOL_EQUAL = 91  # the operator boolean = boolean
 
@@ -50,7 +51,7 @@ def _received_type(environment: CatalogEnvironment, declared: str) -> EnumType |
     type_ = environment.type(name)
     if type_.element is not None:
         type_ = environment.type(type_.element)
-    if type_.kind == "e":
+    if type_.kind == TypeKind.ENUM:
         labels = environment.enum_labels(type_)
         return EnumType(_qualified_name(environment.catalog, type_), labels)
     if not type_.is_composite:
@@ -90,7 +91,7 @@ def domain_tests(
         value = nodes.Var(column.attnum, column.type, column.typmod, column.collation)
         array, _typmod = TypeFacts(environment).base_and_typmod(column.declared_type, -1)
         element = element_of(environment.type(array))
-        if element is not None and environment.type(element).kind == "d":
+        if element is not None and environment.type(element).kind == TypeKind.DOMAIN:
             base, typmod = base_type(environment, element)
             item = nodes.Param(0, base, typmod, column.collation)
             for test in _tests(environment, column.attnum, element, item):

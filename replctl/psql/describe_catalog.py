@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from replctl.catalog.pg_class import STORAGE
 from replctl.psql.described import (
     RELATION_TYPES,
     Described,
@@ -33,7 +32,7 @@ def _column_row(
     shown = [row["attname"], row["formatted"], row["collname"]]
     shown += ["not null" if row["attnotnull"] == "t" else "", ""]
     if verbose:
-        shown.append(STORAGE[target.environment.type(row["typname"]).storage])
+        shown.append(target.environment.type(row["typname"]).storage.name.lower())
     return [*shown, *[""] * (width - len(shown))]
 
 

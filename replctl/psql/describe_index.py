@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from replctl.catalog.pg_class import (
-    STORAGE,
     Index,
     Relation,
     get_relation,
@@ -45,7 +44,7 @@ def described_index(target: Described, relation: Relation, title: str, verbose: 
         shown = target.environment.format_type(type_name, typmod)
         row: list[str | None] = [name, shown, "yes" if is_key else "no", definition]
         if verbose:
-            row += [STORAGE[target.environment.type(type_name).storage], ""]
+            row += [target.environment.type(type_name).storage.name.lower(), ""]
         rows.append(row)
     return Table(columns, rows, title=title, footers=_footers(target, table, index, verbose))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog import pg_class, pg_inherits, pg_publication, ruleutils, schema
-from replctl.catalog.pg_class import COMPRESSION, STORAGE, Column, Constraint, Index, Relation
+from replctl.catalog.pg_class import Column, Constraint, Index, Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_policy import policies_of
 from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence, ReplicaIdentity
@@ -107,10 +107,10 @@ def _column_row(
             _default(target, rules, column),
         ]
     if verbose:
-        row.append(STORAGE[column.storage or type_.storage])
+        row.append((column.storage or type_.storage).name.lower())
         if relation.kind in (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW):
             if shows_compression(target.settings):
-                row.append(COMPRESSION[column.compression])
+                row.append(column.compression.name.lower() if column.compression else "")
             row.append("" if column.statistics is None else str(column.statistics))
     row += [""] * (width - len(row))
     if verbose and relation.kind in WITH_COLUMN_DETAILS:
@@ -260,7 +260,7 @@ def _references(target: Described, relation: Relation) -> list[str]:
     rows = target.catalog.select(
         pg_constraint,
         pg_constraint.c.confrelid.in_(referenced),
-        pg_constraint.c.contype == "f",
+        pg_constraint.c.contype == ConstraintKind.FOREIGN_KEY,
         pg_constraint.c.conparentid == 0,
     )
     owners = pg_class.load_relations(target.catalog, [int(row.conrelid) for row in rows])

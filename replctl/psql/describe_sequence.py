@@ -6,7 +6,7 @@ from typing import Literal
 
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_sequence import Sequence, get_sequence
-from replctl.catalog.relation_kind import SequenceOwnership
+from replctl.catalog.relation_kind import DependencyType
 from replctl.psql.described import Described
 from replctl.psql.print_content import Table
 from replctl.types.quote import quote_identifier
@@ -35,6 +35,6 @@ def _owner(target: Described, sequence: Sequence) -> str:
     if table is None:
         return ""
     column = quote_identifier(table.column_at(sequence.owner_attnum).name)
-    is_identity = sequence.ownership == SequenceOwnership.INTERNAL
+    is_identity = sequence.ownership == DependencyType.INTERNAL
     word = "Sequence for identity column" if is_identity else "Owned by"
     return f"{word}: {table.quoted_name}.{column}"

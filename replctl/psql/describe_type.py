@@ -18,6 +18,7 @@ from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_content import Table
 from replctl.record import dataclass
 from replctl.types import builtin
+from replctl.types.type_kind import TypeKind
 
 #: Names of types that `\\dT` also understands as patterns (map_typename_pattern).
 _TYPE_NAMES = {
@@ -128,7 +129,7 @@ def list_domains(target: Described, pattern: str | None, verbose: bool, show_sys
     environment, places = target.environment, schema_names(target.catalog)
     table = schema.pg_type
     rows: list[list[str | None]] = []
-    for row in target.catalog.select(table, table.c.typtype == "d"):
+    for row in target.catalog.select(table, table.c.typtype == TypeKind.DOMAIN):
         place, name = places[int(row.typnamespace)], str(row.typname)
         found = environment.find_type(None, name)
         is_visible = found is not None and found.oid == int(row.oid)

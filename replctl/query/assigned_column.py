@@ -17,6 +17,7 @@ from replctl.expr.subscripts import subscripting
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.record import dataclass
+from replctl.types.type_kind import TypeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class AssignedValues:
         if subscripts and isinstance(target.indirection[0], ast.Subscript):
             part = subscripting(self._inner, part, subscripts)
         field = next((item for item in target.indirection if isinstance(item, str)), None)
-        if field is not None and types.get(part.type).kind == "c":
+        if field is not None and types.get(part.type).kind == TypeKind.COMPOSITE:
             raise FeatureNotSupported(
                 "assignment to a field of a column is not supported", position=target.pos
             )

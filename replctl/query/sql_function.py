@@ -29,6 +29,7 @@ from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
 from replctl.types.function_kind import Volatility
+from replctl.types.type_kind import TypeKind
 
 _MAX_DEPTH = 20
 NULL = nodes.Const("unknown", None)
@@ -221,7 +222,7 @@ def _check(
         ]
         if function.result == "void":
             return
-        if environment.type(call.expr.type).kind in ("p", "c"):
+        if environment.type(call.expr.type).kind in (TypeKind.PSEUDO, TypeKind.COMPOSITE):
             raise FeatureNotSupported("functions of users that return rows are not supported")
         last = statements[-1] if statements else None
         if isinstance(last, ast.Insert | ast.Update | ast.Delete) and last.returning:

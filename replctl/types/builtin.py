@@ -14,7 +14,15 @@ from importlib.resources import files
 from typing import TypeVar
 
 from replctl.record import dataclass
-from replctl.types.function_kind import FunctionKind, Volatility
+from replctl.types.function_kind import FunctionKind, Parallel, Volatility
+from replctl.types.type_kind import (
+    CastMethod,
+    CoercionCode,
+    TypeAlign,
+    TypeCategory,
+    TypeKind,
+    TypeStorage,
+)
 
 FIRST_USER_OID = 16384  # FirstNormalObjectId in transam.h
 
@@ -27,13 +35,13 @@ class Type:
     name: str
     sql_name: str
     length: int
-    kind: str  # typtype: b base, p pseudo, r range, m multirange, e enum, d domain, c composite
-    category: str  # typcategory
+    kind: TypeKind
+    category: TypeCategory
     is_preferred: bool
     delimiter: str
     is_by_value: bool
-    align: str
-    storage: str
+    align: TypeAlign
+    storage: TypeStorage
     element: str | None  # typelem of a true array, else None (also for point and name)
     array: str | None
     collation: str | None
@@ -44,7 +52,7 @@ class Type:
 
     @property
     def is_array(self) -> bool:
-        return self.category == "A" and self.element is not None
+        return self.category == TypeCategory.ARRAY and self.element is not None
 
     @property
     def is_builtin(self) -> bool:
@@ -96,7 +104,7 @@ class Function:
     schema: str = "pg_catalog"
     cost: float = 100
     rows: float = 0  # estimated, of a set
-    parallel: str = "u"  # s(afe), r(estricted), u(nsafe)
+    parallel: Parallel = Parallel.UNSAFE
     is_leakproof: bool = False
 
 
@@ -106,15 +114,14 @@ _WithOid = TypeVar("_WithOid", bound=Operator | Function)
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A row of pg_cast: context i(mplicit), a(ssignment), e(xplicit); method f(unction), b(inary),
-    i(nout)."""
+    """A row of pg_cast."""
 
     source: str
     target: str
     function: str | None
     function_oid: int
-    context: str
-    method: str
+    context: CoercionCode
+    method: CastMethod
     volatility: Volatility | None
     argument_count: int
 
@@ -135,19 +142,19 @@ def types() -> dict[str, Type]:
     """Return all built-in types by catalog name."""
     result = {}
     for row in builtin_rows("pg_type"):
-        is_true_array = row["typcategory"] == "A"
+        is_true_array = row["typcategory"] == TypeCategory.ARRAY
         result[row["typname"]] = Type(
             oid=int(row["oid"]),
             name=row["typname"],
             sql_name=row["sql_name"],
             length=int(row["typlen"]),
-            kind=row["typtype"],
-            category=row["typcategory"],
+            kind=TypeKind(row["typtype"]),
+            category=TypeCategory(row["typcategory"]),
             is_preferred=row["typispreferred"] == "t",
             delimiter=row["typdelim"],
             is_by_value=row["typbyval"] == "t",
-            align=row["typalign"],
-            storage=row["typstorage"],
+            align=TypeAlign(row["typalign"]),
+            storage=TypeStorage(row["typstorage"]),
             element=row["typelem"] or None if is_true_array else None,
             array=row["typarray"] or None,
             collation=row["typcollation"] or None,
@@ -242,8 +249,8 @@ def casts() -> dict[tuple[str, str], Cast]:
             target=row["casttarget"],
             function=row["castfunc"] or None,
             function_oid=int(row["castfunc_oid"] or 0),
-            context=row["castcontext"],
-            method=row["castmethod"],
+            context=CoercionCode(row["castcontext"]),
+            method=CastMethod(row["castmethod"]),
             volatility=Volatility(row["provolatile"]) if row["provolatile"] else None,
             argument_count=int(row["pronargs"] or 0),
         )
@@ -428,7 +435,7 @@ def _function(row: dict[str, str]) -> Function:
         columns=tuple(outputs),
         cost=float(row["procost"]),
         rows=float(row["prorows"]),
-        parallel=row["proparallel"],
+        parallel=Parallel(row["proparallel"]),
         is_leakproof=row["proleakproof"] == "t",
     )
 

@@ -75,7 +75,7 @@ def hash_extended(type_name: str) -> Callable[[Any, int], int]:
     function = _known(type_name)
     if function is None:
         element = builtin.types()[builtin.types()[type_name].element or type_name]
-        if element.has_hash or element.kind in "rme":  # all types of a kind share an operator class
+        if element.has_hash or element.kind.has_operator_classes:
             raise FeatureNotSupported(f"the hash of type {element.sql_name} is not supported")
         raise UndefinedFunction(f"could not identify a hash function for type {element.sql_name}")
     return lambda value, seed: _signed(function(value, seed & _MASK64), 64)

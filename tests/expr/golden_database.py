@@ -17,6 +17,14 @@ from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID, Cast, Function, Operator, Type
 from replctl.types.function_kind import FunctionKind, Volatility
 from replctl.types.quote import quote_identifier
+from replctl.types.type_kind import (
+    CastMethod,
+    CoercionCode,
+    TypeAlign,
+    TypeCategory,
+    TypeKind,
+    TypeStorage,
+)
 
 DATA = Path(__file__).parent / "data"
 NAME = "replctl_expr_golden"
@@ -109,20 +117,20 @@ class GoldenDatabase(BuiltinEnvironment):
     def add_type(
         self,
         name: str,
-        kind: str,
+        kind: TypeKind,
         schema: str = "public",
         *,
-        category: str = "",
+        category: TypeCategory | None = None,
         collation: str | None = None,
     ) -> str:
         """A type and its array type."""
-        category = category or {"e": "E", "c": "C"}[kind]
+        category = category or TypeCategory[kind.name]
         oid, array_oid = self._new_oid(), self._new_oid()
         internal, array = f"@{oid}", f"@{array_oid}"
         shown = quote_identifier(name) if schema in self.search_path else f"{schema}.{name}"
         for own, own_oid, sql_name, own_kind, own_category, element, own_array in (
             (internal, oid, shown, kind, category, None, array),
-            (array, array_oid, f"{shown}[]", "b", "A", internal, None),
+            (array, array_oid, f"{shown}[]", TypeKind.BASE, TypeCategory.ARRAY, internal, None),
         ):
             self._types[own] = Type(
                 oid=own_oid,
@@ -134,8 +142,8 @@ class GoldenDatabase(BuiltinEnvironment):
                 is_preferred=False,
                 delimiter=",",
                 is_by_value=False,
-                align="i",
-                storage="p",
+                align=TypeAlign.INT,
+                storage=TypeStorage.PLAIN,
                 element=element,
                 array=own_array,
                 collation=collation,
@@ -147,7 +155,7 @@ class GoldenDatabase(BuiltinEnvironment):
         return internal
 
     def add_enum(self, name: str, labels: tuple[str, ...], schema: str = "public") -> str:
-        internal = self.add_type(name, "e", schema)
+        internal = self.add_type(name, TypeKind.ENUM, schema)
         self._labels[internal] = labels
         return internal
 
@@ -160,13 +168,13 @@ class GoldenDatabase(BuiltinEnvironment):
         collation: str | None = None,
     ) -> str:
         internal = self.add_type(
-            name, "d", schema, category=self.type(base).category, collation=collation
+            name, TypeKind.DOMAIN, schema, category=self.type(base).category, collation=collation
         )
         self._bases[internal] = base, typmod
         return internal
 
     def add_composite(self, name: str, *columns: tuple[str, str]) -> str:
-        internal = self.add_type(name, "c")
+        internal = self.add_type(name, TypeKind.COMPOSITE)
         self._columns[internal] = tuple(
             Column(label, i, type_, -1, self.type(type_).collation)
             for i, (label, type_) in enumerate(columns, 1)
@@ -231,9 +239,11 @@ class GoldenDatabase(BuiltinEnvironment):
             schema=schema,
         )
 
-    def add_cast(self, source: str, target: str, context: str, function: int | None) -> None:
+    def add_cast(
+        self, source: str, target: str, context: CoercionCode, function: int | None
+    ) -> None:
         name = None if function is None else self.function(function).name
-        method = "i" if function is None else "f"
+        method = CastMethod.INOUT if function is None else CastMethod.FUNCTION
         self._casts[source, target] = Cast(
             source,
             target,
@@ -246,7 +256,7 @@ class GoldenDatabase(BuiltinEnvironment):
         )
 
     def add_relation(self, name: str, columns: Sequence[tuple[str, str, int]]) -> RelationScope:
-        row_type = self.add_type(name, "c")
+        row_type = self.add_type(name, TypeKind.COMPOSITE)
         self._columns[row_type] = tuple(
             Column(label, i, type_, typmod, self.type(type_).collation)
             for i, (label, type_, typmod) in enumerate(columns, 1)
@@ -386,8 +396,8 @@ def user_database() -> tuple[GoldenDatabase, RelationScope]:
     function("cf", (comp,))
     function("a", (comp,))
     function("zz", (comp,))
-    database.add_cast(mood, "int4", "a", function("mkcast", (mood,), "int4"))
-    database.add_cast(mood, "text", "i", None)
+    database.add_cast(mood, "int4", CoercionCode.ASSIGNMENT, function("mkcast", (mood,), "int4"))
+    database.add_cast(mood, "text", CoercionCode.IMPLICIT, None)
     database.add_relation("U t", [("x", "int4", -1)])
     arrays = {name: database.type(name).array or "" for name in (mood, comp)}
     scope = database.add_relation(

@@ -13,6 +13,7 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.relation_kind import ConstraintKind
 from replctl.lake import replicated_table
 from replctl.lake.conflict_message import duplicated, orphan, still_referenced, violation
 from replctl.lake.row_description import RowReader
@@ -69,7 +70,9 @@ def _detail(session: Session, role: str, table: str, kind: str, supplied: str = 
             index = next(i for i in relation.indexes if len(i.key) == 2)
             return duplicated(relation, index, ["1", None], reader).detail
         if kind in ("orphan", "referenced"):
-            (constraint,) = [c for c in relation.constraints if c.kind == "f"]
+            (constraint,) = [
+                c for c in relation.constraints if c.kind == ConstraintKind.FOREIGN_KEY
+            ]
             other = get_relation(catalog, constraint.ref_relid)
             assert other is not None
             if kind == "orphan":

@@ -23,6 +23,7 @@ from replctl.replication.row_filter import analyze_row_filter, check_row_filter
 from replctl.types import builtin
 from replctl.types.builtin import Function, Operator, Type
 from replctl.types.function_kind import FunctionKind, Volatility
+from replctl.types.type_kind import TypeAlign, TypeCategory, TypeKind, TypeStorage
 
 DATA = Path(__file__).parent.parent / "expr" / "data"
 ROW_TYPE, ROW_ARRAY, MOOD, IS_EVEN, EQUAL = range(16390, 16395)
@@ -37,7 +38,7 @@ NO_TYPES = "User-defined types are not allowed."
 
 
 def user_type(
-    oid: int, name: str, kind: str, array: int | None = None, element: int | None = None
+    oid: int, name: str, kind: TypeKind, array: int | None = None, element: int | None = None
 ) -> Type:
     return Type(
         oid=oid,
@@ -45,12 +46,12 @@ def user_type(
         sql_name=name,
         length=-1,
         kind=kind,
-        category=kind.upper() if element is None else "A",
+        category=TypeCategory[kind.name] if element is None else TypeCategory.ARRAY,
         is_preferred=False,
         delimiter=",",
         is_by_value=False,
-        align="i",
-        storage="p",
+        align=TypeAlign.INT,
+        storage=TypeStorage.PLAIN,
         element=None if element is None else f"@{element}",
         array=None if array is None else f"@{array}",
         collation=None,
@@ -67,9 +68,9 @@ class Database(BuiltinEnvironment):
 
     def __init__(self) -> None:
         self._types = {
-            f"@{ROW_TYPE}": user_type(ROW_TYPE, "ft", "c", array=ROW_ARRAY),
-            f"@{ROW_ARRAY}": user_type(ROW_ARRAY, "ft[]", "b", element=ROW_TYPE),
-            f"@{MOOD}": user_type(MOOD, "mood", "e"),
+            f"@{ROW_TYPE}": user_type(ROW_TYPE, "ft", TypeKind.COMPOSITE, array=ROW_ARRAY),
+            f"@{ROW_ARRAY}": user_type(ROW_ARRAY, "ft[]", TypeKind.BASE, element=ROW_TYPE),
+            f"@{MOOD}": user_type(MOOD, "mood", TypeKind.ENUM),
         }
         (int4eq,) = builtin.functions()["int4eq"]
         self._function = Function(

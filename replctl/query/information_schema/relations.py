@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from replctl.catalog import schema
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import get_sequence
-from replctl.catalog.relation_kind import RelKind, RelPersistence, SequenceOwnership
+from replctl.catalog.relation_kind import DependencyType, RelKind, RelPersistence
 from replctl.functions.function_context import FunctionContext
 from replctl.query.information_schema.visibility import Row, place, relations, visible, yes_or_no
 from replctl.query.query_rewrite import view_query
@@ -93,7 +93,7 @@ def _view_table_usage(context: FunctionContext) -> Iterator[Row]:
 def _sequences(context: FunctionContext) -> Iterator[Row]:
     for relation in visible(context, "S", "rwU", ""):
         sequence = get_sequence(context.catalog, relation.oid)
-        if sequence is None or sequence.ownership == SequenceOwnership.INTERNAL:
+        if sequence is None or sequence.ownership == DependencyType.INTERNAL:
             continue
         type_: Type = types()[sequence.type]
         yield {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Constraint, Relation, get_relation
-from replctl.catalog.relation_kind import ConstraintKind, ForeignKeyMatch
+from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, ForeignKeyMatch
 from replctl.catalog.ruleutils import domain_constraint_definition, get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
@@ -132,7 +132,7 @@ def _referenced_key(referenced: Relation, constraint: Constraint) -> Constraint 
 
 
 def _key_columns(relation: Relation, constraint: Constraint) -> tuple[int, ...]:
-    if constraint.kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE):
+    if constraint.kind in INDEX_CONSTRAINTS:
         return next(i for i in relation.indexes if i.oid == constraint.index_oid).key
     return constraint.columns if constraint.kind == ConstraintKind.FOREIGN_KEY else ()
 
