@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from replctl.record import dataclass
@@ -15,9 +16,40 @@ AclKind: TypeAlias = Literal[
 ]  # fmt: skip
 
 PUBLIC = 0
-#: The letters of privileges, in display order (ACL_ALL_RIGHTS_STR).
-_LETTERS = "arwdDxtXUCTcsAm"
-#: The privileges that exist for each kind of object.
+
+
+class Privilege(StrEnum):
+    """A privilege by its letter in access lists, in display order (ACL_ALL_RIGHTS_STR)."""
+
+    INSERT = "a"
+    SELECT = "r"
+    UPDATE = "w"
+    DELETE = "d"
+    TRUNCATE = "D"
+    REFERENCES = "x"
+    TRIGGER = "t"
+    EXECUTE = "X"
+    USAGE = "U"
+    CREATE = "C"
+    TEMPORARY = "T"
+    CONNECT = "c"
+    SET = "s"
+    ALTER_SYSTEM = "A"
+    MAINTAIN = "m"
+
+    @property
+    def word(self) -> str:
+        """Return the privilege as statements name it: `ALTER SYSTEM`."""
+        return self.name.replace("_", " ")
+
+
+def find_privilege(word: str) -> Privilege | None:
+    """Return the privilege of that name in lower case; None if there is none."""
+    name = "TEMPORARY" if word == "temp" else word.upper().replace(" ", "_")
+    return Privilege.__members__.get(name)
+
+
+#: The letters of the privileges that exist for each kind of object.
 ALL_RIGHTS: dict[AclKind, str] = {
     "table": "arwdDxtm",
     "column": "arwx",
@@ -27,11 +59,6 @@ ALL_RIGHTS: dict[AclKind, str] = {
     "function": "X",
     "type": "U",
 }
-PRIVILEGE_LETTERS = {
-    "insert": "a", "select": "r", "update": "w", "delete": "d", "truncate": "D", "references": "x",
-    "trigger": "t", "usage": "U", "create": "C", "temporary": "T", "temp": "T", "connect": "c",
-    "maintain": "m", "execute": "X",
-}  # fmt: skip
 _SAFE_NAME = re.compile("[A-Za-z0-9_]+")
 _PUBLIC_RIGHTS: dict[AclKind, str] = {"database": "Tc", "function": "X", "type": "U"}
 
@@ -49,7 +76,7 @@ class AclItem:
         """Return the text of an item, such as `alice=r*w/postgres`."""
         letters = "".join(
             letter + ("*" if letter in self.options else "")
-            for letter in _LETTERS
+            for letter in Privilege
             if letter in self.privileges
         )
         grantee = "" if self.grantee == PUBLIC else _role(names[self.grantee])
@@ -158,7 +185,7 @@ def options_for(acl: Acl, roles: Iterable[int]) -> str:
 
 
 def _union(first: str, second: str) -> str:
-    return "".join(letter for letter in _LETTERS if letter in first + second)
+    return "".join(letter for letter in Privilege if letter in first + second)
 
 
 def _without(letters: str, gone: str) -> str:

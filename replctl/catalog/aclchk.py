@@ -9,6 +9,7 @@ from replctl.catalog import schema, schema_table
 from replctl.catalog.acl import (
     Acl,
     AclKind,
+    Privilege,
     decode_acl,
     default_acl,
     encode_acl,
@@ -47,9 +48,11 @@ RELATION_WORDS = {
 
 #: The privileges that a predefined role has on all relations (pg_class_aclmask_ext).
 _ON_ALL_RELATIONS = {
-    "r": READ_ALL_DATA,
-    **dict.fromkeys("awd", WRITE_ALL_DATA),
-    "m": MAINTAIN,
+    Privilege.SELECT: READ_ALL_DATA,
+    Privilege.INSERT: WRITE_ALL_DATA,
+    Privilege.UPDATE: WRITE_ALL_DATA,
+    Privilege.DELETE: WRITE_ALL_DATA,
+    Privilege.MAINTAIN: MAINTAIN,
 }
 
 
@@ -104,20 +107,26 @@ class Privileges:
         )
 
     def has(
-        self, kind: AclKind, owner: int, acl: Acl | None, letter: str, *, as_option: bool = False
+        self,
+        kind: AclKind,
+        owner: int,
+        acl: Acl | None,
+        privilege: Privilege,
+        *,
+        as_option: bool = False,
     ) -> bool:
         """Return whether an access list gives the role a privilege, or the grant option for it."""
         if self.is_superuser:
             return True
         effective = default_acl(kind, owner) if acl is None else acl
         if as_option:
-            return owner in self.roles or letter in options_for(effective, self.roles)
-        return letter in letters_for(effective, self.roles)
+            return owner in self.roles or privilege in options_for(effective, self.roles)
+        return privilege in letters_for(effective, self.roles)
 
     def has_on_relation(
         self,
         relation: Relation,
-        letter: str,
+        privilege: Privilege,
         attnums: Collection[int] | None = None,
         *,
         as_option: bool = False,
@@ -125,57 +134,63 @@ class Privileges:
         """Return whether the role has a privilege on a relation, or on all columns in `attnums`. If
         `attnums` is empty, any column suffices.
         """
-        if not as_option and self.has_on_all_relations(letter):
+        if not as_option and self.has_on_all_relations(privilege):
             return True
         kind: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
         acl = relation_acl(self.catalog, relation.oid)
-        if self.has(kind, relation.owner, acl, letter, as_option=as_option):
+        if self.has(kind, relation.owner, acl, privilege, as_option=as_option):
             return True
         if attnums is None:
             return False
         acls = column_acls(self.catalog, relation.oid)
         chosen = [a for a in attnums if a > 0] or [c.attnum for c in relation.columns]
         verdicts = [
-            self.has("column", relation.owner, acls.get(a), letter, as_option=as_option)
+            self.has("column", relation.owner, acls.get(a), privilege, as_option=as_option)
             for a in chosen
         ]
         return all(verdicts) and bool(verdicts) if attnums else any(verdicts)
 
-    def has_on_all_relations(self, letters: str) -> bool:
-        """Return whether a predefined role gives the role one of these privileges on every
-        relation.
-        """
-        return any(_ON_ALL_RELATIONS.get(letter) in self.roles for letter in letters)
+    def has_on_all_relations(self, privilege: Privilege) -> bool:
+        """Return whether a predefined role gives the role a privilege on every relation."""
+        return _ON_ALL_RELATIONS.get(privilege) in self.roles
 
-    def has_on_schema(self, oid: int, letter: str, *, as_option: bool = False) -> bool:
+    def has_on_schema(self, oid: int, privilege: Privilege, *, as_option: bool = False) -> bool:
         table = schema.pg_namespace
         row = self.catalog.first(table, table.c.oid == oid)
         if row is None:
             return False
-        if letter == "U" and not as_option and self.roles & {READ_ALL_DATA, WRITE_ALL_DATA}:
+        if (
+            privilege == Privilege.USAGE
+            and not as_option
+            and self.roles & {READ_ALL_DATA, WRITE_ALL_DATA}
+        ):
             return True
         acl = decode_acl(row.nspacl)
-        return self.has("schema", int(row.nspowner), acl, letter, as_option=as_option)
+        return self.has("schema", int(row.nspowner), acl, privilege, as_option=as_option)
 
     def has_on_database(
-        self, letter: str, oid: int | None = None, *, as_option: bool = False
+        self, privilege: Privilege, oid: int | None = None, *, as_option: bool = False
     ) -> bool:
         table = schema.pg_database
         row = self.catalog.first(table, table.c.oid == (oid or self.catalog.database_oid))
         if row is None:
             return False
         acl = decode_acl(row.datacl)
-        return self.has("database", int(row.datdba), acl, letter, as_option=as_option)
+        return self.has("database", int(row.datdba), acl, privilege, as_option=as_option)
 
-    def has_on_function(self, oid: int, letter: str = "X", *, as_option: bool = False) -> bool:
+    def has_on_function(
+        self, oid: int, privilege: Privilege = Privilege.EXECUTE, *, as_option: bool = False
+    ) -> bool:
         """Return whether the role may call a user-defined function."""
         row = self.catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
         if row is None:
             return False
         acl = decode_acl(row.proacl)
-        return self.has("function", int(row.proowner), acl, letter, as_option=as_option)
+        return self.has("function", int(row.proowner), acl, privilege, as_option=as_option)
 
-    def has_on_type(self, oid: int, letter: str = "U", *, as_option: bool = False) -> bool:
+    def has_on_type(
+        self, oid: int, privilege: Privilege = Privilege.USAGE, *, as_option: bool = False
+    ) -> bool:
         """Return whether the role may use a type; arrays have the privileges of their elements."""
         table = schema.pg_type
         row = self.catalog.first(table, table.c.oid == oid)
@@ -184,7 +199,7 @@ class Privileges:
         if row is None:
             return oid < FIRST_USER_OID
         acl = decode_acl(row.typacl)
-        return self.has("type", int(row.typowner), acl, letter, as_option=as_option)
+        return self.has("type", int(row.typowner), acl, privilege, as_option=as_option)
 
     def check_type(self, oid: int, name: str) -> None:
         """Check that the role may use a type.
@@ -202,14 +217,14 @@ class Privileges:
     # -- errors
 
     def check_relation(
-        self, relation: Relation, letter: str, attnums: Collection[int] | None = None
+        self, relation: Relation, privilege: Privilege, attnums: Collection[int] | None = None
     ) -> None:
         """Check that the role has a privilege on a relation.
 
         Raises:
             InsufficientPrivilege: the role does not have the privilege (42501).
         """
-        if not self.is_superuser and not self.has_on_relation(relation, letter, attnums):
+        if not self.is_superuser and not self.has_on_relation(relation, privilege, attnums):
             raise denied(RELATION_WORDS[relation.kind], relation.name)
 
     def check_relation_owner(self, relation: Relation) -> None:
@@ -229,38 +244,38 @@ class Privileges:
         if not self.acts_for(owner):
             raise InsufficientPrivilege(f"must be owner of {word} {name}")
 
-    def check_sequence(self, oid: int, letters: str) -> None:
-        """Check that the role has at least one of the privileges in `letters` on a sequence.
+    def check_sequence(self, oid: int, privileges: tuple[Privilege, ...]) -> None:
+        """Check that the role has at least one of these privileges on a sequence.
 
         Raises:
             InsufficientPrivilege: the role has none of these privileges.
         """
-        key = (Privileges.check_sequence, self.role_oid, oid, letters)
-        self.catalog.cached(key, lambda: self._check_sequence(oid, letters))
+        key = (Privileges.check_sequence, self.role_oid, oid, privileges)
+        self.catalog.cached(key, lambda: self._check_sequence(oid, privileges))
 
-    def _check_sequence(self, oid: int, letters: str) -> None:
+    def _check_sequence(self, oid: int, privileges: tuple[Privilege, ...]) -> None:
         sequence = get_relation(self.catalog, oid)
         if sequence is None or sequence.kind != RelKind.SEQUENCE:
             return
-        if not any(self.has_on_relation(sequence, letter) for letter in letters):
-            self.check_relation(sequence, letters[0])
+        if not any(self.has_on_relation(sequence, privilege) for privilege in privileges):
+            self.check_relation(sequence, privileges[0])
 
-    def check_schema(self, oid: int, name: str, letter: str) -> None:
+    def check_schema(self, oid: int, name: str, privilege: Privilege) -> None:
         """Check that the role has a privilege on a schema.
 
         Raises:
             InsufficientPrivilege: the role does not have the privilege.
         """
-        if not self.is_superuser and not self.has_on_schema(oid, letter):
+        if not self.is_superuser and not self.has_on_schema(oid, privilege):
             raise denied("schema", name)
 
-    def check_database(self, name: str, letter: str) -> None:
+    def check_database(self, name: str, privilege: Privilege) -> None:
         """Check that the role has a privilege on the session's database.
 
         Raises:
             InsufficientPrivilege: the role does not have the privilege.
         """
-        if not self.is_superuser and not self.has_on_database(letter):
+        if not self.is_superuser and not self.has_on_database(privilege):
             raise denied("database", name)
 
     def check_become(self, role_oid: int, name: str) -> None:

@@ -6,6 +6,7 @@ import time
 from itertools import count
 from pathlib import Path
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_authid import Role, find_role
@@ -95,7 +96,7 @@ def _database_to_connect(cluster: Cluster, name: str, role: Role) -> int:
             raise DatabaseNotAcceptingConnections(
                 f'database "{name}" is not currently accepting connections'
             )
-        if not Privileges(catalog, role.oid).has_on_database("c"):
+        if not Privileges(catalog, role.oid).has_on_database(Privilege.CONNECT):
             raise ConnectNotPermitted(
                 f'permission denied for database "{name}"',
                 detail="User does not have CONNECT privilege.",

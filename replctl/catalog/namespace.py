@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from replctl.catalog import schema, schema_table
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
 from replctl.catalog.pg_authid import find_role, role_names
@@ -82,7 +83,7 @@ class SearchPath:
             for name, oid in found
             if oid is not None
             and name != SYSTEM_SCHEMA
-            and (privileges.is_superuser or privileges.has_on_schema(oid, "U"))
+            and (privileges.is_superuser or privileges.has_on_schema(oid, Privilege.USAGE))
         )
 
     @property
@@ -186,7 +187,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         schema_oid = self.schema_oid(schema)
         if schema_oid is None:
             return None
-        self.privileges.check_schema(schema_oid, schema, "U")
+        self.privileges.check_schema(schema_oid, schema, Privilege.USAGE)
         return _relation_in(self.catalog, schema_oid, name)
 
     def relation_name(self, oid: int) -> str | None:

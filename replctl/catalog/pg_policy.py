@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from replctl.catalog import schema
-from replctl.catalog.acl import PUBLIC
+from replctl.catalog.acl import PUBLIC, Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.relation_kind import RelKind
@@ -15,13 +15,16 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import InsufficientPrivilege
 from replctl.record import dataclass
 
+#: pg_policy.polcmd of a policy for all commands; a policy for one has its privilege's letter.
+_ALL_COMMANDS = "*"
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A row of pg_policy.
 
     Attributes:
-        command: r (SELECT), a (INSERT), w (UPDATE), d (DELETE) or * for all of them.
+        command: SELECT, INSERT, UPDATE or DELETE; None for all of them.
         roles: OIDs of the affected roles; 0 is PUBLIC.
         using, check: conditions as stored expressions, which may contain query trees
             (query.stored).
@@ -30,7 +33,7 @@ class Policy:
     oid: int
     name: str
     relid: int
-    command: str
+    command: Privilege | None
     is_permissive: bool
     roles: tuple[int, ...]
     using: str | None
@@ -43,10 +46,15 @@ class Policy:
         """
         return self.using is not None and '{"node":"SubLink"' in self.using
 
-    def concerns(self, command: str, privileges: Privileges) -> bool:
-        """Return whether the policy applies to a command (r, a, w, d) of a role."""
+    @property
+    def command_word(self) -> str:
+        """Return the command as statements name it: SELECT, ALL."""
+        return "ALL" if self.command is None else self.command.word
+
+    def concerns(self, command: Privilege, privileges: Privileges) -> bool:
+        """Return whether the policy applies to a command of a role."""
         is_for = PUBLIC in self.roles or any(role in privileges.roles for role in self.roles)
-        return self.command in (command, "*") and is_for
+        return self.command in (command, None) and is_for
 
 
 def policies_of(catalog: Catalog, relid: int) -> list[Policy]:
@@ -75,7 +83,7 @@ def put_policy(catalog: Catalog, policy: Policy) -> None:
     values = {
         "polname": policy.name,
         "polrelid": policy.relid,
-        "polcmd": policy.command,
+        "polcmd": policy.command or _ALL_COMMANDS,
         "polpermissive": policy.is_permissive,
         "polroles": json.dumps(policy.roles),
         "polqual": policy.using,
@@ -127,7 +135,7 @@ def _policy(row: Any) -> Policy:
         int(row.oid),
         str(row.polname),
         int(row.polrelid),
-        str(row.polcmd),
+        None if row.polcmd == _ALL_COMMANDS else Privilege(row.polcmd),
         bool(row.polpermissive),
         tuple(json.loads(row.polroles)),
         row.polqual,

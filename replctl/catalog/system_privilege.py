@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import PREDEFINED_OIDS
 from replctl.types import builtin
@@ -13,14 +14,17 @@ from replctl.types.builtin import SystemRelation
 
 
 def has_on_system_relation(
-    privileges: Privileges, relation: SystemRelation, letter: str, attnums: Collection[int] = ()
+    privileges: Privileges,
+    relation: SystemRelation,
+    privilege: Privilege,
+    attnums: Collection[int] = (),
 ) -> bool:
     """Return whether a role has a privilege on a system relation, or on all its columns in
     `attnums`.
     """
-    if privileges.is_superuser or privileges.has_on_all_relations(letter):
+    if privileges.is_superuser or privileges.has_on_all_relations(privilege):
         return True
-    if letter != "r":
+    if privilege != Privilege.SELECT:
         return False
     restricted = builtin.restricted_relations().get(relation.name)
     if restricted is None or relation.schema != "pg_catalog":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog import schema, schema_table
-from replctl.catalog.acl import decode_acl, encode_acl, with_owner
+from replctl.catalog.acl import Privilege, decode_acl, encode_acl, with_owner
 from replctl.catalog.aclchk import owner_of, privileges_of
 from replctl.catalog.composite_type import composite_of_type
 from replctl.catalog.heap import update_column, update_constraint, update_relation
@@ -149,7 +149,7 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
         case "subscription":
             subscription = subscription_of_name(ddl, statement.name[-1])
             check_subscription_owner(ddl.privileges, subscription)
-            ddl.privileges.check_database(ddl.session.database_name, "C")
+            ddl.privileges.check_database(ddl.session.database_name, Privilege.CREATE)
             if find_subscription(ddl.catalog, new) is not None:
                 raise DuplicateObject(f'subscription "{new}" already exists')
             update_subscription(ddl.catalog, replace(subscription, name=new))
@@ -231,7 +231,7 @@ def _rename_constraint(ddl: Ddl, relation: Relation, old: str, new: str, *, pare
 def _rename_schema(ddl: Ddl, old: str, new: str) -> None:
     oid = find_schema_oid(ddl, old)
     ddl.privileges.check_owner(owner_of(ddl.catalog, "pg_namespace", oid), "schema", old)
-    ddl.privileges.check_database(ddl.session.database_name, "C")
+    ddl.privileges.check_database(ddl.session.database_name, Privilege.CREATE)
     if find_schema(ddl.catalog, new) is not None:
         raise DuplicateSchema(f'schema "{new}" already exists')
     check_schema_name(new)
@@ -312,7 +312,7 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
             oid = find_schema_oid(ddl, name[-1])
             _check_given(ddl, "pg_namespace", oid, "schema", name[-1], owner)
             if not ddl.privileges.is_superuser:
-                ddl.privileges.check_database(ddl.session.database_name, "C")
+                ddl.privileges.check_database(ddl.session.database_name, Privilege.CREATE)
             _give(ddl, "pg_namespace", oid, owner)
         case "database":
             oid = find_database_oid(ddl, name[-1])
@@ -331,7 +331,7 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
                 check_password_requirement(privileges, subscription)
                 check_new_owner(ddl, owner)
                 if not privileges.is_superuser:
-                    privileges.check_database(ddl.session.database_name, "C")
+                    privileges.check_database(ddl.session.database_name, Privilege.CREATE)
             update_subscription(catalog, replace(subscription, owner=owner))
         case "type" | "domain":
             oid = type_oid(_user_type(ddl, kind, name).name)
@@ -398,7 +398,7 @@ def _give_publication(ddl: Ddl, publication: Publication, owner: int) -> None:
         ddl.privileges.check_owner(publication.owner, "publication", publication.name)
         check_new_owner(ddl, owner)
         taker = privileges_of(ddl.environment.catalog, owner)
-        taker.check_database(ddl.session.database_name, "C")
+        taker.check_database(ddl.session.database_name, Privilege.CREATE)
         what = "FOR ALL TABLES" if publication.all_tables else ""
         if published_schemas(ddl.catalog, publication.oid):
             what = "FOR TABLES IN SCHEMA"
@@ -418,7 +418,7 @@ def _check_renamed(ddl: Ddl, relation: Relation) -> None:
             objects in the relation's schema.
     """
     ddl.privileges.check_relation_owner(relation)
-    ddl.privileges.check_schema(relation.schema_oid, relation.schema, "C")
+    ddl.privileges.check_schema(relation.schema_oid, relation.schema, Privilege.CREATE)
 
 
 def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
@@ -437,7 +437,7 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     ddl.privileges.check_relation_owner(relation)
     _check_moved(ddl, relation)
     place = find_new_schema(ddl, statement.new_schema)
-    ddl.privileges.check_schema(place, statement.new_schema, "C")
+    ddl.privileges.check_schema(place, statement.new_schema, Privilege.CREATE)
     if place == relation.schema_oid:
         return tag
     is_temporary = relation.persistence == RelPersistence.TEMPORARY
@@ -469,7 +469,7 @@ def _move_type(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
     type_ = _user_type(ddl, statement.object_type, statement.name)
     place = find_new_schema(ddl, statement.new_schema)
     check_type_owner(ddl, type_)
-    ddl.privileges.check_schema(place, statement.new_schema, "C")
+    ddl.privileges.check_schema(place, statement.new_schema, Privilege.CREATE)
     shown = ddl.environment.format_type(type_.name)
     _check_not_row_type(ddl, type_)
     if type_.element is not None:

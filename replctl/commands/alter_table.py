@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from replctl.catalog import schema
-from replctl.catalog.acl import decode_acl, encode_acl, with_owner
+from replctl.catalog.acl import Privilege, decode_acl, encode_acl, with_owner
 from replctl.catalog.aclchk import privileges_of, put_relation_acl, relation_acl
 from replctl.catalog.heap import update_index, update_relation
 from replctl.catalog.pg_class import Relation, get_relation
@@ -378,7 +378,9 @@ def check_new_owner(ddl: Ddl, owner: int, schema_oid: int | None = None) -> None
     privileges.check_become(owner, ddl.environment.role_name(owner) or "")
     if schema_oid is not None:
         name = ddl.environment.schema_name(schema_oid) or ""
-        privileges_of(ddl.environment.catalog, owner).check_schema(schema_oid, name, "C")
+        privileges_of(ddl.environment.catalog, owner).check_schema(
+            schema_oid, name, Privilege.CREATE
+        )
 
 
 # ---------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_namespace import find_schema, insert_schema
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.role import role_oid
@@ -61,7 +62,7 @@ def _create_schema(ddl: Ddl, statement: ast.CreateSchema) -> _Made:
         owner = role_oid(ddl.session, ddl.catalog, statement.authorization)
     owner_name = ddl.environment.role_name(owner) or ""
     name = statement.name or owner_name
-    ddl.privileges.check_database(ddl.session.database_name, "C")
+    ddl.privileges.check_database(ddl.session.database_name, Privilege.CREATE)
     ddl.privileges.check_become(owner, owner_name)
     check_schema_name(name)
     if find_schema(ddl.catalog, name) is not None:

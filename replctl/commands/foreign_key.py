@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.heap import insert_constraint
 from replctl.catalog.pg_class import Column, Constraint, Relation
 from replctl.catalog.pg_inherits import children_of
@@ -189,7 +190,7 @@ def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
         raise InsufficientPrivilege(f'permission denied: "{other.name}" is a system catalog')
     if other.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
         raise WrongObjectType(f'referenced relation "{other.name}" is not a table')
-    ddl.privileges.check_relation(other, "x", ())
+    ddl.privileges.check_relation(other, Privilege.REFERENCES, ())
     if (
         other.persistence != RelPersistence.PERMANENT
         and relation.persistence == RelPersistence.PERMANENT

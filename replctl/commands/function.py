@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import denied
 from replctl.catalog.pg_proc import (
     DEFAULT_ROWS,
@@ -178,7 +179,7 @@ def rename_function(ddl: Ddl, statement: ast.Rename) -> None:
     """
     function = owned_function(ddl, statement.name, statement.arguments, statement.object_type)
     place = ddl.environment.schema_name(function.schema_oid) or ""
-    ddl.privileges.check_schema(function.schema_oid, place, "C")
+    ddl.privileges.check_schema(function.schema_oid, place, Privilege.CREATE)
     _put_name(ddl, replace(function, name=statement.new_name), place)
 
 
@@ -193,7 +194,7 @@ def move_function(ddl: Ddl, statement: ast.AlterObjectSchema) -> None:
     """
     found = find_function(ddl, statement.name, statement.arguments, statement.object_type)
     place = find_new_schema(ddl, statement.new_schema)
-    ddl.privileges.check_schema(place, statement.new_schema, "C")
+    ddl.privileges.check_schema(place, statement.new_schema, Privilege.CREATE)
     if ddl.environment.schema_oid(found.schema) == place:
         return
     function = owned_function(ddl, statement.name, statement.arguments, statement.object_type)

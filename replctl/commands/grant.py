@@ -8,13 +8,14 @@ from typing import Any
 from replctl.catalog import schema
 from replctl.catalog.acl import (
     ALL_RIGHTS,
-    PRIVILEGE_LETTERS,
     PUBLIC,
     Acl,
     AclKind,
+    Privilege,
     decode_acl,
     default_acl,
     encode_acl,
+    find_privilege,
     granted,
     letters_for,
     options_for,
@@ -220,14 +221,17 @@ def letters_of(statement: ast.Grant, kind: AclKind, word: str) -> str:
 def _letter(privilege: ast.Privilege, kind: AclKind, word: str) -> str:
     if privilege.name == "all":
         return ALL_RIGHTS[kind]
-    letter = PRIVILEGE_LETTERS.get(privilege.name)
-    if letter is None:
+    if privilege.name == "rule":
+        return ""  # a privilege of former releases
+    found = find_privilege(privilege.name)
+    if found is None:
         raise SqlSyntaxError(f'unrecognized privilege type "{privilege.name}"')
-    if letter not in ALL_RIGHTS[kind]:
-        if word == "table" and letter not in ALL_RIGHTS["sequence"]:
+    if found not in ALL_RIGHTS[kind]:
+        if word == "table" and found not in ALL_RIGHTS["sequence"]:
             word = "relation"  # GRANT ... ON name also accepts a sequence
-        raise InvalidGrantOperation(f"invalid privilege type {privilege.name.upper()} for {word}")
-    return letter
+        name = "TEMP" if found == Privilege.TEMPORARY else found.word  # as privilege_to_string()
+        raise InvalidGrantOperation(f"invalid privilege type {name} for {word}")
+    return found
 
 
 def _change(
@@ -243,9 +247,11 @@ def _change(
         held = letters_for(acl, ddl.privileges.roles)
         if target.attnum:  # only warn a role that has a privilege on the table (pg_aclmask)
             on_table = relation_acl(ddl.catalog, target.oid) or ()
-            held += "".join(set("arwx").intersection(letters_for(on_table, ddl.privileges.roles)))
+            held += "".join(
+                set(ALL_RIGHTS["column"]).intersection(letters_for(on_table, ddl.privileges.roles))
+            )
         if target.kind in ("table", "sequence", "column"):  # pg_class_aclmask
-            held += "*" * ddl.privileges.has_on_all_relations("rawdm")
+            held += "*" * any(map(ddl.privileges.has_on_all_relations, Privilege))
         if not held:
             raise denied(target.word, target.name)
         _warn(ddl, statement, target, "no privileges were granted for")

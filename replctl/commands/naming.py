@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from replctl.catalog import schema
+from replctl.catalog.acl import Privilege
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import find_relation_oid
 from replctl.catalog.relation_kind import RelPersistence
@@ -86,7 +87,7 @@ def creation_schema(
 
 def _check_create(environment: CatalogEnvironment, oid: int, name: str, pos: int) -> None:
     try:
-        environment.privileges.check_schema(oid, name, "C")
+        environment.privileges.check_schema(oid, name, Privilege.CREATE)
     except InsufficientPrivilege as error:
         error.position = pos
         raise

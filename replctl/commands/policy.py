@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog.acl import PUBLIC
+from replctl.catalog.acl import PUBLIC, Privilege, find_privilege
 from replctl.catalog.heap import update_relation
 from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Relation, get_relation
@@ -33,7 +33,8 @@ from replctl.query.row_policy import POLICY_VARNO, condition_query
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
 
-_COMMANDS = {"all": "*", "select": "r", "insert": "a", "update": "w", "delete": "d"}
+#: The commands whose policies have no WITH CHECK.
+_WITHOUT_CHECK = (Privilege.SELECT, Privilege.DELETE)
 
 
 def create_policy(session: Session, statement: ast.CreatePolicy) -> str:
@@ -47,10 +48,10 @@ def create_policy(session: Session, statement: ast.CreatePolicy) -> str:
 
 
 def _create_policy(ddl: Ddl, statement: ast.CreatePolicy) -> str:
-    command = _COMMANDS[statement.command]
-    if statement.check is not None and command in "rd":
+    command = find_privilege(statement.command)  # None for ALL
+    if statement.check is not None and command in _WITHOUT_CHECK:
         raise SqlSyntaxError("WITH CHECK cannot be applied to SELECT or DELETE")
-    if statement.using is not None and command == "a":
+    if statement.using is not None and command == Privilege.INSERT:
         raise SqlSyntaxError("only WITH CHECK expression allowed for INSERT")
     roles = _roles(ddl, statement.roles)
     relation = _table(ddl, statement.relation)
@@ -84,9 +85,9 @@ def _alter_policy(ddl: Ddl, statement: ast.AlterPolicy) -> str:
     using = _condition(ddl, relation, statement.using)
     check = _condition(ddl, relation, statement.check)
     policy = _existing(ddl, relation, statement.name)
-    if policy.command == "a" and using is not None:
+    if policy.command == Privilege.INSERT and using is not None:
         raise SqlSyntaxError("only WITH CHECK expression allowed for INSERT")
-    if policy.command in "rd" and check is not None:
+    if policy.command in _WITHOUT_CHECK and check is not None:
         raise SqlSyntaxError("only USING expression allowed for SELECT, DELETE")
     changed = replace(
         policy,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Relation, get_relation, load_relations
@@ -67,7 +68,7 @@ def create_publication(session: Session, statement: ast.CreatePublication) -> st
     """
     with changing_definitions(session) as catalog:
         privileges = session.privileges(catalog)
-        privileges.check_database(session.database_name, "C")
+        privileges.check_database(session.database_name, Privilege.CREATE)
         if statement.for_all_tables and not privileges.is_superuser:
             raise InsufficientPrivilege("must be superuser to create FOR ALL TABLES publication")
         if find_publication(catalog, statement.name) is not None:

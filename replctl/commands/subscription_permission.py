@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import CREATE_SUBSCRIPTION
 from replctl.catalog.pg_subscription import Subscription
@@ -23,7 +24,7 @@ def check_creation(privileges: Privileges, database: str, subscription: Subscrip
             detail='Only roles with privileges of the "pg_create_subscription" role may create'
             " subscriptions.",
         )
-    privileges.check_database(database, "C")
+    privileges.check_database(database, Privilege.CREATE)
     check_password_option(privileges, subscription)
     check_password(privileges, subscription)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.relation_kind import DependencyType, Generated, Identity, RelKind
 from replctl.commands.column_definition import ColumnDraft
@@ -49,7 +50,7 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
         type_ = ddl.environment.type(source.row_type)
         ddl.privileges.check_type(type_.oid, source.name)
     else:
-        ddl.privileges.check_relation(source, "r")
+        ddl.privileges.check_relation(source, Privilege.SELECT)
     included = set(_OPTIONS) if "all" in clause.including else set(clause.including)
     excluded = set(_OPTIONS) if "all" in clause.excluding else set(clause.excluding)
     return Like(source, frozenset(included - excluded))

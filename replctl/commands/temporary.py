@@ -4,6 +4,7 @@ the session (namespace.c).
 
 from __future__ import annotations
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_namespace import find_schema, insert_temporary_schema, temporary_schemas
 from replctl.catalog.pg_replication_slots import is_owner_alive
@@ -38,7 +39,7 @@ def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
         raise InvalidTableDefinition(
             "cannot create temporary relation in non-temporary schema", position=target.pos
         )
-    if not ddl.privileges.is_superuser and not ddl.privileges.has_on_database("T"):
+    if not ddl.privileges.is_superuser and not ddl.privileges.has_on_database(Privilege.TEMPORARY):
         raise InsufficientPrivilege(
             f'permission denied to create temporary tables in database "{session.database_name}"'
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_authid import CHECKPOINT
 from replctl.catalog.pg_class import (
@@ -153,7 +154,7 @@ def _is_permitted(
     """
     privileges = session.privileges(catalog)
     owner = owner_of(catalog, "pg_database", session.database_oid)
-    if privileges.acts_for(owner) or privileges.has_on_relation(relation, "m"):
+    if privileges.acts_for(owner) or privileges.has_on_relation(relation, Privilege.MAINTAIN):
         return True
     session.notice(
         f'permission denied to {verb} "{relation.name}", skipping it', severity="WARNING"

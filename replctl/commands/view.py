@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.heap import insert_column, insert_relation, update_relation
 from replctl.catalog.pg_class import (
     Column,
@@ -242,7 +243,7 @@ def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:
     assert view is not None
     if view.kind != RelKind.MATERIALIZED_VIEW:
         raise WrongObjectType(f'"{view.name}" is not a table or materialized view')
-    ddl.privileges.check_relation(view, "m")
+    ddl.privileges.check_relation(view, Privilege.MAINTAIN)
     if statement.concurrently:
         _check_concurrent(view, statement.with_data)
     if statement.with_data:

@@ -6,22 +6,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replctl.catalog.acl import PUBLIC, Acl, AclItem, AclKind, default_acl
+from replctl.catalog.acl import PUBLIC, Acl, AclItem, AclKind, Privilege, default_acl
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source
 from replctl.types.quote import quote_identifier
 
 #: Privileges of each kind of object, in pg_dump's order (parseAclItem).
-_WORDS: dict[AclKind, dict[str, str]] = {
-    "table": {
-        "r": "SELECT", "a": "INSERT", "x": "REFERENCES", "d": "DELETE", "t": "TRIGGER",
-        "D": "TRUNCATE", "m": "MAINTAIN", "w": "UPDATE",
-    },
-    "column": {"r": "SELECT", "a": "INSERT", "x": "REFERENCES", "w": "UPDATE"},
-    "sequence": {"r": "SELECT", "U": "USAGE", "w": "UPDATE"},
-    "schema": {"C": "CREATE", "U": "USAGE"},
-    "function": {"X": "EXECUTE"},
-    "type": {"U": "USAGE"},
+_ORDER: dict[AclKind, tuple[Privilege, ...]] = {
+    "table": (
+        Privilege.SELECT, Privilege.INSERT, Privilege.REFERENCES, Privilege.DELETE,
+        Privilege.TRIGGER, Privilege.TRUNCATE, Privilege.MAINTAIN, Privilege.UPDATE,
+    ),
+    "column": (
+        Privilege.SELECT, Privilege.INSERT, Privilege.REFERENCES, Privilege.UPDATE,
+    ),
+    "sequence": (Privilege.SELECT, Privilege.USAGE, Privilege.UPDATE),
+    "schema": (Privilege.CREATE, Privilege.USAGE),
+    "function": (Privilege.EXECUTE,),
+    "type": (Privilege.USAGE,),
 }  # fmt: skip
 _TARGETS: dict[AclKind, str] = {"column": "TABLE"}
 
@@ -114,12 +116,12 @@ def _statement(
     column: str | None,
     tail: str = "",
 ) -> str:
-    words = _WORDS[kind]
+    known = _ORDER[kind]
     of_column = "" if column is None else f"({quote_identifier(column)})"
-    if set(words) <= set(letters):
+    if set(known) <= set(letters):
         shown = f"ALL{of_column}"
     else:
-        shown = ",".join(word + of_column for letter, word in words.items() if letter in letters)
+        shown = ",".join(item.word + of_column for item in known if item in letters)
     preposition = "FROM" if verb == "REVOKE" else "TO"
     is_public = item.grantee == PUBLIC
     grantee = "PUBLIC" if is_public else quote_identifier(source.role_name(item.grantee))

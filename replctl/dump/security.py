@@ -13,7 +13,6 @@ from replctl.dump.dumped_privilege import acl_statements
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source
 from replctl.query.pg_get_expr import condition_text
-from replctl.query.view_catalog import POLICY_COMMANDS
 from replctl.types.quote import quote_identifier
 
 
@@ -34,7 +33,7 @@ def policies(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entr
 def _policy(source: Source, table: Relation, policy: Policy) -> str:
     text = f"CREATE POLICY {quote_identifier(policy.name)} ON {table.quoted_name}"
     text += "" if policy.is_permissive else " AS RESTRICTIVE"
-    text += "" if policy.command == "*" else f" FOR {POLICY_COMMANDS[policy.command]}"
+    text += "" if policy.command is None else f" FOR {policy.command_word}"
     if PUBLIC not in policy.roles:
         names = sorted(quote_identifier(source.role_name(oid)) for oid in policy.roles)
         text += f" TO {', '.join(names)}"

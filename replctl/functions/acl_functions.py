@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from replctl.catalog.acl import PRIVILEGE_LETTERS, AclKind, default_acl
+from replctl.catalog.acl import AclKind, Privilege, default_acl
 from replctl.catalog.aclchk import acl_items
 from replctl.catalog.pg_authid import role_names
 from replctl.errors import FeatureNotSupported
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 def _acl_explode(context: FunctionContext, items: str) -> list[list[Any]]:
     """Return an access list as rows: grantor, grantee, privilege, grant option (aclexplode)."""
-    words = {letter: word.upper() for word, letter in PRIVILEGE_LETTERS.items() if word != "temp"}
     names = {name: oid for oid, name in role_names(context.catalog).items()}
     rows = []
     parsed: Any = text.parse("_text", items)
@@ -28,7 +27,7 @@ def _acl_explode(context: FunctionContext, items: str) -> list[list[Any]]:
             if letter != "*":
                 is_grantable = int(letters[i + 1 : i + 2] == "*")
                 rows.append(
-                    [names[_acl_name(grantor)[0]], names.get(grantee, 0), words[letter],
+                    [names[_acl_name(grantor)[0]], names.get(grantee, 0), Privilege(letter).word,
                      is_grantable]
                 )  # fmt: skip
     return rows

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from replctl.catalog import schema
-from replctl.catalog.acl import PRIVILEGE_LETTERS, PUBLIC
+from replctl.catalog.acl import ALL_RIGHTS, PUBLIC, Privilege, find_privilege
 from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_class import get_relation
@@ -29,24 +29,13 @@ if TYPE_CHECKING:
     from replctl.functions.function_context import FunctionContext
 
 #: Returns whether a role has a privilege on an object; None if there is no such object.  The
-#: arguments are the context, the role's privileges, the object's OID, the ACL letter, and whether
+#: arguments are the context, the role's privileges, the object's OID, the privilege, and whether
 #: the grant option is tested instead.
-_Check = Callable[["FunctionContext", Privileges, int, str, bool], bool | None]
+_Check = Callable[["FunctionContext", Privileges, int, Privilege, bool], bool | None]
 _GRANT_OPTION = " with grant option"
 
-#: The names of the privileges on each kind of object.
-_WORDS: dict[str, tuple[str, ...]] = {
-    "table": (
-        "select", "insert", "update", "delete", "truncate", "references", "trigger", "maintain",
-    ),
-    "column": ("select", "insert", "update", "references"),
-    "sequence": ("usage", "select", "update"),
-    "schema": ("create", "usage"),
-    "database": ("create", "temporary", "temp", "connect"),
-    "function": ("execute",),
-    "type": ("usage",),
-    "parameter": ("set", "alter system"),
-}  # fmt: skip
+#: The privileges on each kind of object.
+_ON: dict[str, str] = dict(ALL_RIGHTS.items(), parameter=Privilege.SET + Privilege.ALTER_SYSTEM)
 
 
 def _role_oid(context: FunctionContext, role: str | int) -> int:
@@ -68,8 +57,8 @@ def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privile
     return privileges_of(context.environment.catalog, oid)
 
 
-def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
-    """Return pairs of an ACL letter and a flag for its grant option, one for each word.
+def _wanted(kind: str, words: str) -> list[tuple[Privilege, bool]]:
+    """Return pairs of a privilege and a flag for its grant option, one for each word.
 
     Raises:
         InvalidParameterValue: the kind of object has no such privilege.
@@ -79,9 +68,10 @@ def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
         bare = word.strip(BLANKS).lower()
         as_option = bare.endswith(_GRANT_OPTION)
         bare = bare.removesuffix(_GRANT_OPTION)
-        if bare not in _WORDS[kind]:
+        privilege = find_privilege(bare)
+        if privilege is None or privilege not in _ON[kind]:
             raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip(BLANKS)}"')
-        found.append((PRIVILEGE_LETTERS.get(bare, ""), as_option))
+        found.append((privilege, as_option))
     return found
 
 
@@ -113,30 +103,38 @@ def _database_oid(context: FunctionContext, name: str) -> int:
 
 
 def _on_relation(
-    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+    context: FunctionContext,
+    privileges: Privileges,
+    oid: int,
+    privilege: Privilege,
+    as_option: bool,
 ) -> bool | None:
     if oid in builtin.system_relations_by_oid():
         system = builtin.system_relations_by_oid()[oid]
         if as_option:
             return privileges.is_superuser
-        return has_on_system_relation(privileges, system, letter)
+        return has_on_system_relation(privileges, system, privilege)
     relation = get_relation(context.catalog, oid)
     if relation is None:
         return None
-    return privileges.has_on_relation(relation, letter, as_option=as_option)
+    return privileges.has_on_relation(relation, privilege, as_option=as_option)
 
 
 def _on_any_column(
-    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+    context: FunctionContext,
+    privileges: Privileges,
+    oid: int,
+    privilege: Privilege,
+    as_option: bool,
 ) -> bool | None:
-    return _on_columns(context, privileges, oid, letter, as_option, ())
+    return _on_columns(context, privileges, oid, privilege, as_option, ())
 
 
 def _on_columns(
     context: FunctionContext,
     privileges: Privileges,
     oid: int,
-    letter: str,
+    privilege: Privilege,
     as_option: bool,
     attnums: Collection[int],
 ) -> bool | None:
@@ -150,61 +148,81 @@ def _on_columns(
         chosen = [attnums] if attnums else [[a] for a in range(1, len(system.columns) + 1)]
         return privileges.is_superuser or (
             not as_option
-            and any(has_on_system_relation(privileges, system, letter, some) for some in chosen)
+            and any(has_on_system_relation(privileges, system, privilege, some) for some in chosen)
         )
     relation = get_relation(context.catalog, oid)
     if relation is None:
         return None
-    return privileges.has_on_relation(relation, letter, attnums, as_option=as_option)
+    return privileges.has_on_relation(relation, privilege, attnums, as_option=as_option)
 
 
 def _on_sequence(
-    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+    context: FunctionContext,
+    privileges: Privileges,
+    oid: int,
+    privilege: Privilege,
+    as_option: bool,
 ) -> bool | None:
     relation = get_relation(context.catalog, oid)
     if relation is None:
         return None
     if relation.kind != RelKind.SEQUENCE:
         raise WrongObjectType(f'"{relation.name}" is not a sequence')
-    return privileges.has_on_relation(relation, letter, as_option=as_option)
+    return privileges.has_on_relation(relation, privilege, as_option=as_option)
 
 
 def _on_schema(
-    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+    context: FunctionContext,
+    privileges: Privileges,
+    oid: int,
+    privilege: Privilege,
+    as_option: bool,
 ) -> bool | None:
     if context.environment.schema_name(oid) is None:
         return None
-    return privileges.has_on_schema(oid, letter, as_option=as_option)
+    return privileges.has_on_schema(oid, privilege, as_option=as_option)
 
 
 def _on_database(
-    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+    context: FunctionContext,
+    privileges: Privileges,
+    oid: int,
+    privilege: Privilege,
+    as_option: bool,
 ) -> bool | None:
     table = schema.pg_database
     if context.catalog.first(table, table.c.oid == oid) is None:
         return None
-    return privileges.has_on_database(letter, oid, as_option=as_option)
+    return privileges.has_on_database(privilege, oid, as_option=as_option)
 
 
 def _on_function(
-    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+    context: FunctionContext,
+    privileges: Privileges,
+    oid: int,
+    privilege: Privilege,
+    as_option: bool,
 ) -> bool | None:
     if oid in builtin.function_by_oid():
         return privileges.is_superuser or (not as_option and may_call_builtin(privileges, oid))
     table = schema.pg_proc
     if context.catalog.first(table, table.c.oid == oid) is None:
         return None
-    return privileges.has_on_function(oid, letter, as_option=as_option)
+    return privileges.has_on_function(oid, privilege, as_option=as_option)
 
 
 def _on_type(
-    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+    context: FunctionContext,
+    privileges: Privileges,
+    oid: int,
+    privilege: Privilege,
+    as_option: bool,
 ) -> bool | None:
     if context.environment.type_by_oid(oid) is None:
         return None
     if oid < FIRST_USER_OID:
         return privileges.is_superuser or not as_option
-    return privileges.has_on_type(oid, letter, as_option=as_option)
+    return privileges.has_on_type(oid, privilege, as_option=as_option)
 
 
 _Implementation = Callable[..., int | None]
@@ -218,9 +236,9 @@ def _variants(
     def call(context: FunctionContext, *args: Any) -> int | None:
         *roles, target, words = args
         privileges = _privileges(context, roles)
-        letters = _letters(kind, words)
+        wanted = _wanted(kind, words)
         oid = target if isinstance(target, int) else find(context, target)
-        verdicts = [check(context, privileges, oid, letter, flag) for letter, flag in letters]
+        verdicts = [check(context, privileges, oid, privilege, flag) for privilege, flag in wanted]
         return None if None in verdicts else int(any(verdicts))
 
     suffixes = ("name_name", "name_id", "id_name", "id_id", "name", "id")
@@ -238,13 +256,13 @@ def _has_column(context: FunctionContext, *args: Any) -> int | None:
             name = context.environment.relation_name(oid)
             raise no_column(column, name)
         column = next(attnum for attnum, name in names.items() if name == column)
-    letters = _letters("column", words)
+    wanted = _wanted("column", words)
     if column not in names:
         return None
     return int(
         any(
-            _on_columns(context, privileges, oid, letter, as_option, [column])
-            for letter, as_option in letters
+            _on_columns(context, privileges, oid, privilege, as_option, [column])
+            for privilege, as_option in wanted
         )
     )
 
@@ -261,7 +279,7 @@ def _column_names(context: FunctionContext, oid: int) -> dict[int, str]:
 def _has_parameter(context: FunctionContext, *args: Any) -> int:
     """Implement has_parameter_privilege(): only superusers have privileges on parameters."""
     *roles, _name, words = args
-    _letters("parameter", words)
+    _wanted("parameter", words)
     return int(_privileges(context, roles).is_superuser)
 
 

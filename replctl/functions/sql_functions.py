@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from replctl.adt.value_sets import VALUE_SETS
 from replctl.catalog import state_schema
+from replctl.catalog.acl import Privilege
 from replctl.catalog.namespace import is_relation_visible
 from replctl.catalog.pg_class import get_relation, load_relations
 from replctl.catalog.pg_control import check_not_in_recovery
@@ -109,7 +110,7 @@ def _table_is_visible(context: FunctionContext, relid: int) -> int | None:
 
 
 def _currval(context: FunctionContext, relid: int) -> int:
-    context.environment.privileges.check_sequence(relid, "rU")
+    context.environment.privileges.check_sequence(relid, (Privilege.SELECT, Privilege.USAGE))
     return context.sequences.current(context.catalog, relid)
 
 
@@ -120,19 +121,19 @@ def _check_writable(context: FunctionContext, what: str) -> None:
 
 
 def _nextval(context: FunctionContext, relid: int) -> int:
-    context.environment.privileges.check_sequence(relid, "Uw")
+    context.environment.privileges.check_sequence(relid, (Privilege.USAGE, Privilege.UPDATE))
     _check_writable(context, "nextval()")
     return context.sequences.take(context.catalog, relid)[0]
 
 
 def _lastval(context: FunctionContext) -> int:
     relid, value = context.sequences.last(context.catalog)
-    context.environment.privileges.check_sequence(relid, "rU")
+    context.environment.privileges.check_sequence(relid, (Privilege.SELECT, Privilege.USAGE))
     return value
 
 
 def _setval(context: FunctionContext, relid: int, value: int, is_called: int = 1) -> int:
-    context.environment.privileges.check_sequence(relid, "w")
+    context.environment.privileges.check_sequence(relid, (Privilege.UPDATE,))
     _check_writable(context, "setval()")
     return context.sequences.put(context.catalog, relid, value, is_called=bool(is_called))
 

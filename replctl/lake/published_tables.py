@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.commit_digest import digest_at
 from replctl.catalog.namespace import CatalogEnvironment, relation_named
 from replctl.catalog.pg_class import Relation, leaf_partitions, load_relations
@@ -160,8 +161,8 @@ class PublishedTables:
             table = _find_table(PublicationSet.of_names(catalog, publications), name)
             privileges = self._session.privileges(current)
             try:
-                privileges.check_schema(table.relation.schema_oid, name.schema, "U")
-                privileges.check_relation(table.relation, "r", table.columns)
+                privileges.check_schema(table.relation.schema_oid, name.schema, Privilege.USAGE)
+                privileges.check_relation(table.relation, Privilege.SELECT, table.columns)
                 policies = self._policies(current, table.relation)
                 leaves = leaf_partitions(catalog, table.relation)
                 oids = [leaf.oid for leaf in leaves]
@@ -199,7 +200,9 @@ class PublishedTables:
         setting = self._session.setting("row_security")
         if not is_row_security_active(privileges, now, setting):
             return ()
-        policies = [p for p in policies_of(catalog, now.oid) if p.concerns("r", privileges)]
+        policies = [
+            p for p in policies_of(catalog, now.oid) if p.concerns(Privilege.SELECT, privileges)
+        ]
         for policy in policies:
             if policy.reads_other_tables:
                 raise FeatureNotSupported(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
@@ -87,7 +88,7 @@ class RowReader:
         return None if value is None else shown(column.type, value, self.value_format)
 
     def _may_read(self, relation: Relation, attnums: Sequence[int] | None = None) -> bool:
-        return self.privileges.has_on_relation(relation, "r", attnums)
+        return self.privileges.has_on_relation(relation, Privilege.SELECT, attnums)
 
 
 def _values(values: Sequence[str | None]) -> str:

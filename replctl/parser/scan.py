@@ -18,7 +18,7 @@ from replctl.errors import PostgresError, SqlSyntaxError
 from replctl.parser.lookahead import can_follow
 from replctl.parser.quoted import quoted_name, quoted_string, unicode_quoted
 from replctl.parser.syntax_error import unterminated
-from replctl.types.builtin import keywords
+from replctl.types.builtin import KeywordCategory, keywords
 from replctl.types.identifier import ascii_lower
 from replctl.types.integer import decimal_int
 
@@ -225,7 +225,7 @@ class PostgresLexer(Lexer):
 
 
 def _token_types(
-    word: str, category: str, is_bare_label: bool, in_grammar: bool
+    word: str, category: KeywordCategory, is_bare_label: bool, in_grammar: bool
 ) -> tuple[str, ...]:
     """Return the possible types of a word, with the keyword first (unreserved_keyword ... in
     gram.y).
@@ -236,14 +236,14 @@ def _token_types(
     keyword = (word.upper(),)
     label = ("BARE_WORD",) if is_bare_label else ()
     match category:
-        case "U":
+        case KeywordCategory.UNRESERVED:
             names: tuple[str, ...] = ("IDENT",) if is_bare_label else ("UNBARE_WORD",)
             return keyword + names if in_grammar else names
-        case "C":
+        case KeywordCategory.COL_NAME:
             return (*keyword, "COL_NAME_WORD", *label)
-        case "T":
+        case KeywordCategory.TYPE_FUNC_NAME:
             return (*keyword, "TYPE_FUNC_WORD", "WORD", *label)
-        case _:
+        case KeywordCategory.RESERVED:
             return (*keyword, "WORD", *label)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replctl.catalog import pg_authid, schema
-from replctl.catalog.acl import decode_acl
+from replctl.catalog.acl import Privilege, decode_acl
 from replctl.catalog.aclchk import acl_items, column_acls, relation_acl
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_database import COLLATION
@@ -56,7 +56,7 @@ def _size(target: Described, oid: int) -> str:
     from replctl.adt.dbsize import pretty_size
     from replctl.query.size import database_size
 
-    if not target.environment.privileges.has_on_database("c", oid):
+    if not target.environment.privileges.has_on_database(Privilege.CONNECT, oid):
         return "No Access"
     return pretty_size(database_size(target.catalog, oid))
 
@@ -180,7 +180,7 @@ def _policies(target: Described, relation: Relation) -> str:
     policies = policies_of(target.catalog, relation.oid)
     for policy in sorted(policies, key=lambda policy: policy.oid):
         kind = "" if policy.is_permissive else " (RESTRICTIVE)"
-        command = "" if policy.command == "*" else f" ({policy.command})"
+        command = "" if policy.command is None else f" ({policy.command})"
         lines.append(f"{policy.name}{kind}{command}:")
         for letter, text in (("u", policy.using), ("c", policy.check)):
             if text is not None:

@@ -35,7 +35,6 @@ from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_content import PrintOptions, Table
 from replctl.psql.variables import PsqlError
 from replctl.query.pg_get_expr import condition_text
-from replctl.query.view_catalog import POLICY_COMMANDS
 from replctl.query.view_definition import view_definition
 from replctl.types.builtin import SystemRelation
 
@@ -297,7 +296,7 @@ def _policies(target: Described, relation: Relation) -> list[str]:
     lines = [f"{title}:" if policies else f"{title}: (none)"]
     for policy in policies:
         kind = "" if policy.is_permissive else " AS RESTRICTIVE"
-        command = "" if policy.command == "*" else f" FOR {POLICY_COMMANDS[policy.command]}"
+        command = "" if policy.command is None else f" FOR {policy.command_word}"
         lines.append(f'    POLICY "{policy.name}"{kind}{command}')
         roles = policy_roles(target, policy)
         lines += [f"      TO {','.join(roles)}"] if roles else []

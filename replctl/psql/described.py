@@ -14,6 +14,7 @@ from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_class import Index, Relation
 from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_policy import Policy
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.psql.pattern import NamePattern
 from replctl.psql.print_content import PrintOptions, Table
@@ -111,6 +112,9 @@ def _is_meant(target: Described, pattern: NamePattern, schema: str, name: str, o
     return pattern.matches(schema, name) and (pattern.has_schema or target.is_visible(oid, name))
 
 
+_WITH_COMPRESSION = (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW)
+
+
 def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
     """Return the titles that `\\d` shows for the columns of a kind of relation."""
     titles = ["Column", "Type"]
@@ -119,9 +123,9 @@ def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
         titles += ["Collation", "Nullable", "Default"]
     if verbose:
         titles += ["Storage"]
-        if kind in "rpm" and shows_compression(target.settings):
+        if kind in _WITH_COMPRESSION and shows_compression(target.settings):
             titles += ["Compression"]
-        if kind in "rpmf":
+        if kind in (*_WITH_COMPRESSION, RelKind.FOREIGN_TABLE):
             titles += ["Stats target"]
         if has_details:
             titles += ["Description"]

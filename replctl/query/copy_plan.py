@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replctl.adt.fold import simplified
+from replctl.catalog.acl import Privilege
 from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
@@ -106,7 +107,7 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
     where = _where(analyzer, relation, statement)
     numbers = column_numbers(relation, statement.columns)
     privileges = context.environment.privileges
-    check_change(privileges, relation, "a", numbers, None)
+    check_change(privileges, relation, Privilege.INSERT, numbers, None)
     if is_row_security_active(privileges, relation, session.setting("row_security")):
         raise FeatureNotSupported(
             "COPY FROM not supported with row-level security",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.relation_kind import RelKind
 from replctl.does_not_exist import no_column
@@ -77,7 +78,7 @@ def _table_query(
         if relation.kind in _KIND_WORDS:
             if isinstance(relation, Relation):  # PostgreSQL checks the kind last
                 privileges = analyzer.environment.privileges
-                privileges.check_relation(relation, "r", numbers)
+                privileges.check_relation(relation, Privilege.SELECT, numbers)
             hint = "Try the COPY (SELECT ...) TO variant."
             raise WrongObjectType(
                 f'cannot copy from {_KIND_WORDS[relation.kind]} "{relation.name}"',

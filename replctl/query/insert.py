@@ -9,6 +9,7 @@ from itertools import compress
 
 from replctl import spark
 from replctl.adt.fold import simplified
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import privileges_of
 from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native, native_refused
 from replctl.catalog.pg_class import Column, Relation
@@ -101,7 +102,7 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
         _conditions, checks = changed_rows(
             context.environment.privileges,
             relation,
-            "a",
+            Privilege.INSERT,
             session.setting("row_security"),
             reads=action.is_named or POLICY_VARNO in used_columns(Query(outputs)),
         )
@@ -130,7 +131,7 @@ def _returning(
     read = used_columns(Query(outputs)).get(POLICY_VARNO)
     if read is not None:
         check_not_native(relation, EXPRESSIONS, read)
-        analyzer.environment.privileges.check_relation(relation, "r", read)
+        analyzer.environment.privileges.check_relation(relation, Privilege.SELECT, read)
     check_query(analyzer.environment, Query(outputs))
     return outputs
 
@@ -184,7 +185,7 @@ def _new_rows(
     """Return the rows to insert, with a value for every column that is not generated."""
     targets = _targets(relation, statement.columns)
     environment = dialect.context.environment
-    check_change(environment.privileges, relation, "a", _attnums(targets), None)
+    check_change(environment.privileges, relation, Privilege.INSERT, _attnums(targets), None)
     inner = analyzer.analyzer(FromScope(), ExprContext.INSERT)
     stored = tuple(column for column in relation.columns if not column.generated)
     query = statement.query
@@ -272,7 +273,7 @@ def _query_text(
             check_unconditional(expr)
             values[number] = calls.with_columns(expr)
         for oid in calls.sequences:
-            environment.privileges.check_sequence(oid, "Uw")
+            environment.privileges.check_sequence(oid, (Privilege.USAGE, Privilege.UPDATE))
     missing = [c for c in stored if c.attnum not in given]
     check_defaults(environment.privileges, missing)
     defaults = {c.attnum: calls.with_columns(_checked(dialect, _value_of(c, {}))) for c in missing}

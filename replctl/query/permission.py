@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges, denied, privileges_of
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
@@ -77,11 +78,11 @@ class _Check:
             if not isinstance(relation, Relation):
                 _check_catalog(privileges, self._current, relation, used[table.varno])
                 continue
-            privileges.check_relation(relation, "r", used[table.varno])
+            privileges.check_relation(relation, Privilege.SELECT, used[table.varno])
             if table.is_view:
                 self._view(relation, within)
             elif relation.oid not in within and is_row_security_active(privileges, relation):
-                conditions = visible_rows(privileges, relation, "r", reads=True)
+                conditions = visible_rows(privileges, relation, Privilege.SELECT, reads=True)
                 self.conditions(conditions, privileges, within | {relation.oid})
 
     def conditions(
@@ -117,7 +118,9 @@ def _check_catalog(
     """
     every = range(1, len(relation.columns) + 1)
     chosen = [[a] for a in every] if not attnums else [attnums]  # count(*) needs any one column
-    if not any(has_on_system_relation(privileges, relation, "r", some) for some in chosen):
+    if not any(
+        has_on_system_relation(privileges, relation, Privilege.SELECT, some) for some in chosen
+    ):
         raise denied("table" if relation.kind == RelKind.TABLE else "view", relation.name)
     restricted = builtin.restricted_relations().get(relation.name)
     for oid in () if restricted is None else restricted.calls:
@@ -151,20 +154,20 @@ def used_columns(query: Any) -> dict[int, set[int]]:
 def check_change(
     privileges: Privileges,
     relation: Relation,
-    letter: str,
+    privilege: Privilege,
     written: Collection[int] | None,
     read: Collection[int] | None,
 ) -> None:
     """Check that a role may change rows of a table.
 
     Args:
-        letter: the privilege: a (INSERT), w (UPDATE) or d (DELETE).
+        privilege: INSERT, UPDATE or DELETE.
         written: the columns that get values; None for DELETE.
         read: the columns whose values the statement reads; None if there are none.
 
     Raises:
         InsufficientPrivilege: the privilege is missing.
     """
-    privileges.check_relation(relation, letter, written)
+    privileges.check_relation(relation, privilege, written)
     if read is not None:
-        privileges.check_relation(relation, "r", read)
+        privileges.check_relation(relation, Privilege.SELECT, read)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges, privileges_of
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_policy import is_row_security_active
@@ -157,7 +158,7 @@ class _Rewriter:
         if conditions is None:
             if not is_row_security_active(privileges, table, self._row_security):
                 return None
-            conditions = visible_rows(privileges, table, "r", reads=True)
+            conditions = visible_rows(privileges, table, Privilege.SELECT, reads=True)
         if table.oid in within and any(_has_subquery(condition) for condition in conditions):
             raise InvalidObjectDefinition(
                 f'infinite recursion detected in policy for relation "{table.name}"'

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_policy import Policy, is_row_security_active, policies_of
@@ -47,13 +48,18 @@ def policy_condition(catalog: Catalog, text: str) -> nodes.Expr:
 
 
 def changed_rows(
-    privileges: Privileges, relation: Relation, command: str, row_security: str, *, reads: bool
+    privileges: Privileges,
+    relation: Relation,
+    command: Privilege,
+    row_security: str,
+    *,
+    reads: bool,
 ) -> tuple[tuple[nodes.Expr, ...], tuple[RowCheck, ...]]:
     """Return the conditions for the old rows of a command, and the checks of its new rows; two
     empty tuples if no policy applies.
 
     Args:
-        command: a (INSERT), w (UPDATE) or d (DELETE).
+        command: INSERT, UPDATE or DELETE.
         row_security: the value of the setting row_security.
         reads: see `visible_rows`.
 
@@ -62,40 +68,50 @@ def changed_rows(
     """
     if not is_row_security_active(privileges, relation, row_security):
         return (), ()
-    conditions = () if command == "a" else visible_rows(privileges, relation, command, reads=reads)
-    checks = () if command == "d" else row_checks(privileges, relation, command, reads=reads)
+    conditions = (
+        ()
+        if command == Privilege.INSERT
+        else visible_rows(privileges, relation, command, reads=reads)
+    )
+    checks = (
+        ()
+        if command == Privilege.DELETE
+        else row_checks(privileges, relation, command, reads=reads)
+    )
     return conditions, checks
 
 
 def visible_rows(
-    privileges: Privileges, relation: Relation, command: str, *, reads: bool
+    privileges: Privileges, relation: Relation, command: Privilege, *, reads: bool
 ) -> tuple[nodes.Expr, ...]:
     """Return the conditions that make a row visible to a command (get_row_security_policies).
 
     Args:
-        command: r (SELECT), w (UPDATE) or d (DELETE).
+        command: SELECT, UPDATE or DELETE.
         reads: the command reads values of the row, so that policies for SELECT also apply.
     """
     catalog = privileges.catalog
     found = _conditions(catalog, _concerned(privileges, relation, command))
-    if command != "r" and reads:
-        found += _conditions(catalog, _concerned(privileges, relation, "r"))
+    if command != Privilege.SELECT and reads:
+        found += _conditions(catalog, _concerned(privileges, relation, Privilege.SELECT))
     return tuple(found)
 
 
 def row_checks(
-    privileges: Privileges, relation: Relation, command: str, *, reads: bool
+    privileges: Privileges, relation: Relation, command: Privilege, *, reads: bool
 ) -> tuple[RowCheck, ...]:
     """Return the checks that the new rows of a command must pass (add_with_check_options).
 
     Args:
-        command: a (INSERT) or w (UPDATE).
+        command: INSERT or UPDATE.
         reads: see `visible_rows`.
     """
     catalog = privileges.catalog
     found = _checks(catalog, _concerned(privileges, relation, command), uses_check=True)
     if reads:
-        found += _checks(catalog, _concerned(privileges, relation, "r"), uses_check=False)
+        found += _checks(
+            catalog, _concerned(privileges, relation, Privilege.SELECT), uses_check=False
+        )
     return tuple(found)
 
 
@@ -115,10 +131,10 @@ def conflict_checks(
     catalog = privileges.catalog
     old = [
         replace(check, is_using=True)
-        for command in ("w", "r")
+        for command in (Privilege.UPDATE, Privilege.SELECT)
         for check in _checks(catalog, _concerned(privileges, relation, command), uses_check=False)
     ]
-    return tuple(old), row_checks(privileges, relation, "w", reads=True)
+    return tuple(old), row_checks(privileges, relation, Privilege.UPDATE, reads=True)
 
 
 def numbered_as(expr: nodes.Expr, parent: Relation, child: Relation) -> nodes.Expr:
@@ -138,7 +154,7 @@ def numbered_as(expr: nodes.Expr, parent: Relation, child: Relation) -> nodes.Ex
     return result
 
 
-def _concerned(privileges: Privileges, relation: Relation, command: str) -> list[Policy]:
+def _concerned(privileges: Privileges, relation: Relation, command: Privilege) -> list[Policy]:
     policies = policies_of(privileges.catalog, relation.oid)
     return [policy for policy in policies if policy.concerns(command, privileges)]
 

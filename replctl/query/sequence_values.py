@@ -9,6 +9,7 @@ from functools import partial
 
 from replctl import spark
 from replctl.adt.fold import simplified
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Column
 from replctl.catalog.pg_sequence import NumberedCalls, sequences_of
@@ -36,7 +37,7 @@ def check_defaults(privileges: Privileges, columns: Iterable[Column]) -> None:
         if column.default is None or column.identity:
             continue
         for oid in sequences_of(simplified(column.default)):
-            privileges.check_sequence(oid, "Uw")
+            privileges.check_sequence(oid, (Privilege.USAGE, Privilege.UPDATE))
 
 
 def with_sequence_values(context: FunctionContext, column: Column, expr: nodes.Expr) -> nodes.Expr:
@@ -74,7 +75,7 @@ def check_values(privileges: Privileges, values: Iterable[tuple[Column, nodes.Ex
         if column.identity and expr == column.default:
             continue
         for oid in sequences_of(simplified(expr)):
-            privileges.check_sequence(oid, "Uw")
+            privileges.check_sequence(oid, (Privilege.USAGE, Privilege.UPDATE))
 
 
 def check_unconditional(expr: nodes.Expr) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from replctl.catalog import schema
+from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_authid import READ_ALL_STATS
 from replctl.catalog.pg_class import Relation, get_relation, load_relations, relation_oids
 from replctl.catalog.transaction import Catalog
@@ -79,7 +80,9 @@ def _permitted_size(context: FunctionContext, oid: int, name: str) -> int:
     pg_read_all_stats.
     """
     privileges = context.session.privileges(context.catalog)
-    if not privileges.acts_for(READ_ALL_STATS) and not privileges.has_on_database("c", oid):
+    if not privileges.acts_for(READ_ALL_STATS) and not privileges.has_on_database(
+        Privilege.CONNECT, oid
+    ):
         raise InsufficientPrivilege(f"permission denied for database {name}")
     return database_size(context.catalog, oid)
 

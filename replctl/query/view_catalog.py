@@ -108,9 +108,6 @@ def _pg_matviews(context: FunctionContext) -> Iterator[Row]:
         }  # fmt: skip
 
 
-POLICY_COMMANDS = {"r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE", "*": "ALL"}
-
-
 def _pg_policies(context: FunctionContext) -> Iterator[Row]:
     for policy in list_policies(context.catalog):
         relation = get_relation(context.catalog, policy.relid)
@@ -123,7 +120,7 @@ def _pg_policies(context: FunctionContext) -> Iterator[Row]:
         yield {
             "schemaname": relation.schema, "tablename": relation.name, "policyname": policy.name,
             "permissive": "PERMISSIVE" if policy.is_permissive else "RESTRICTIVE",
-            "roles": text_.render("_name", roles), "cmd": POLICY_COMMANDS[policy.command],
+            "roles": text_.render("_name", roles), "cmd": policy.command_word,
             "qual": texts[0], "with_check": texts[1],
         }  # fmt: skip
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
 from replctl.record import dataclass
-from replctl.types.function_kind import FunctionKind, Parallel, Volatility
+from replctl.types.function_kind import ArgumentMode, FunctionKind, Parallel, Volatility
 from replctl.types.type_kind import (
     CastMethod,
     CoercionCode,
@@ -328,13 +329,20 @@ def _relations(schema: str) -> dict[str, SystemRelation]:
     }
 
 
+class KeywordCategory(StrEnum):
+    """Where a keyword may be a name (keywords.h; pg_get_keywords.catcode)."""
+
+    UNRESERVED = "U"
+    COL_NAME = "C"  # not of a function or a type
+    TYPE_FUNC_NAME = "T"  # only of a function or a type
+    RESERVED = "R"
+
+
 @cache
-def keywords() -> dict[str, tuple[str, bool]]:
-    """Return all keywords.  Each has its category (U, C, T, R as in pg_get_keywords) and a flag:
-    whether it may be a column label without AS.
-    """
+def keywords() -> dict[str, tuple[KeywordCategory, bool]]:
+    """Return all keywords, each with its category, and if it may be a label without AS."""
     return {
-        row["word"]: (row["catcode"], row["barelabel"] == "t")
+        row["word"]: (KeywordCategory(row["catcode"]), row["barelabel"] == "t")
         for row in builtin_rows("pg_keywords")
     }
 
@@ -407,16 +415,21 @@ def _operator(row: dict[str, str]) -> Operator:
     )
 
 
+@cache
+def _argument_modes(letters: str) -> tuple[ArgumentMode, ...]:
+    return tuple(map(ArgumentMode, letters.split(","))) if letters else ()
+
+
 def _function(row: dict[str, str]) -> Function:
     argument_types = tuple(filter(None, row["proargtypes"].split(",")))
     names = row["proargnames"].split(",") if row["proargnames"] else []
-    modes = row["proargmodes"].split(",") if row["proargmodes"] else ["i"] * len(names)
+    modes = _argument_modes(row["proargmodes"]) or (ArgumentMode.IN,) * len(names)
     all_types = row["proallargtypes"].split(",") if row["proallargtypes"] else list(argument_types)
-    inputs = [name for name, mode in zip(names, modes, strict=False) if mode in "ibv"]
+    inputs = [name for name, mode in zip(names, modes, strict=False) if mode.is_input]
     outputs = [
         (name, type_)
         for name, mode, type_ in zip(names, modes, all_types, strict=False)
-        if mode in "obt"
+        if mode.is_output
     ]
     count = int(row["pronargdefaults"])
     return Function(

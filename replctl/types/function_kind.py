@@ -17,6 +17,26 @@ class FunctionKind(StrEnum):
     WINDOW = "w"
 
 
+class ArgumentMode(StrEnum):
+    """How a function uses an argument (pg_proc.proargmodes)."""
+
+    IN = "i"
+    OUT = "o"
+    INOUT = "b"
+    VARIADIC = "v"
+    TABLE = "t"  # a column of the result
+
+    @property
+    def is_input(self) -> bool:
+        """Return whether a call gives the argument."""
+        return self in (ArgumentMode.IN, ArgumentMode.INOUT, ArgumentMode.VARIADIC)
+
+    @property
+    def is_output(self) -> bool:
+        """Return whether the argument is a column of the result."""
+        return self in (ArgumentMode.OUT, ArgumentMode.INOUT, ArgumentMode.TABLE)
+
+
 class Volatility(StrEnum):
     """How long a function's result for the same arguments is the same (pg_proc.provolatile)."""
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from replctl.errors import InvalidName
-from replctl.types.builtin import keywords
+from replctl.types.builtin import KeywordCategory, keywords
 from replctl.types.identifier import clipped, stored_name
 from replctl.types.text_form import BLANKS
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
-_UNRESERVED = ("U", False)
+_UNRESERVED = (KeywordCategory.UNRESERVED, False)
 _NAME_PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s."][^\s.]*))\s*(\.?)', re.ASCII)
 _NEEDS_QUOTES = re.compile(r'["\\\\(),\s]')
 
@@ -21,7 +21,7 @@ _NEEDS_QUOTES = re.compile(r'["\\\\(),\s]')
 def quote_identifier(name: str) -> str:
     """Quote a name if necessary: `a`, `A b`, `left` -> `a`, `"A b"`, `"left"`."""
     category, _ = keywords().get(name, _UNRESERVED)
-    if category == "U" and _PLAIN_NAME.fullmatch(name):
+    if category == KeywordCategory.UNRESERVED and _PLAIN_NAME.fullmatch(name):
         return name
     escaped = name.replace('"', '""')
     return f'"{escaped}"'

@@ -13,7 +13,14 @@ from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.ruleutils import get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
-from replctl.query.information_schema.visibility import Row, has_any, place, relations, yes_or_no
+from replctl.query.information_schema.visibility import (
+    COLUMN_RIGHTS,
+    Row,
+    has_any,
+    place,
+    relations,
+    yes_or_no,
+)
 from replctl.types.builtin import system_relations_by_oid, types
 
 _BITS = {"int2": 16, "int4": 32, "int8": 64, "float4": 24, "float8": 53}
@@ -25,7 +32,7 @@ def _columns(context: FunctionContext) -> Iterator[Row]:
     privileges = context.environment.privileges
     for relation in relations(context, "rpv"):
         for number, column in _numbered(relation):
-            if has_any(privileges, relation, "", "rawx", [column.attnum]):
+            if has_any(privileges, relation, (), COLUMN_RIGHTS, [column.attnum]):
                 yield _column(context, relation, column, number)
     for system in system_relations_by_oid().values():
         for number, (name, type_) in enumerate(system.columns, start=1):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replctl.catalog.acl import PUBLIC, AclItem, default_acl
+from replctl.catalog.acl import PUBLIC, AclItem, Privilege, default_acl
 from replctl.catalog.aclchk import column_acls, privileges_of, relation_acl
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_class import Relation
 from replctl.functions.function_context import FunctionContext
-from replctl.query.information_schema.visibility import Row, place, relations, yes_or_no
-
-_TABLE_WORDS = {
-    "a": "INSERT", "r": "SELECT", "w": "UPDATE", "d": "DELETE", "D": "TRUNCATE", "x": "REFERENCES",
-    "t": "TRIGGER",
-}  # fmt: skip
-_COLUMN_WORDS = {letter: _TABLE_WORDS[letter] for letter in "arwx"}
+from replctl.query.information_schema.visibility import (
+    COLUMN_RIGHTS,
+    TABLE_RIGHTS,
+    Row,
+    place,
+    relations,
+    yes_or_no,
+)
 
 
 def _enabled_roles(context: FunctionContext) -> Iterator[Row]:
@@ -47,7 +48,7 @@ def _relation_items(context: FunctionContext, relation: Relation) -> tuple[AclIt
 
 
 def _granted(
-    context: FunctionContext, relation: Relation, item: AclItem, letter: str, words: dict[str, str]
+    context: FunctionContext, relation: Relation, item: AclItem, privilege: Privilege
 ) -> Row | None:
     """Return the row of a privilege; None if the current role may not see it.
 
@@ -64,8 +65,8 @@ def _granted(
         "grantor": names[item.grantor],
         "grantee": "PUBLIC" if is_public else names[item.grantee],
         **place(context, relation),
-        "privilege_type": words[letter],
-        "is_grantable": yes_or_no(is_owner or letter in item.options),
+        "privilege_type": privilege.word,
+        "is_grantable": yes_or_no(is_owner or privilege in item.options),
     }
 
 
@@ -73,11 +74,11 @@ def _table_privileges(context: FunctionContext) -> Iterator[Row]:
     for relation in relations(context, "rpv"):
         for item in _relation_items(context, relation):
             for letter in item.privileges:
-                if letter not in _TABLE_WORDS:
+                if letter not in TABLE_RIGHTS:
                     continue
-                row = _granted(context, relation, item, letter, _TABLE_WORDS)
+                row = _granted(context, relation, item, Privilege(letter))
                 if row is not None:
-                    yield {**row, "with_hierarchy": yes_or_no(letter == "r")}
+                    yield {**row, "with_hierarchy": yes_or_no(letter == Privilege.SELECT)}
 
 
 def _column_privileges(context: FunctionContext) -> Iterator[Row]:
@@ -88,9 +89,9 @@ def _column_privileges(context: FunctionContext) -> Iterator[Row]:
             items = (*_relation_items(context, relation), *acls.get(column.attnum, ()))
             for item in items:
                 for letter in item.privileges:
-                    if letter not in _COLUMN_WORDS:
+                    if letter not in COLUMN_RIGHTS:
                         continue
-                    row = _granted(context, relation, item, letter, _COLUMN_WORDS)
+                    row = _granted(context, relation, item, Privilege(letter))
                     key = () if row is None else tuple(row.values())
                     if row is not None and key not in seen:
                         seen.add(key)

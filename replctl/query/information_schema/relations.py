@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replctl.catalog import schema
+from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.catalog.relation_kind import DependencyType, RelKind, RelPersistence
 from replctl.functions.function_context import FunctionContext
-from replctl.query.information_schema.visibility import Row, place, relations, visible, yes_or_no
+from replctl.query.information_schema.visibility import (
+    COLUMN_RIGHTS,
+    TABLE_RIGHTS,
+    Row,
+    place,
+    relations,
+    visible,
+    yes_or_no,
+)
 from replctl.query.query_rewrite import view_query
 from replctl.query.tree import tables_of
 from replctl.query.view_definition import view_definition
 from replctl.types.builtin import Type, system_relations_by_oid, types
 
-_TABLE_RIGHTS, _COLUMN_RIGHTS = "rawdDxt", "rawx"
+_SCHEMA_RIGHTS = (Privilege.CREATE, Privilege.USAGE)
+_SEQUENCE_RIGHTS = (Privilege.SELECT, Privilege.UPDATE, Privilege.USAGE)
 _TABLE_TYPES = {
     RelKind.TABLE: "BASE TABLE",
     RelKind.PARTITIONED_TABLE: "BASE TABLE",
@@ -32,7 +42,9 @@ def _schemata(context: FunctionContext) -> Iterator[Row]:
     privileges = context.environment.privileges
     for row in context.catalog.select(schema.pg_namespace):
         oid, owner = int(row.oid), int(row.nspowner)
-        if privileges.acts_for(owner) or any(privileges.has_on_schema(oid, r) for r in "CU"):
+        if privileges.acts_for(owner) or any(
+            privileges.has_on_schema(oid, r) for r in _SCHEMA_RIGHTS
+        ):
             yield {
                 "catalog_name": context.environment.database,
                 "schema_name": row.nspname,
@@ -41,7 +53,7 @@ def _schemata(context: FunctionContext) -> Iterator[Row]:
 
 
 def _tables(context: FunctionContext) -> Iterator[Row]:
-    for relation in visible(context, "rpv", _TABLE_RIGHTS, _COLUMN_RIGHTS):
+    for relation in visible(context, "rpv", TABLE_RIGHTS, COLUMN_RIGHTS):
         is_temporary = relation.persistence == RelPersistence.TEMPORARY
         yield {
             **place(context, relation),
@@ -61,7 +73,7 @@ def _tables(context: FunctionContext) -> Iterator[Row]:
 
 def _views(context: FunctionContext) -> Iterator[Row]:
     privileges = context.environment.privileges
-    for view in visible(context, "v", _TABLE_RIGHTS, _COLUMN_RIGHTS):
+    for view in visible(context, "v", TABLE_RIGHTS, COLUMN_RIGHTS):
         is_own = privileges.acts_for(view.owner)
         yield {
             **place(context, view),
@@ -91,7 +103,7 @@ def _view_table_usage(context: FunctionContext) -> Iterator[Row]:
 
 
 def _sequences(context: FunctionContext) -> Iterator[Row]:
-    for relation in visible(context, "S", "rwU", ""):
+    for relation in visible(context, "S", _SEQUENCE_RIGHTS):
         sequence = get_sequence(context.catalog, relation.oid)
         if sequence is None or sequence.ownership == DependencyType.INTERNAL:
             continue

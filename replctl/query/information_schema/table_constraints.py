@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Constraint, Relation, get_relation
 from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, ForeignKeyMatch
@@ -13,6 +14,8 @@ from replctl.functions.function_context import FunctionContext
 from replctl.query.information_schema.columns import domain_place
 from replctl.query.information_schema.domains import domains
 from replctl.query.information_schema.visibility import (
+    COLUMN_RIGHTS,
+    TABLE_RIGHTS,
     Row,
     has_any,
     place,
@@ -28,7 +31,8 @@ _KINDS = {
     ConstraintKind.UNIQUE: "UNIQUE",
 }
 #: Privileges that make constraints visible: SELECT alone does not.
-_RIGHTS, _COLUMN_RIGHTS = "awdDxt", "awx"
+_RIGHTS = tuple(right for right in TABLE_RIGHTS if right != Privilege.SELECT)
+_COLUMN_RIGHTS = tuple(right for right in COLUMN_RIGHTS if right != Privilege.SELECT)
 
 
 def _name(context: FunctionContext, schema: str, name: str, prefix: str = "constraint") -> Row:
@@ -142,7 +146,7 @@ def _key_column_usage(context: FunctionContext) -> Iterator[Row]:
     for relation in relations(context, "rp"):
         for constraint in relation.constraints:
             for place_, attnum in enumerate(_key_columns(relation, constraint), start=1):
-                if not has_any(privileges, relation, "", "rawx", [attnum]):
+                if not has_any(privileges, relation, (), COLUMN_RIGHTS, [attnum]):
                     continue
                 yield {
                     **_name(context, relation.schema, constraint.name),

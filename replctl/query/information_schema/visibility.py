@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from replctl.catalog.acl import ALL_RIGHTS, Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.functions.function_context import FunctionContext
@@ -18,6 +19,11 @@ def yes_or_no(value: object) -> str:
     return "YES" if value else "NO"
 
 
+#: The privileges on tables and on columns that the SQL standard knows: all except MAINTAIN.
+TABLE_RIGHTS = tuple(map(Privilege, ALL_RIGHTS["table"].replace(Privilege.MAINTAIN, "")))
+COLUMN_RIGHTS = tuple(map(Privilege, ALL_RIGHTS["column"]))
+
+
 def relations(context: FunctionContext, kinds: str) -> list[Relation]:
     """Return the relations of these kinds (letters of pg_class.relkind), oldest first."""
     oids = relation_oids(context.catalog, kinds)
@@ -27,30 +33,33 @@ def relations(context: FunctionContext, kinds: str) -> list[Relation]:
 def has_any(
     privileges: Privileges,
     relation: Relation,
-    letters: str,
-    column_letters: str = "",
+    rights: Collection[Privilege],
+    column_rights: Collection[Privilege] = (),
     attnums: Collection[int] = (),
 ) -> bool:
-    """Return whether a role owns a relation, or has one of `letters` on the relation, or one of
-    `column_letters` on one of its columns.
+    """Return whether a role owns a relation, or has one of `rights` on the relation, or one of
+    `column_rights` on one of its columns.
 
     Args:
         attnums: the columns; () for any column.
     """
     if privileges.acts_for(relation.owner):
         return True
-    if any(privileges.has_on_relation(relation, letter) for letter in letters):
+    if any(privileges.has_on_relation(relation, right) for right in rights):
         return True
-    return any(privileges.has_on_relation(relation, letter, attnums) for letter in column_letters)
+    return any(privileges.has_on_relation(relation, right, attnums) for right in column_rights)
 
 
 def visible(
-    context: FunctionContext, kinds: str, letters: str, column_letters: str
+    context: FunctionContext,
+    kinds: str,
+    rights: Collection[Privilege],
+    column_rights: Collection[Privilege] = (),
 ) -> Iterator[Relation]:
     """Yield the relations that the current role owns or has privileges on (see `has_any`)."""
     privileges = context.environment.privileges
     for relation in relations(context, kinds):
-        if has_any(privileges, relation, letters, column_letters):
+        if has_any(privileges, relation, rights, column_rights):
             yield relation
 
 
