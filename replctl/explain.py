@@ -30,6 +30,7 @@ from replctl.replication.apply_error import DecodingFailure, ReplicationConflict
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import ChangeBatch, PendingChanges, Publisher, Snapshot
 from replctl.replication.subscription_run import SubscriptionRun
+from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.session_thread import in_parallel
 from replctl.shown_error import shown_error
@@ -324,9 +325,9 @@ class _Explained:
             self._runs[name].append(
                 RunPlan(
                     group.to_lsn,
-                    sent.get("I", 0),
-                    sent.get("U", 0),
-                    sent.get("D", 0),
+                    sent.get(Action.INSERT, 0),
+                    sent.get(Action.UPDATE, 0),
+                    sent.get(Action.DELETE, 0),
                     ", ".join(paths[name]) or "nothing",
                     is_estimated=not is_known,
                 )

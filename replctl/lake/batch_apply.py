@@ -43,6 +43,7 @@ from replctl.replication.node import (
     RowCounts,
     Truncation,
 )
+from replctl.replication.update_transformation import Action
 from replctl.session_thread import in_parallel
 from replctl.spark import LeafChange, cancel_jobs, estimated_path
 
@@ -187,12 +188,12 @@ class BatchApply(TargetWrite):
         with ExitStack() as stack:
             yield [work.outcome for work in part.table_work(done, stack)]
 
-    def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[str, int]:
+    def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[Action, int]:
         """Count a relation's changes at positions from `first` to `last`, by action (I, U, D)."""
         return count_actions(self._session, changes, first, last)
 
     def estimated_paths(
-        self, changes: RelationChanges, counts: Mapping[str, int], first: int, last: int
+        self, changes: RelationChanges, counts: Mapping[Action, int], first: int, last: int
     ) -> list[str]:
         """Return the likely write paths of changes, without reading the rows that they affect.
 
@@ -203,7 +204,9 @@ class BatchApply(TargetWrite):
         if not any(counts.values()):
             return []
         table = self._local.table(changes.relation)
-        change = LeafChange(counts.get("D", 0), counts.get("U", 0), counts.get("I", 0))
+        change = LeafChange(
+            *(counts.get(action, 0) for action in (Action.DELETE, Action.UPDATE, Action.INSERT))
+        )
         keeps_keys = table.isolated_positions(changes).isdisjoint(range(first, last + 1))
         return [estimated_path(change, is_by_key=bool(table.target.key) and keeps_keys)]
 

@@ -89,7 +89,7 @@ class BatchPart:
                 self._check_truncatable(truncated)
                 for root, tree in truncated.values():
                     if not self._is_begun and (
-                        problem := relations.denied_actions(root, tree).get("T")
+                        problem := relations.denied_actions(root, tree).get(Action.TRUNCATE)
                     ):
                         raise problem
                 self.trees |= truncated
@@ -168,7 +168,7 @@ class BatchPart:
 
     def _first_action(
         self, changes: RelationChanges, start: int
-    ) -> Callable[[], tuple[int, str] | None]:
+    ) -> Callable[[], tuple[int, Action] | None]:
         session = self._relations.session
         find = partial(first_action, session, changes, start, self._last)
         return lambda: changes.thread.run(find)
@@ -188,7 +188,7 @@ class _Problems:
 
     @contextmanager
     def of(
-        self, changes: RelationChanges, first_action: Callable[[], tuple[int, str] | None]
+        self, changes: RelationChanges, first_action: Callable[[], tuple[int, Action] | None]
     ) -> Iterator[None]:
         """Attribute errors of the `with` block to the changes of one relation.  An error without a
         position belongs to the first change.  If no change is sent, ignore the error.
@@ -214,7 +214,7 @@ class _Problems:
             found = first_action()
             if found is not None:
                 position, action = found
-                self._found.append(ReplicationConflict(position, error, "", Action(action).name))
+                self._found.append(ReplicationConflict(position, error, "", action.name))
 
     @contextmanager
     def of_truncation(self, truncation: Truncation) -> Iterator[None]:

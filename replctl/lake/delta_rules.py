@@ -21,6 +21,7 @@ from replctl.lake.delta_default import with_delta_default
 from replctl.lake.delta_log import columns_of
 from replctl.lake.table_state import TableState, has_foreign_rules, table_state
 from replctl.record import dataclass
+from replctl.replication.update_transformation import Action
 from replctl.spark import table_name
 from replctl.types.quote import quote_literal
 
@@ -194,14 +195,14 @@ def check_takes_updates(relation: Relation, column: str) -> None:
 
 
 #: The statements in messages, by action.
-_DOES = {"U": "update", "D": "delete from", "T": "truncate"}
+_DOES = {Action.UPDATE: "update", Action.DELETE: "delete from", Action.TRUNCATE: "truncate"}
 
 
-def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisiteState | None:
+def append_only_error(relation: Relation, action: Action) -> ObjectNotInPrerequisiteState | None:
     """Return the error if a table is append-only, else None.
 
     Args:
-        action: U, D or T.
+        action: UPDATE, DELETE or TRUNCATE.
 
     Raises:
         The errors of `delta_rules`.

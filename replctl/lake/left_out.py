@@ -41,10 +41,7 @@ def left_out_error(outcome: Outcome, tree: Mapping[int, Relation]) -> PostgresEr
             continue
         relation = tree[leaf.relid]
         is_again = outcome.matching in _WRITTEN_AGAIN and (change.deleted or change.updated)
-        moves = any(
-            group.op == "U" and group.old_leaf == number and group.new_leaf != number
-            for group in outcome.groups
-        )
+        moves = any(group.moves and group.old_leaf == number for group in outcome.groups)
         if is_again or moves:
             return _values_lost(relation, left_out[0], moves=moves)
         missing = sorted(delta_rules(relation).required.intersection(left_out))

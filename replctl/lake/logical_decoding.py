@@ -255,8 +255,9 @@ class _Batch:
         place = self._session.engine().place_log
         source = change_source(table.published, chosen_feeds(relation, versions, place))
         sent = [SentColumn(c.name, c.type, c.typmod) for c in table.decoded.columns]
-        for lsn, word, *values in spark.jobs.listed_changes(self._session.engine(), source, sent):
-            action = Action(word)
+        for lsn, letter, *values in spark.jobs.listed_changes(self._session.engine(), source, sent):
+            assert letter is not None
+            action = Action(letter)
             old, new = tuple(values[: len(sent)]), tuple(values[len(sent) :])
             yield RowChange(
                 int(lsn or 0),

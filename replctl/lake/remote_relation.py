@@ -40,7 +40,7 @@ def remote_table(table: TableToCopy) -> RemoteRelation:
     return replace(
         remote_relation(table.relation, table.columns),
         filters=applied_filters(table.relation, [table.filters]),
-        actions=frozenset(action.value for action in table.actions),
+        actions=table.actions,
     )
 
 
@@ -56,7 +56,7 @@ def remote_changes(published: PublishedRelation) -> RemoteRelation:
     return replace(
         remote_relation(published.published_as, published.columns),
         filters=applied_filters(published.published_as, added),
-        actions=frozenset(action.value for action in published.actions),
+        actions=published.actions,
     )
 
 

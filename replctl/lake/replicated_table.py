@@ -38,7 +38,7 @@ from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts, Rows
 from replctl.replication.reconcile_rules import Scope, UnpublishedRows
-from replctl.replication.update_transformation import Action
+from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.session import Session
 from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, SentColumn, Target, UniqueKey
 
@@ -59,7 +59,7 @@ class ReplicatedTable:
         done: tables that the batch has already written, each with its version before the write.
         is_emptied: the table will be emptied before the changes.
         is_replaced: the existing rows will be replaced, and are ignored.
-        denied_actions: the actions (I, U, D) that the subscription may not perform on the table,
+        denied_actions: the actions that the subscription may not perform on the table,
             each with the error.
         is_trial: the outcome will not be written.  So sequences do not advance.
         versions: the versions at which to read tables, by OID; other tables are read at their
@@ -80,7 +80,7 @@ class ReplicatedTable:
     done: Mapping[int, int | None] = field(default_factory=dict)
     is_replaced: bool = False
     is_emptied: bool = False
-    denied_actions: Mapping[str, PostgresError] = field(default_factory=dict)
+    denied_actions: Mapping[Action, PostgresError] = field(default_factory=dict)
     is_trial: bool = False
     versions: Mapping[int, int | None] = field(default_factory=dict)
     locked_versions: Mapping[int, int | None] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class ReplicatedTable:
         added = f"SELECT 1 FROM {difference.view} WHERE op = 'I' AND leaf IS NULL"
         target = self._with_taken_values(lambda: spark.jobs.count_rows(engine, added))
         with spark.jobs.reconciled(engine, target, difference) as outcome:
-            for action, count in zip("IUD", outcome.changed_rows, strict=True):
+            for action, count in zip(ROW_ACTIONS, outcome.changed_rows, strict=True):
                 if count and action in self.denied_actions:
                     raise ReplicationConflict(
                         0, self.denied_actions[action], self.relation.qualified_name
@@ -191,7 +191,7 @@ class ReplicatedTable:
         with spark.jobs.converted(engine, self.target, self.sent, rows, first, last) as converted:
             self._check_privileges(converted, first, last)
             summary = spark.jobs.summary(engine, self.target, converted)
-            if summary.actions & {"U", "D"}:
+            if summary.actions & {Action.UPDATE, Action.DELETE}:
                 self._check_updatable(converted, first, last)
             hidden = () if is_prefix else summary.violating_positions
             for (
@@ -212,26 +212,29 @@ class ReplicatedTable:
         """Check that the subscription may perform all actions (TargetPrivilegesCheck)."""
         if not self.denied_actions:
             return
-        denied = "".join(self.denied_actions)
-        found = spark.jobs.first_action(self.session.engine(), converted, first, last, denied)
+        found = spark.jobs.first_action(
+            self.session.engine(), converted, first, last, self.denied_actions
+        )
         if found is not None:
             position, action = found
             raise ReplicationConflict(
                 position,
                 self.denied_actions[action],
                 self.relation.qualified_name,
-                Action(action).name,
+                action.name,
             )
 
     def _check_updatable(self, converted: Staged, first: int, last: int) -> None:
         try:
             check_updatable(self.target, self.remote, self.relation, self.tree)
         except (FeatureNotSupported, ObjectNotInPrerequisiteState) as error:
-            found = spark.jobs.first_action(self.session.engine(), converted, first, last, "UD")
+            found = spark.jobs.first_action(
+                self.session.engine(), converted, first, last, {Action.UPDATE, Action.DELETE}
+            )
             assert found is not None
             position, action = found
             raise ReplicationConflict(
-                position, error, self.relation.qualified_name, Action(action).name
+                position, error, self.relation.qualified_name, action.name
             ) from error
 
     def _located(
@@ -255,11 +258,14 @@ class ReplicatedTable:
         action, column = spark.jobs.failing_conversion(
             engine, self.target, self.sent, rows, position
         ) or (
-            (spark.jobs.first_action(engine, rows, position, position) or (position, "I"))[1],
+            (
+                spark.jobs.first_action(engine, rows, position, position)
+                or (position, Action.INSERT)
+            )[1],
             "",
         )
         name = self.relation.qualified_name
-        return ReplicationConflict(position, error, name, Action(action).name, column)
+        return ReplicationConflict(position, error, name, action.name, column)
 
     def _with_taken_values(self, count: Callable[[], int]) -> Target:
         """Return the target with values for the sequences in its defaults.
@@ -499,7 +505,7 @@ def _written_steps(
 
 def first_action(
     session: Session, changes: RelationChanges, first: int, last: int
-) -> tuple[int, str] | None:
+) -> tuple[int, Action] | None:
     """Return position and action of the first change at positions from `first` to `last`; None if
     there is none.
     """
@@ -508,7 +514,7 @@ def first_action(
 
 def count_actions(
     session: Session, changes: RelationChanges, first: int, last: int
-) -> dict[str, int]:
+) -> dict[Action, int]:
     """Return the number of changes at positions from `first` to `last`, by action."""
     return spark.jobs.count_actions(session.engine(), _staged(changes.rows), first, last)
 

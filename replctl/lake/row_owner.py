@@ -23,6 +23,7 @@ from replctl.replication.reconcile_rules import (
     undecided_reasons,
 )
 from replctl.replication.refresh_hint import refresh_hint
+from replctl.replication.update_transformation import Action
 
 
 def row_ownership(
@@ -45,7 +46,7 @@ def row_ownership(
     overlapping = _overlapping(feeds, root, tree)
     columns = {c.name: LocalColumn(c.attnum, c.type, c.typmod) for c in root.columns}
     return RowOwnership(
-        publishes_delete="D" in remote.actions,
+        publishes_delete=Action.DELETE in remote.actions,
         is_own=has_own_rows(catalog, subscription, member, root, tree),
         has_other_feeds=subscription.oid in overlapping
         or any(oid != subscription.oid for oid, _relid in feeds),

@@ -42,6 +42,7 @@ from replctl.relation_name import RelationName
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.node import RemoteRelation, RowCounts, Rows, Snapshot
 from replctl.replication.reconcile_rules import deletion_of, owned_conditions
+from replctl.replication.update_transformation import Action
 from replctl.spark import Comparison, Mending
 
 
@@ -193,7 +194,9 @@ class TargetCopy(TargetWrite):
         if deletion is None:
             counts = table.count_unpublished(rows(), ownership.scope)
             raise undecided(self._subscription, root, ownership, counts)
-        return deletion, Mending("U" in remote.actions, owned_conditions(ownership, deletion))
+        return deletion, Mending(
+            Action.UPDATE in remote.actions, owned_conditions(ownership, deletion)
+        )
 
     def _renewed_copy(
         self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges, denied
 from replctl.catalog.namespace import relation_named
 from replctl.catalog.pg_authid import role_names
@@ -28,10 +29,19 @@ from replctl.lake.partition_tree import partition_tree
 from replctl.lake.replicated_table import ReplicatedTable
 from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation
+from replctl.replication.update_transformation import Action
 from replctl.session import Session
 
 #: Local relations with their whole partition trees, by (schema, name) of the published relations.
 PartitionTrees = dict[RelationName, tuple[Relation, dict[int, Relation]]]
+
+#: The privileges that each action requires on the table (see TargetPrivilegesCheck).
+_RIGHTS = {
+    Action.INSERT: (Privilege.INSERT,),
+    Action.UPDATE: (Privilege.SELECT, Privilege.UPDATE),
+    Action.DELETE: (Privilege.SELECT, Privilege.DELETE),
+    Action.TRUNCATE: (Privilege.TRUNCATE,),
+}
 
 
 class TargetRelations:
@@ -73,8 +83,8 @@ class TargetRelations:
 
     def denied_actions(
         self, relation: Relation, tree: Mapping[int, Relation] | None = None
-    ) -> dict[str, PostgresError]:
-        """Return the actions (I, U, D, T) that the subscription may not perform on a table, each
+    ) -> dict[Action, PostgresError]:
+        """Return the actions that the subscription may not perform on a table, each
         with the error.  The table's owner needs the privileges.  For TRUNCATE and with
         run_as_owner, the subscription's owner needs them (SwitchToUntrustedUser,
         TargetPrivilegesCheck).
@@ -97,14 +107,15 @@ class TargetRelations:
                         f' "{names[relation.owner]}"'
                     )
             tables = (relation, *(tree or {}).values())
-            needed = {"I": "a", "U": "rw", "D": "rd", "T": "D"}
+
             found = {}
-            for action, letters in needed.items():
-                problem = _problem_of(owner if action == "T" else privileges, tables, letters)
+            for action, rights in _RIGHTS.items():
+                role = owner if action is Action.TRUNCATE else privileges
+                problem = _problem_of(role, tables, rights)
                 if problem is not None:
                     found[action] = problem
         for table in tables:
-            for action in "UDT":
+            for action in (Action.UPDATE, Action.DELETE, Action.TRUNCATE):
                 error = append_only_error(table, action)
                 if error is not None:
                     found.setdefault(action, error)
@@ -116,7 +127,7 @@ class TargetRelations:
         Raises:
             PostgresError: the subscription may not write the table.
         """
-        if (problem := self.denied_actions(relation).get("I")) is not None:
+        if (problem := self.denied_actions(relation).get(Action.INSERT)) is not None:
             raise problem
 
     def _oid(self, published: RelationName) -> int:
@@ -139,16 +150,16 @@ class TargetRelations:
 
 
 def _problem_of(
-    privileges: Privileges, tables: Sequence[Relation], letters: str
+    privileges: Privileges, tables: Sequence[Relation], rights: Sequence[Privilege]
 ) -> PostgresError | None:
     """Return the error if a role may not change a table: it lacks a privilege, or policies apply.
 
     Args:
         tables: the table, then its partitions.
-        letters: the ACL letters of the required privileges.
+        rights: the required privileges.
     """
     relation = tables[0]
-    if not all(privileges.has_on_relation(relation, letter) for letter in letters):
+    if not all(privileges.has_on_relation(relation, right) for right in rights):
         return denied("table", relation.name)
     for table in tables:
         if is_row_security_active(privileges, table):

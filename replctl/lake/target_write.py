@@ -27,6 +27,7 @@ from replctl.lake.target_relations import PartitionTrees, TargetRelations, leave
 from replctl.lake.waiting import when_free
 from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
+from replctl.replication.update_transformation import Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,10 @@ class TargetWrite:
                 check_writable(catalog, current.values())
             for relation in current.values():
                 check_spark_can_write(self._session, relation)
-                if is_replaced and (error := append_only_error(relation, "D")) is not None:
+                if (
+                    is_replaced
+                    and (error := append_only_error(relation, Action.DELETE)) is not None
+                ):
                     raise error
             versions = {
                 oid: None if item.storage is None else latest_version(item.storage.location)

@@ -113,7 +113,7 @@ def compared(
         cast("str", rows),
         tuple(SentColumn(c.name, c.type, c.typmod) for c in remote.columns),
         replace(target, leaves=tuple(_at_version(pinned, leaf) for leaf in target.leaves)),
-        counts_different=Action.UPDATE.value in remote.actions,
+        counts_different=Action.UPDATE in remote.actions,
         owned=owned,
     )
     return spark.jobs.compare(session.engine(), sides, limit)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from replctl import spark
 from replctl.adt.fold import simplified
+from replctl.catalog.acl import Privilege
 from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
@@ -37,8 +38,11 @@ from replctl.query.tree import Output, is_volatile
 from replctl.query.with_check import check_new_rows
 from replctl.query.write import WrittenTable, modified_relation, plan_of, written
 from replctl.replication.replica_identity import check_sent_in_parts
+from replctl.replication.update_transformation import Action
 from replctl.result import Result
 from replctl.session import Session
+
+_PRIVILEGES = {"update": Privilege.UPDATE, "delete": Privilege.DELETE}
 
 
 def update(session: Session, statement: ast.Update) -> Result:
@@ -110,8 +114,7 @@ def _check_permitted(
     read = used_columns(query).get(TARGET)
     check_not_native(change.plan.relation, EXPRESSIONS, read or ())
     written = list(change.values) if command == "update" else None
-    letter = "w" if command == "update" else "d"
-    check_change(environment.privileges, relation, letter, written, read)
+    check_change(environment.privileges, relation, _PRIVILEGES[command], written, read)
     check_query(environment, query)
     values = ((relation.column_at(attnum), expr) for attnum, expr in change.values.items())
     check_values(environment.privileges, values)
@@ -130,7 +133,7 @@ def _with_policies(
         conditions, checks = changed_rows(
             environment.privileges,
             named,
-            "w" if command == "update" else "d",
+            _PRIVILEGES[command],
             session.setting("row_security"),
             reads=reads,
         )
@@ -229,13 +232,13 @@ def _carry_out(
     key = target.key
     changed = changed_columns(target, change.values)
     moves_keys = is_update and not changed.isdisjoint(key)
-    op = "U" if is_update else "D"
+    action = Action.UPDATE if is_update else Action.DELETE
     engine = session.engine()
     with spark.jobs.changed(
         engine,
         target,
         rows,
-        op=op,
+        action=action,
         moves_keys=moves_keys,
         with_old=needs_old_rows(change, target),
         has_own_values=change.is_volatile,

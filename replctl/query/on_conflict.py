@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from replctl import spark
+from replctl.catalog.acl import Privilege
 from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Index, Relation
 from replctl.catalog.transaction import Catalog
@@ -112,7 +113,7 @@ def conflict_action(
     key = set() if index is None or not is_named else {*index.key}
     if clause.action == "nothing":
         if key:
-            analyzer.environment.privileges.check_relation(relation, "r", key)
+            analyzer.environment.privileges.check_relation(relation, Privilege.SELECT, key)
         return ConflictAction(index, is_named)
     update = _update(analyzer, plan, statement, clause)
     _check_permitted(analyzer, relation, update, key)
@@ -153,7 +154,7 @@ def _check_permitted(
     used = used_columns(query)
     read = used.get(TARGET, set()) | used.get(_EXCLUDED_VARNO, set())
     check_not_native(relation, EXPRESSIONS, read)
-    check_change(privileges, relation, "w", list(update.values), read | key)
+    check_change(privileges, relation, Privilege.UPDATE, list(update.values), read | key)
     check_query(analyzer.environment, query)
     check_values(privileges, ((relation.column_at(a), e) for a, e in update.values.items()))
 
@@ -205,7 +206,7 @@ def resolved(
         _upserted(session, proposed, pairs, action.update) as outcome,
     ):
         _check_once(session, outcome, pairs, key, action.update)
-        if any(group.op == "U" and group.new_leaf != group.old_leaf for group in outcome.groups):
+        if any(group.moves for group in outcome.groups):
             raise FeatureNotSupported(
                 "invalid ON UPDATE specification",
                 detail="The result tuple would appear in a different partition than the original"

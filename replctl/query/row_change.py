@@ -21,6 +21,7 @@ from replctl.query.tree import FromNode, FromTable, Output, Query
 from replctl.query.write import Plan
 from replctl.record import dataclass
 from replctl.replication.replica_identity import check_replica_identity
+from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import NEXT_VALUE, Target, TargetColumn
 
@@ -97,7 +98,7 @@ def check_changeable(catalog: Catalog, relation: Relation, command: str) -> None
         PostgresError: see `check_replica_identity` and `append_only_error`.
     """
     check_replica_identity(catalog, relation, command)
-    error = append_only_error(relation, "U" if command == "update" else "D")
+    error = append_only_error(relation, Action.UPDATE if command == "update" else Action.DELETE)
     if error is not None:
         raise error
 

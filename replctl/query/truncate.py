@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from replctl import spark
+from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
@@ -19,6 +20,7 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.open_relation import open_relation
 from replctl.query.write import modified_relation
+from replctl.replication.update_transformation import Action
 from replctl.result import Result
 from replctl.session import Session
 
@@ -38,7 +40,7 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
         relations = _with_descendants(catalog, named)
         privileges = analyzer.environment.privileges
         for relation, _inherit in named:
-            privileges.check_relation(relation, "D")
+            privileges.check_relation(relation, Privilege.TRUNCATE)
         if statement.cascade:
             relations = _with_referencing(session, catalog, relations)
         else:
@@ -61,7 +63,7 @@ def empty(
         "restart_identity": statement is not None and statement.restart_identity,
     }
     for leaf in leaves:
-        if (error := append_only_error(leaf, "T")) is not None:
+        if (error := append_only_error(leaf, Action.TRUNCATE)) is not None:
             raise error
     with writing(session, leaves, is_whole=False) as writer:
         for oid, leaf in writer.relations.items():

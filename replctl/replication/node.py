@@ -22,6 +22,7 @@ from replctl.record import dataclass
 from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
 from replctl.replication.table_definition import SchemaChange, TableDefinition
+from replctl.replication.update_transformation import Action
 from replctl.session_thread import CALLING_THREAD, SessionThread
 from replctl.types.named_relation import NamedRelation
 
@@ -48,7 +49,7 @@ class RemoteRelation(NamedRelation):
     Attributes:
         replica_identity: the names of the columns that identify old rows; None for FULL.
         filters: the row filters.  The publisher sends a row if it satisfies one of them.
-        actions: the published actions among I, U, D and T.
+        actions: the published actions.
         has_other_writers: programs that do not enforce the relation's key may write it.
     """
 
@@ -57,7 +58,7 @@ class RemoteRelation(NamedRelation):
     columns: tuple[RemoteColumn, ...]
     replica_identity: tuple[str, ...] | None
     filters: tuple[AppliedFilter, ...] = (EVERY_ROW,)
-    actions: frozenset[str] = frozenset("IUDT")
+    actions: frozenset[Action] = frozenset(Action)
     has_other_writers: bool = False
 
     @property

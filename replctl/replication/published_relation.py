@@ -25,9 +25,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.replication.column_list import published_columns
-from replctl.replication.update_transformation import Action
-
-_ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
+from replctl.replication.update_transformation import ROW_ACTIONS, Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ class PublicationSet:
         these publications has no filter, every row passes.
         """
         result: dict[Action, tuple[nodes.Expr, ...]] = {}
-        for action in _ROW_ACTIONS:
+        for action in ROW_ACTIONS:
             publishing = [p for p in publishers if p.publishes(action.publish_option)]
             if publishing:
                 result[action] = combine_filters(

@@ -5,10 +5,10 @@ PostgreSQL's documentation, section 31.3.3, "UPDATE Transformations".
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 
-class Action(Enum):
+class Action(StrEnum):
     """The kind of change that is sent."""
 
     INSERT = "I"
@@ -21,6 +21,9 @@ class Action(Enum):
         """Return the action's name in a publication's parameter `publish`."""
         return self.name.lower()
 
+
+#: The actions that concern single rows.
+ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
 
 #: (old row matches, new row matches) -> the replicated action.  Documentation, table 31.1.
 UPDATE_TRANSFORMATION: dict[tuple[bool, bool], Action | None] = {

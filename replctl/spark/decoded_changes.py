@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.spark.change_data_feed import changes_sql, ordered_changes_sql
 from replctl.spark.narrowed_version import narrowed
 from replctl.spark.shared_feed import SharedFeeds
@@ -51,18 +52,18 @@ def listed_changes(
     return engine.fetch(ordered_changes_sql(source), _columns(sent))
 
 
-def count_actions(engine: Engine, changes: Staged, first: int, last: int) -> dict[str, int]:
-    """Return the number of changes of each kind (I, U, D) in a range of positions."""
+def count_actions(engine: Engine, changes: Staged, first: int, last: int) -> dict[Action, int]:
+    """Return the number of changes of each kind in a range of positions."""
     counted = engine.rows(
         f"SELECT action, count(*) FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
         " GROUP BY action"
     )
-    return {str(action): int(count) for action, count in counted}
+    return {Action(action): int(count) for action, count in counted}
 
 
 def first_action(
-    engine: Engine, changes: Staged, first: int, last: int, actions: str = "IUD"
-) -> tuple[int, str] | None:
+    engine: Engine, changes: Staged, first: int, last: int, actions: Iterable[Action] = ROW_ACTIONS
+) -> tuple[int, Action] | None:
     """Return the position and kind of the first change in a range of positions that has one of the
     kinds `actions`; None without such a change."""
     listed = ", ".join(f"'{action}'" for action in actions)
@@ -70,7 +71,7 @@ def first_action(
         f"SELECT position, action FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
         f" AND action IN ({listed}) ORDER BY position LIMIT 1"
     )
-    return (int(found[0][0]), str(found[0][1])) if found else None
+    return (int(found[0][0]), Action(found[0][1])) if found else None
 
 
 def _columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:

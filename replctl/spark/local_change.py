@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from replctl.replication.update_transformation import Action
 from replctl.spark.outcome import (
     Matching,
     Outcome,
@@ -89,9 +90,9 @@ def _outcome_here(target: Target, rows: pa.Table, place: str | None) -> pa.Table
 
     count = rows.num_rows
     control = {
-        "op": pa.array(["I"] * count, pa.string()),
+        "op": pa.array([Action.INSERT.value] * count, pa.string()),
         "position": pa.array(range(count), pa.int64()) if place is None else rows.column(place),
-        "action": pa.array(["I"] * count, pa.string()),
+        "action": pa.array([Action.INSERT.value] * count, pa.string()),
         "violation": pa.array(_missing_values(target, rows), pa.int32()),
         "old_leaf": pa.nulls(count, pa.int32()),
         "new_leaf": pa.array([0] * count, pa.int32()),
@@ -138,12 +139,12 @@ def changed(
     target: Target,
     rows: str,
     *,
-    op: str,
+    action: Action,
     moves_keys: bool = False,
     with_old: bool = False,
     has_own_values: bool = False,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of UPDATE (op U) or DELETE (D).
+    """Yield the outcome of UPDATE or DELETE.
 
     Args:
         rows: SQL of the affected rows.  Its columns are leaf, row_version, row_id, the old values
@@ -154,9 +155,11 @@ def changed(
     """
     keys = "".join(f", c{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
     plain = [column for column in target.columns if column.generated is None]
-    gone = "".join(f", c{c.attnum} AS w{c.attnum}" for c in plain) if op == "D" else ""
+    gone = (
+        "".join(f", c{c.attnum} AS w{c.attnum}" for c in plain) if action is Action.DELETE else ""
+    )
     joined = (
-        f"SELECT '{op}' AS op, monotonically_increasing_id() AS position, leaf AS old_leaf,"
+        f"SELECT '{action}' AS op, monotonically_increasing_id() AS position, leaf AS old_leaf,"
         f" *{gone}{keys}"
         f" FROM (SELECT * FROM ({rows}) ORDER BY leaf, row_version, row_id)"
     )

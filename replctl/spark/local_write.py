@@ -20,7 +20,7 @@ import replctl
 from replctl.record import dataclass
 from replctl.spark.data_type import NO_COLUMN, element_type, storage_type, stored_arrow, wire
 from replctl.spark.key_lookup import GREGORIAN
-from replctl.spark.outcome import Outcome
+from replctl.spark.outcome import COMING, Outcome
 from replctl.spark.values import TableColumn
 from replctl.types.delta_type import is_native
 
@@ -83,7 +83,7 @@ def write_file(
 
     rows = outcome.rows
     comes = [
-        new_leaf == number and op in ("I", "U")
+        new_leaf == number and op in COMING
         for op, new_leaf in zip(rows.values("op"), rows.values("new_leaf"), strict=True)
     ]
     sent = {c.attnum: list(compress(rows.values(f"w{c.attnum}"), comes)) for c in columns}

@@ -19,7 +19,7 @@ from replctl.spark.normal_form import (
     matches,
     stored_form,
 )
-from replctl.spark.outcome import Matching, Outcome
+from replctl.spark.outcome import Matching, Outcome, RowOp
 from replctl.spark.spark_query import selected
 from replctl.spark.staged import Staged
 from replctl.spark.values import CommitNote, Leaf, TableColumn
@@ -38,11 +38,11 @@ def leaf_changes(outcome: Outcome) -> list[LeafChange]:
         for group in outcome.groups:
             leaves = group.old_leaf == leaf, group.new_leaf == leaf
             match group.op, leaves:
-                case "U", (True, True):
+                case RowOp.UPDATE, (True, True):
                     updated += group.count
-                case (("U" | "D"), (True, _)):
+                case ((RowOp.UPDATE | RowOp.DELETE), (True, _)):
                     deleted += group.count
-                case (("U" | "I"), (_, True)):
+                case ((RowOp.UPDATE | RowOp.INSERT), (_, True)):
                     inserted += group.count
         result.append(LeafChange(deleted, updated, inserted))
     return result

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
+from replctl.replication.update_transformation import Action
 from replctl.spark.normal_form import grouped_value, matches, matching_values, stored_form
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import fetched, late_view
@@ -94,7 +95,8 @@ class _FollowedRows:
         *,
         is_keyed: bool,
     ) -> None:
-        self._positions, self._actions = changes.values("position"), changes.values("action")
+        self._positions = changes.values("position")
+        self._actions = [Action(action) for action in changes.values("action")]
         self._olds, self._news = olds, news
         self._existing = existing
         self._present: defaultdict[_Identity, list[tuple[_Form, _Row]]] = defaultdict(list)
@@ -108,7 +110,7 @@ class _FollowedRows:
         order = sorted(range(len(self._actions)), key=lambda i: int(self._positions[i]))
         for _position, group in groupby(order, key=lambda i: int(self._positions[i])):
             together = list(group)
-            taken = {i: self._take(i) for i in together if self._actions[i] != "I"}
+            taken = {i: self._take(i) for i in together if self._actions[i] != Action.INSERT}
             for i in together:
                 self._change(i, taken.get(i))
 
@@ -129,14 +131,14 @@ class _FollowedRows:
         return self._rows[-1]
 
     def _change(self, i: int, row: _Row | None) -> None:
-        if self._actions[i] == "I":
+        if self._actions[i] == Action.INSERT:
             row = _Row(None, i, i)
             self._rows.append(row)
         elif row is None:
             self._missing.append(i)
             return
         row.last = i
-        if self._actions[i] == "D":
+        if self._actions[i] == Action.DELETE:
             row.is_gone = True
             return
         row.image = i
@@ -145,23 +147,23 @@ class _FollowedRows:
             self._clashes.append(i)
         self._present[identity].append((form, row))
 
-    def net(self) -> list[tuple[str, int, int | None, int | None, bool]]:
+    def net(self) -> list[tuple[Action, int, int | None, int | None, bool]]:
         """Return the net changes.
 
         Returns:
             for each net change its action, the indexes of the changes that have its position, its
             old image and its new image, and a flag: it is settled (see `net_changes`).
         """
-        result: list[tuple[str, int, int | None, int | None, bool]] = []
+        result: list[tuple[Action, int, int | None, int | None, bool]] = []
         for row in self._rows:
             if row.start is None:
                 if not row.is_gone:
-                    result.append(("I", row.last, None, row.image, False))
+                    result.append((Action.INSERT, row.last, None, row.image, False))
             elif row.is_gone:
-                result.append(("D", row.last, row.start, None, False))
+                result.append((Action.DELETE, row.last, row.start, None, False))
             else:
-                result.append(("U", row.last, row.start, row.image, False))
-        result += [("I", i, None, i, True) for i in self._clashes]
+                result.append((Action.UPDATE, row.last, row.start, row.image, False))
+        result += [(Action.INSERT, i, None, i, True) for i in self._clashes]
         result += [(self._actions[i], i, i, i, True) for i in self._missing]
         return result
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
+from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import is_stored_alike, matching_form
@@ -31,6 +33,22 @@ if TYPE_CHECKING:
 #: (o<attnum>); equal rows stay equal.  "each row": likewise, but equal rows may become different.
 Matching: TypeAlias = Literal["key", "sent columns", "whole row", "each row"]
 
+
+class RowOp(StrEnum):
+    """The effect of a row of an outcome on the target (the column op)."""
+
+    INSERT = "I"
+    UPDATE = "U"
+    DELETE = "D"
+    CONFLICT = "C"  # an INSERT of a key that the target has
+    MISSING = "M"  # an UPDATE or DELETE that finds no row
+    REPEATED = "R"  # another delete of a row that equals the row of a DELETE
+
+
+#: The ops of rows that come into the target, and of those that would without a conflict.
+COMING = (RowOp.INSERT, RowOp.UPDATE)
+NEW = (*COMING, RowOp.CONFLICT)
+
 #: Stands for the values of a row without columns.
 NO_COLUMNS = "1 AS w0"
 _INTEGERS = ("int2", "int4", "int8")
@@ -46,8 +64,7 @@ class Outcome:
 
     `rows` has one row for each of them, with these columns:
 
-    - op: I insert, U update, D delete, C conflict, M missing, R another delete of a row that equals
-      the row of a D
+    - op: see `RowOp`
     - position, action: the position and the kind of the row's last change
     - old_leaf, new_leaf: indexes of the target's leaf partitions
     - k1, k2, ...: the old key
@@ -84,10 +101,11 @@ class Outcome:
     @property
     def changed_rows(self) -> tuple[int, int, int]:
         """Return the numbers of inserted, updated and deleted rows."""
-        counts = Counter[str]()
+        counts = Counter[Action | None]()
         for group in self.groups:
             counts[group.effect] += group.count
-        return counts["I"], counts["U"], counts["D"]
+        inserted, updated, deleted = (counts[action] for action in ROW_ACTIONS)
+        return inserted, updated, deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +113,23 @@ class OutcomeGroup:
     """The rows of an outcome that have the same op, effect and leaf partitions.
 
     Attributes:
-        effect: the effect on a row of the target: I, U or D.  It is empty if the row does not
-            change, or if another row of the outcome represents the change.
+        effect: the effect on a row of the target.  It is None if the row does not change, or if
+            another row of the outcome represents the change.
     """
 
-    op: str
-    effect: str
+    op: RowOp
+    effect: Action | None
     old_leaf: int | None
     new_leaf: int | None
     count: int
     missing_updates: int
     missing_deletes: int
     has_problem: bool
+
+    @property
+    def moves(self) -> bool:
+        """Return whether the rows move to another leaf partition."""
+        return self.op is RowOp.UPDATE and self.old_leaf != self.new_leaf
 
 
 def grouped(
@@ -137,7 +160,7 @@ def grouped(
     return Outcome(target, rows, groups, matching, moves_keys)
 
 
-def _effect(matching: Matching, op: str, action: str, position: int) -> str:
+def _effect(matching: Matching, op: str, action: str, position: int) -> Action | None:
     """Return the effect of a row of an outcome on a row of the target.  `_effect_sql` does the same
     in SQL.
 
@@ -145,9 +168,10 @@ def _effect(matching: Matching, op: str, action: str, position: int) -> str:
     inserts an unchanged row again.
     """
     if matching != "sent columns":
-        return op if op in ("I", "U", "D") else ""
-    counts = op == "R" or (op == "I" and position > 0) or (op == "D" and action == "D")
-    return action if counts else ""
+        return Action(op) if op in ROW_ACTIONS else None
+    is_last = op == RowOp.DELETE and action == Action.DELETE
+    counts = op == RowOp.REPEATED or (op == RowOp.INSERT and position > 0) or is_last
+    return Action(action) if counts else None
 
 
 def _effect_sql(matching: Matching) -> str:
@@ -161,7 +185,7 @@ def _groups_here(rows: Staged, matching: Matching, counts_missing: bool) -> Iter
     ops, actions, positions = (rows.values(name) for name in ("op", "action", "position"))
     effects = map(partial(_effect, matching), ops, actions, positions)
     olds, news, violations = (rows.values(name) for name in ("old_leaf", "new_leaf", "violation"))
-    places: dict[tuple[str, str, int | None, int | None], list[int]] = defaultdict(list)
+    places: dict[tuple[str, Action | None, int | None, int | None], list[int]] = defaultdict(list)
     for row, key in enumerate(zip(ops, effects, olds, news, strict=True)):
         places[key].append(row)
     counts = [rows.values(name) if counts_missing else [0] * len(ops) for name in _MISSING]
@@ -169,12 +193,14 @@ def _groups_here(rows: Staged, matching: Matching, counts_missing: bool) -> Iter
         missing = [sum(count[row] for row in chosen) for count in counts]
         is_violated = any(violations[row] is not None for row in chosen)
         has_problem = _is_wrong(op, new) or is_violated
-        yield OutcomeGroup(op, effect, old, new, len(chosen), missing[0], missing[1], has_problem)
+        yield OutcomeGroup(
+            RowOp(op), effect, old, new, len(chosen), missing[0], missing[1], has_problem
+        )
 
 
 def _is_wrong(op: str, new_leaf: int | None) -> bool:
     """Return whether a row without violations cannot be written.  `_IS_WRONG` does the same."""
-    return op == "C" or (op in ("I", "U") and new_leaf is None)
+    return op == RowOp.CONFLICT or (op in COMING and new_leaf is None)
 
 
 def _groups(
@@ -185,7 +211,12 @@ def _groups(
         f"SELECT op, {_effect_sql(matching)} AS effect, old_leaf, new_leaf, count(*), {missing},"
         f" bool_or({_IS_WRONG}) FROM {rows.view} GROUP BY op, effect, old_leaf, new_leaf"
     )
-    return (OutcomeGroup(*group) for group in found)
+    return (_group(*group) for group in found)
+
+
+def _group(op: str, effect: str, *facts: Any) -> OutcomeGroup:
+    """Return a group of Spark's answer, in which the effect is empty instead of None."""
+    return OutcomeGroup(RowOp(op), Action(effect) if effect else None, *facts)
 
 
 def _groups_of_keys(
@@ -212,7 +243,7 @@ def _groups_of_keys(
         "SELECT 'I', 'I', NULL, new_leaf, sum(rows), 0L, 0L, bool_or(is_wrong),"
         f" bool_and(coalesce(is_distinct, FALSE)) FROM ({of_keys}) GROUP BY new_leaf"
     )
-    groups = tuple(OutcomeGroup(*group) for *group, _is_distinct in found)
+    groups = tuple(_group(*group) for *group, _is_distinct in found)
     return groups, all(is_distinct for *_group, is_distinct in found)
 
 
@@ -229,7 +260,7 @@ class Problem:
             "unique" the index in the target's `unique`.
         leaf: index of the row's leaf partition.
         row: the texts of the new row, by attnum.
-        action: the kind of the change: I, U or D.
+        action: the letter of the change's `Action`.
         broken_keys: the number of unique indexes of the target that the row violates.
     """
 

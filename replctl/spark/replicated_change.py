@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from replctl.errors import DataError
 from replctl.record import dataclass
 from replctl.replication.composition import NetEffect
+from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.spark.compact import net_effects_sql
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.key_path import existing_rows
@@ -97,7 +99,7 @@ class ChangeSummary:
     """The properties of converted changes that are known before the join with the target.
 
     Attributes:
-        actions: the kinds of the changes (I, U, D).
+        actions: the kinds of the changes.
         has_several_positions: the changes belong to several transactions.
         moves_keys: an update changes a key.
         repeats_keys: a key may have several changes.
@@ -107,7 +109,7 @@ class ChangeSummary:
             changes of each key.
     """
 
-    actions: frozenset[str]
+    actions: frozenset[Action]
     has_several_positions: bool
     moves_keys: bool
     repeats_keys: bool
@@ -149,7 +151,7 @@ def _summary_there(engine: Engine, target: Target, changes: Staged, moves: str) 
         "SELECT bool_or(i), bool_or(u), bool_or(d), min(first) < max(last), bool_or(moves),"
         f" max(changes) > 1, bool_or(repeats) FROM ({of_keys})"
     )
-    actions = frozenset(action for action, has in zip("IUD", has_actions, strict=True) if has)
+    actions = frozenset(compress(ROW_ACTIONS, has_actions))
     return ChangeSummary(
         actions, bool(has_several), bool(moves_keys), bool(repeats_keys), bool(repeats_rows)
     )
@@ -161,7 +163,7 @@ def _summary_here(engine: Engine, target: Target, changes: Staged, moves: str) -
         query = f"SELECT 1 FROM {changes.view} WHERE action = 'U' AND ({moves}) LIMIT 1"
         moves_keys = bool(engine.rows(query))
     return ChangeSummary(
-        frozenset(changes.values("action")),
+        frozenset(map(Action, changes.values("action"))),
         len(set(changes.values("position"))) > 1,
         moves_keys,
         _repeats_keys(target, changes),
@@ -270,7 +272,10 @@ def _values_of_key(changes: Staged, column: TargetColumn) -> list[Hashable]:
         matching_values(column, changes.values(f"{image}{column.attnum}")) for image in "on"
     )
     actions = changes.values("action")
-    return [o if action == "D" else n for o, n, action in zip(olds, news, actions, strict=True)]
+    return [
+        o if action == Action.DELETE else n
+        for o, n, action in zip(olds, news, actions, strict=True)
+    ]
 
 
 def failing_conversion(
@@ -279,14 +284,14 @@ def failing_conversion(
     sent: Sequence[SentColumn],
     changes: Staged,
     position: int,
-) -> tuple[str, str] | None:
+) -> tuple[Action, str] | None:
     """Find a value that cannot be converted in the changes at a position.  Return the change's kind
     and the column's name; None if there is none.
 
     Like PostgreSQL's apply worker, convert the columns in the target's order.
     """
-    for action in "IUD":
-        image = "o" if action == "D" else "n"
+    for action in ROW_ACTIONS:
+        image = "o" if action is Action.DELETE else "n"
         for column in target.columns:
             if column.sent is None:
                 continue
@@ -325,7 +330,8 @@ def _has_same_keys(changes: Staged, key: Sequence[TargetColumn]) -> bool:
         [matching_values(c, changes.values(f"{image}{c.attnum}")) for c in key] for image in "on"
     )
     return all(
-        action != "U" or all(old[row] == new[row] for old, new in zip(olds, news, strict=True))
+        action != Action.UPDATE
+        or all(old[row] == new[row] for old, new in zip(olds, news, strict=True))
         for row, action in enumerate(changes.values("action"))
     )
 
@@ -335,7 +341,7 @@ def _repeats_rows(target: Target, changes: Staged) -> bool:
     sent = [column.attnum for column in target.columns if column.sent is not None]
     images = [(changes.values(f"o{attnum}"), changes.values(f"n{attnum}")) for attnum in sent]
     return any(
-        action == "U" and all(old[row] == new[row] for old, new in images)
+        action == Action.UPDATE and all(old[row] == new[row] for old, new in images)
         for row, action in enumerate(changes.values("action"))
     )
 

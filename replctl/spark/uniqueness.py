@@ -15,8 +15,10 @@ from replctl.spark.normal_form import (
     matching_group,
 )
 from replctl.spark.outcome import (
+    NEW,
     Outcome,
     Problem,
+    RowOp,
     earliest_problem,
     earliest_row,
     existing_rows_sql,
@@ -136,7 +138,7 @@ def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
         return None
     values = zip(*(outcome.rows.values(f"w{column.attnum}") for column in columns), strict=True)
     ops = outcome.rows.values("op")
-    entering = [(i, row) for i, row in enumerate(values) if ops[i] in ("I", "U", "C")]
+    entering = [(i, row) for i, row in enumerate(values) if ops[i] in NEW]
     known = [(i, row) for i, row in entering if None not in row]
     if key.nulls_not_distinct and len(known) < len(entering):
         return None
@@ -150,7 +152,7 @@ def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
             repeated.append(i)
         present.add(repr(row))
     # A row that leaves the table, or is not in the index, does not count
-    is_exact = key.condition is None and key.leaf is None and set(ops) <= {"I"}
+    is_exact = key.condition is None and key.leaf is None and set(ops) <= {RowOp.INSERT}
     return repeated if is_exact or not repeated else None
 
 

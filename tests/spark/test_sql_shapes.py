@@ -20,7 +20,7 @@ from sql_layout import lines
 
 from replctl.catalog.pg_class import PartitionBound
 from replctl.expr.nodes import BoolExpr, Const, Expr, NullTest, OpExpr, Var
-from replctl.replication.update_transformation import Action
+from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.spark import (
     ChangeSource,
     CommitNote,
@@ -256,7 +256,7 @@ def outcome_shape(
     """The query of the outcome of many replicated changes."""
     recorder = Recorder(stops=True)
     summary = ChangeSummary(
-        frozenset("IUD"), has_several_positions, moves_keys, repeats_keys, repeats_rows=False
+        frozenset(ROW_ACTIONS), has_several_positions, moves_keys, repeats_keys, repeats_rows=False
     )
     with (
         suppress(Stop),
