@@ -20,6 +20,7 @@ from replctl.expr.enum_order import Transform
 from replctl.expr.environment import Environment
 from replctl.expr.type_facts import TypeFacts
 from replctl.types import builtin
+from replctl.types.type_kind import TypeKind
 
 #: An item of a row's text in double quotes.
 _QUOTED = r'"(?:[^"\\]|""|\\\\)*"'
@@ -108,7 +109,7 @@ def check_no_rows(environment: Environment, expr: Any, what: str) -> None:
         shown = environment.format_type(type_)
         raise FeatureNotSupported(f"{what} type {shown} are not supported")
     element = environment.type(type_).element if type_.startswith("@") else None
-    if element is not None and environment.type(element).kind == "c":
+    if element is not None and environment.type(element).kind == TypeKind.COMPOSITE:
         shown = environment.format_type(element)
         raise FeatureNotSupported(f"arrays of type {shown} are not supported")
 

@@ -103,7 +103,7 @@ def _types(target: Described) -> Iterator[_ListedType]:
         places_of[int(row.oid)] = (places[int(row.typnamespace)], int(row.typowner), acl)
     for oid, (place, owner, acl) in places_of.items():
         type_ = environment.type_by_oid(oid)
-        if type_ is None or (type_.kind == "c" and not type_.is_composite):
+        if type_ is None or (type_.kind == TypeKind.COMPOSITE and not type_.is_composite):
             continue
         name = type_.name if type_.is_builtin else type_.sql_name
         found = environment.find_type(None, name)
@@ -117,7 +117,7 @@ def _types(target: Described) -> Iterator[_ListedType]:
             found is not None and found.oid == oid,
             shown.endswith("[]"),
             "tuple" if type_.is_composite else size,
-            environment.enum_labels(type_) if type_.kind == "e" else (),
+            environment.enum_labels(type_) if type_.kind == TypeKind.ENUM else (),
             owner,
             acl,
         )
