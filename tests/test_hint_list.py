@@ -110,7 +110,7 @@ HINTS: dict[str, str] = {
     ' Python: deltalake.DeltaTable("{}").repair()': "lake/test_table_error.py::"
     "test_a_file_that_is_gone",
     "_TRUST": "lake/test_table_paths.py::test_foreign_files_are_refused",
-    "_trust_hint(catalog, relation)": f"{_FOLLOWED}test_a_shallow_clone_at_a_source",
+    "trust_hint(catalog, relation)": f"{_FOLLOWED}test_a_shallow_clone_at_a_source",
     'If the catalog was restored from a backup, run "{}". To treat the commits as another'
     " writer's, use SELECT replctl_accept_commits({}).": "lake/"
     "test_commit_mark.py::test_a_mark_of_an_unknown_nonce_stops_its_table",

@@ -32,9 +32,9 @@ from replctl.commands.reloptions import table_options
 from replctl.errors import FeatureNotSupported, UndefinedTable
 from replctl.lake.adoption import NewestVersion, enter_adopted, newest_version
 from replctl.lake.catalog_name import resolved_table
-from replctl.lake.commit_log import has_foreign_files, leads_out
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_location_role
+from replctl.lake.foreign_files import has_foreign_files, leads_out
 from replctl.lake.located_table import make_located
 from replctl.lake.location import check_is_empty, check_location
 from replctl.lake.partition_zone import check_partition_zones

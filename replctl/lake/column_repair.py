@@ -16,8 +16,8 @@ from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
 from replctl.lake.adopt import DeltaColumn, is_stored_alike
-from replctl.lake.commit_log import has_foreign_files
 from replctl.lake.delta_files import has_files_elsewhere
+from replctl.lake.foreign_files import has_foreign_files
 from replctl.lake.widened_column import is_wider
 from replctl.record import dataclass
 from replctl.replication.refresh_hint import publication_refresh, refresh_hint

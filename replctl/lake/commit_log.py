@@ -34,7 +34,6 @@ from replctl.catalog.pg_wal import (
     logged_tables,
 )
 from replctl.catalog.storage import (
-    FOREIGN_FILES,
     accepts_marks,
     note_foreign_commit,
     note_metadata,
@@ -63,6 +62,7 @@ from replctl.lake.delta_log import (
     readable_after,
 )
 from replctl.lake.feed_choice import with_feeds
+from replctl.lake.foreign_files import has_foreign_files, leads_out, trust_hint
 from replctl.lake.partition_zone import check_partition_zones
 from replctl.lake.table_metadata import has_row_ids
 from replctl.lake.target_fault import note_replacement
@@ -75,7 +75,6 @@ from replctl.lake.version_chain import (
     replaced,
 )
 from replctl.own_command import own_command
-from replctl.types.boolean import bool_in
 from replctl.types.quote import quote_literal
 
 #: Errors of tables that replctl cannot read or must not read.
@@ -100,7 +99,8 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
     storage = relation.storage
     if storage is None or not storage.is_made:
         return False
-    return _is_behind(last_entered_version(catalog.connection, relation.oid, storage.location))
+    table = last_entered_version(catalog.connection, relation.oid, storage.location)
+    return _lacks(table, _newest_version(table))
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
@@ -113,36 +113,51 @@ def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> li
     behind = []
     for table in logged_tables(catalog, relids):
         try:
-            if _is_behind(table):
+            if _lacks(table, _newest_version(table)):
                 behind.append(table.relid)
         except IoError:
             behind.append(table.relid)
     return behind
 
 
-def _is_behind(table: LoggedTable) -> bool:
+def _newest_version(table: LoggedTable) -> int:
     newest = latest_version(table.location)
     if newest is None:
         raise UndefinedFile(f'could not find the Delta table "{table.location}"')
+    return newest
+
+
+def _lacks(table: LoggedTable, newest: int) -> bool:
+    """Return whether the commit log lacks a version of a table, or has one that the table lacks."""
     if table.version is None or newest > table.version:
         return True
     return chain_of(table, newest) is not Chain.WHOLE
 
 
-def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
+def newest_versions(
+    catalog: Catalog, relations: Mapping[int, Relation]
+) -> dict[int, tuple[int, list[DeltaCommit]]]:
     """Check that versions that the commit log lacks are readable, before Spark reads the relations.
+
+    Returns:
+        the newest version of each table, and the commits that the commit log lacks, by OID.
 
     Raises:
         PostgresError: a version cannot be read (see `commits_since`).
     """
+    found = {}
     for table in logged_tables(catalog, relations):
         relation = relations[table.relid]
         with reading_log(catalog, relation):
-            if _is_behind(table):
+            newest = _newest_version(table)
+            commits = []
+            if _lacks(table, newest):
                 version = -1 if table.version is None else table.version
                 if relation_chain(catalog, relation) is Chain.CLEANED:
                     version = readable_after(table.location, version)
-                _read_commits(catalog, relation, version)
+                commits = _read_commits(catalog, relation, version)
+            found[table.relid] = (max(newest, *(c.version for c in commits[-1:]), 0), commits)
+    return found
 
 
 def enter_readable(
@@ -277,46 +292,8 @@ def _read_commits(
         if found is not None:
             outside, what = found.outside, f"Version {found.version}"
         if outside is not None and has_files_elsewhere(location):
-            raise leads_out(relation, outside, what, hint=_trust_hint(catalog, relation))
+            raise leads_out(relation, outside, what, hint=trust_hint(catalog, relation))
     return commits
-
-
-class ForeignFiles(InsufficientPrivilege):
-    """Raised if a table has files outside its directory, and its option foreign_files is off."""
-
-
-def has_foreign_files(relation: Relation) -> bool:
-    """Return whether the log of a table may name files outside the table's directory."""
-    return bool_in(relation.options.get(FOREIGN_FILES, "false"))
-
-
-def leads_out(relation: Relation, path: str, what: str, *, hint: str) -> ForeignFiles:
-    """Return the error of a file outside a table's directory.
-
-    Args:
-        what: the part of the log that names the file, as text for the message.
-        hint: the hint of the error.
-    """
-    return ForeignFiles(
-        f'file "{path}" is outside the directory of table "{relation.qualified_name}"',
-        detail=f"{what} names it.",
-        hint=hint,
-    )
-
-
-def _trust_hint(catalog: Catalog, relation: Relation) -> str:
-    """Return the hint for reading a table whose log names files outside its directory."""
-    assert relation.storage is not None
-    if not relation.storage.is_adopted:
-        place = f"delta.`{relation.storage.location}`"
-        copy = f"INSERT OVERWRITE {place} TABLE {place}"
-        return f"To copy the rows into the directory, use Spark: {copy}"
-    name = relation.quoted_name
-    return (
-        "If the table is a shallow clone, or you trust its log for another reason: in"
-        f' database "{current_database(catalog)}", use ALTER TABLE {name} SET'
-        f" ({FOREIGN_FILES} = on);"
-    )
 
 
 def _own_marks(

@@ -4,11 +4,12 @@ version.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 from replctl.catalog.apply_batch import list_apply_batches
-from replctl.catalog.intent import intents_of, versions_before_blocks
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.intent import versions_before_blocks
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_inherits import descendants_of
@@ -22,7 +23,7 @@ from replctl.lake.column_changes import names_around, names_in_log, stored_names
 from replctl.lake.column_fault import dropped_columns
 from replctl.lake.file_access import check_readable
 from replctl.lake.partition_zone import partition_zones
-from replctl.lake.storage_place import differing_names
+from replctl.lake.snapshot_version import snapshot_versions
 from replctl.lake.table_state import table_state
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
@@ -238,31 +239,14 @@ def _with_faults(
     return replace(source, columns=columns)
 
 
-def _present_versions(catalog: Catalog, tree: Mapping[int, Relation]) -> dict[int, int | None]:
-    """Return the present versions of the tables whose columns the next write will rename.  Omit
-    tables that the catalog's own transaction writes.
-    """
-    behind = [
-        oid
-        for oid, relation in tree.items()
-        if (storage := relation.storage) is not None
-        and storage.is_made
-        and not storage.is_adopted
-        and differing_names(relation)
-    ]
-    own = catalog.xids.top if behind else None
-    written = set() if own is None else {i.relid for i in intents_of(catalog.connection, own)}
-    found = {oid: last_committed_version(catalog, oid) for oid in behind if oid not in written}
-    return {oid: version for oid, version in found.items() if version is not None}
-
-
 def relation_leaves(
-    catalog: Catalog, relation: Relation, *, inherit: bool = True, keeps_names: bool = False
+    catalog: Catalog, relation: Relation, *, inherit: bool = True, cluster: Cluster | None = None
 ) -> list[tuple[int, TableSource]]:
     """Return the sources of `relation_sources`, each with the OID of its own relation.
 
     Args:
-        keeps_names: read tables whose columns the next write will rename at their present versions.
+        cluster: the cluster of the catalog, for a query that does not write these tables.  The
+            query reads the tables as they were when its snapshot of the catalog began.
 
     Raises:
         PostgresError: a table cannot be read (see `commit_log.commits_since`).
@@ -273,9 +257,9 @@ def relation_leaves(
     tree = load_relations(catalog, oids)
     check_readable(catalog, tree.values())
     versions = visible_versions(catalog, oids)
-    if keeps_names:
-        versions = _present_versions(catalog, tree) | versions
-    commit_log.check_readable(catalog, tree)
+    newest = commit_log.newest_versions(catalog, tree)
+    if cluster is not None:
+        versions = snapshot_versions(catalog, cluster, newest) | versions
     leaves = []
     for oid in oids:
         if tree[oid].is_partitioned:

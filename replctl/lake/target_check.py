@@ -13,6 +13,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import DataCorrupted, UndefinedFile
 from replctl.lake import commit_log
 from replctl.lake.delta_log import applied_step, written_step
+from replctl.lake.foreign_files import ForeignFiles
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.target_fault import application_of, check_faults, targets_of
 from replctl.lake.target_relations import leaves_of_root
@@ -81,7 +82,7 @@ class TargetCheck:
         for relation in relations:
             try:
                 self._enter(catalog, relation)
-            except (commit_log.ForeignFiles, UndefinedFile) as error:
+            except (ForeignFiles, UndefinedFile) as error:
                 if not is_replaced:
                     error.hint = self._refresh(catalog, relation) or error.hint
                     raise

@@ -75,7 +75,7 @@ def pinned_target(
     enter_foreign_versions(session, list(leaves))
     with session.read() as catalog:
         check_readable(catalog, leaves.values())
-        commit_log.check_readable(catalog, leaves)
+        commit_log.newest_versions(catalog, leaves)
         lsn = _applied_lsn(catalog, subscription, root, session.cluster.path)
         visible = visible_versions(catalog, leaves)
         versions = {

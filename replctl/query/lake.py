@@ -83,7 +83,10 @@ class LakeDialect:
             return self._catalog(item)
         assert isinstance(item.relation, Relation)
         leaves = relation_leaves(
-            self.context.catalog, item.relation, inherit=item.inherit, keeps_names=True
+            self.context.catalog,
+            item.relation,
+            inherit=item.inherit,
+            cluster=self.context.cluster,
         )
         self.context.read_tables.update(oid for oid, _source in leaves)
         parts = [

@@ -58,7 +58,7 @@ def _small_table(item: FromTable, context: FunctionContext, most: int) -> SmallT
     from replctl.lake.table_read import relation_leaves
 
     catalog = context.catalog
-    leaves = relation_leaves(catalog, relation, inherit=item.inherit, keeps_names=True)
+    leaves = relation_leaves(catalog, relation, inherit=item.inherit, cluster=context.cluster)
     if named_tables(catalog, [oid for oid, _source in leaves]):  # Spark knows where a name leads
         return None
     rows: list[list[Any]] = []
