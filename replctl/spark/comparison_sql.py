@@ -151,5 +151,12 @@ def _operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
         return lsn_key(left.text), lsn_key(right.text)
     numbers = {"int2", "int4", "int8", "oid"}
     if (len(types) == 1 and types <= _DIRECT) or types <= numbers or types <= {"float4", "float8"}:
-        return left.text, right.text
+        return without_limits(left.text, left.type), without_limits(right.text, right.type)
     raise FeatureNotSupported(f"comparison of {left.type} with {right.type} is not supported")
+
+
+def without_limits(text: str, type_: str) -> str:
+    """Return SQL of a value that Spark and Delta do not compare with the limits of files, if it is
+    a float.  Limits leave NaN out, which is greater than the upper limit.
+    """
+    return f"({text} + 0F)" if type_ in ("float4", "float8") else text

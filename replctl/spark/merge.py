@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from replctl.spark import delta_table
+from replctl.spark.comparison_sql import without_limits
 from replctl.spark.data_type import quote_name, table_name
 from replctl.spark.delta_table import to_storage
 from replctl.spark.key_path import LeafChange, WritePath, write_path
@@ -144,7 +145,10 @@ def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ..
         for old, new in zip(rows.values("old_leaf"), rows.values("new_leaf"), strict=True)
     ]
     tuples = [key for key, here in zip(zip(*keys, strict=True), concerned, strict=True) if here]
-    names = [_stored_name(columns, attnum) for attnum in target.key]
+    names = [
+        without_limits(_stored_name(columns, attnum), target.column(attnum).type)
+        for attnum in target.key
+    ]
     if len(names) == 1:
         return f"{names[0]} IN ({', '.join(key for (key,) in tuples)})"
     bounds = [

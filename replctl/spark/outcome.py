@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
 from replctl.replication.update_transformation import ROW_ACTIONS, Action
+from replctl.spark.comparison_sql import without_limits
 from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import is_stored_alike, matching_form
@@ -503,7 +504,7 @@ def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
         for literal, value in zip(rows.literals(column), rows.values(column), strict=True)
         if value is not None
     }
-    name = matching_form(typed, name)
+    name = without_limits(matching_form(typed, name), typed.type)
     return f"{name} IN ({', '.join(sorted(literals))})" if literals else "FALSE"
 
 
