@@ -52,7 +52,7 @@ _NO_VERB = frozenset(
 #: The first entry of a section of a docstring, if it is not indented by four spaces.
 _SHIFTED_ENTRY = re.compile(r"^(Args|Returns|Raises|Attributes):\n(?! {4}\S)", re.MULTILINE)
 #: An entry of Raises with a pronoun as subject, for which the reader would have to look.
-_UNNAMED_SUBJECT = re.compile(r"^Raises:\n(?: +.*\n)*?    [\w, ]+: (it|they)\b", re.MULTILINE)
+_UNNAMED_SUBJECT = re.compile(r"^Raises:\n(?: .*\n)*?    [\w, ]+: (it|they)\b", re.MULTILINE)
 #: A line of a docstring that belongs to an example or a table.
 _EXAMPLE = re.compile(r"^ |[^.?!:]  ")
 _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
