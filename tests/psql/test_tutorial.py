@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import urllib.request
 from pathlib import Path
 
 import pytest
+from patience import wait_until
 
 _ROOT = Path(__file__).parents[2]
 _PAGE = _ROOT / "docs" / "tutorial" / "index.md"
@@ -68,6 +72,50 @@ def test_the_tutorial_prints_what_it_shows(tmp_path: Path, environment: dict[str
     for (commands, shown), actual in zip(blocks, printed, strict=False):
         if shown:
             assert _comparable(actual) == _comparable(shown), commands
+    home = {"REPLCTL_HOME": str(tmp_path / "tutorial" / "cluster")}
+    _service_of_step_6(tmp_path / "tutorial", environment | home)
+
+
+def _metrics(port: int) -> bool:
+    """Return whether a service prints metrics."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def _service_of_step_6(folder: Path, environment: dict[str, str]) -> None:
+    """Run the command that the page starts as a service, with a free port, and end it."""
+    (command,) = re.findall(r"^(replctl sync --watch.*)$", _PAGE.read_text("utf-8"), re.MULTILINE)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    assert command.endswith(" --metrics-port 9187")
+    words = [*command.split()[:-1], str(port)]
+    with subprocess.Popen(words, cwd=folder, env=environment) as service:
+        try:
+            wait_until(lambda: _metrics(port))
+            service.send_signal(signal.SIGTERM)
+            assert service.wait(60) == 0
+        finally:
+            service.kill()
+
+
+def test_the_line_for_cron_is_that_of_the_guide() -> None:
+    """`test_guide_scheduling.py` runs it."""
+    guide = (_PAGE.parents[1] / "guides" / "scheduling.md").read_text("utf-8")
+    lines = re.findall(r"^(?:REPLCTL_HOME=|\*/5 ).*$", _PAGE.read_text("utf-8"), re.MULTILINE)
+    assert len(lines) == 2
+    assert set(lines) <= set(guide.splitlines())
+
+
+def test_the_installation_is_that_of_the_readme() -> None:
+    """`test_release.py` runs the command of README.md."""
+    page, readme = (path.read_text("utf-8") for path in (_PAGE, _ROOT / "README.md"))
+    lines = page.partition("```bash\n")[2].partition("```")[0].replace("export ", "").splitlines()
+    command = " && ".join(lines).replace("pip install", "pip install --quiet")
+    assert f"    {command} samples/run.sh\n" in readme
 
 
 @pytest.mark.spark
