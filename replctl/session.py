@@ -375,7 +375,7 @@ class Session:
 
     @property
     def is_read_only(self) -> bool:
-        """Return whether the open block, or a single statement, is read-only."""
+        """Return whether the current transaction, or a statement outside one, is read-only."""
         if self.block is None:
             return self.setting("default_transaction_read_only") == "on"
         return self.block.is_read_only

@@ -299,7 +299,12 @@ class Automaton:
 
 
 def _holds(kind: str, before: int, ahead: int) -> bool:
-    """Return whether a constraint holds between characters with these flags."""
+    """Return whether a constraint, such as `^`, holds between two characters.
+
+    Args:
+        before: the flags of the character before the position.
+        ahead: the flags of the character after it.
+    """
     match kind:
         case "A":
             return bool(before & _EDGE_FLAG)

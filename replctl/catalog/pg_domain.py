@@ -68,8 +68,8 @@ def domain_bases(catalog: Catalog) -> dict[str, DomainBase]:
 
 
 def user_type_bases(catalog: Catalog) -> dict[str, DomainBase]:
-    """Return the types that store values of composite types and of arrays of enums and domains, by
-    the names of the composite types and arrays.
+    """Return the types in which values of composite types, and of arrays of enums or domains, are
+    stored.  The keys are the names of the composite types and arrays.
     """
     return _bases(catalog)[1]
 

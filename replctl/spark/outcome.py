@@ -491,11 +491,12 @@ def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
 
 
 def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
-    """Return `name IN (...)` with all values that few rows have in some columns.  If equal values
+    """Return the condition `name IN (...)` with all values of `columns` in `rows`.  If equal values
     are stored identically, Spark pushes the condition into the scan of the files.
 
     Args:
-        name: a column of the same type as these columns.
+        name: a column of the same type as `columns`.
+        rows: a small number of rows.
     """
     typed = next(column for column in rows.columns if column.name == columns[0])
     literals = {

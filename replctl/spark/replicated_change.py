@@ -405,7 +405,7 @@ def _moving_outcome(
 
     Args:
         existing: SQL of the rows that the changes may affect.
-        settled: the SQL condition that a change is known to be a conflict, or to miss its row.
+        settled: SQL condition: the change is already known to be a conflict, or to have no row.
     """
     keys = list(target.key)
     same_old = _same_key(target, "ch.o", "e.c")

@@ -22,7 +22,7 @@ def whole_row_sql(target: Target, changes: str, settled: str) -> str:
 
     Args:
         changes: a view of the changes.
-        settled: the SQL condition that a change is known to miss its row.
+        settled: SQL condition: the change is already known to have no row.
     """
     sent = [column for column in target.columns if column.sent is not None]
     equal = _same(sent, "t.c", "ch.o")
