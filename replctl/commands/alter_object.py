@@ -54,7 +54,6 @@ from replctl.commands.subscription_permission import (
     check_subscription_owner,
 )
 from replctl.commands.type import check_type_owner
-from replctl.commands.type_dependency import check_not_in_expressions
 from replctl.conninfo import application_name
 from replctl.errors import (
     DuplicateColumn,
@@ -123,8 +122,6 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             if relation is not None:
                 check_kind(relation, statement.relation_type)
                 ddl.privileges.check_relation_owner(relation)
-                if relation.kind == RelKind.COMPOSITE_TYPE:
-                    check_not_in_expressions(ddl, relation)
                 _rename_column(ddl, relation, statement.sub_name or "", new, parents=0)
             return f"ALTER {statement.relation_type.upper()}"
         case "constraint" if statement.relation_type == "domain":

@@ -139,21 +139,6 @@ def check_attributes_unused(ddl: Ddl, relation: Relation, dropped: Collection[Ob
         if users.isdisjoint(dropped):
             used_by = f'column "{table.name}.{column.name}" uses it'
             raise _unchangeable(ddl, relation, used_by)
-    check_not_in_expressions(ddl, relation, dropped)
-
-
-def check_not_in_expressions(
-    ddl: Ddl, relation: Relation, dropped: Collection[Object] = ()
-) -> None:
-    """Check that no expression uses a composite type, because expressions have the names and
-    numbers of attributes.
-
-    Args:
-        dropped: objects that the statement drops.
-
-    Raises:
-        FeatureNotSupported: a view or another object with an expression uses the type.
-    """
     if any(user not in dropped for user in _users_in_expressions(ddl, {relation.row_type})):
         raise _unchangeable(ddl, relation, "an expression uses it")
 

@@ -16,6 +16,7 @@ from replctl.expr.deparse_sql_function import sql_template
 from replctl.expr.environment import Environment
 from replctl.expr.parentheses import is_simple
 from replctl.expr.scope import RelationScope
+from replctl.expr.type_facts import TypeFacts
 from replctl.record import dataclass
 from replctl.types.builtin import system_columns
 from replctl.types.quote import quote_identifier
@@ -167,7 +168,7 @@ class _Printer:
             case nodes.FieldSelect():
                 is_bare = isinstance(expr.arg, nodes.SubscriptingRef | nodes.FieldSelect)
                 self.in_parens(expr.arg, not is_bare, True)
-                put(f".{quote_identifier(expr.field_name)}")
+                put(f".{quote_identifier(self._field_name(expr))}")
             case nodes.JsonValueExpr():
                 self.expr(expr.raw, False)
             case nodes.JsonIsPredicate():
@@ -362,6 +363,11 @@ class _Printer:
             # ruleutils.c).
             indent = (_INDENT_LIMIT + (indent - _INDENT_LIMIT) // 2) % _INDENT_LIMIT
         self.parts.append("\n" + " " * indent + word)
+
+    def _field_name(self, expr: nodes.FieldSelect) -> str:
+        """Return the name of a field, which may have been renamed since the analysis."""
+        columns = TypeFacts(self.environment).columns(expr.arg.type)
+        return expr.field_name if columns is None else columns[expr.field_number - 1].name
 
     def _subscripting(self, expr: nodes.SubscriptingRef, implicit: bool) -> None:
         is_bare = isinstance(expr.arg, nodes.Var | nodes.FieldSelect)
