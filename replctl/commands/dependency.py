@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from replctl.catalog import schema
 from replctl.catalog.composite_type import composite_of_type
@@ -65,6 +65,7 @@ from replctl.commands.view_dependency import (
 from replctl.errors import DependentObjectsStillExist, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.expr.environment import user_collation
+from replctl.expr.type_facts import TypeFacts
 from replctl.record import dataclass
 from replctl.types.quote import quote_qualified_identifier
 from replctl.types.type_kind import TypeKind
@@ -237,6 +238,9 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
                 yield Dependent(relation_object(ddl.relation(view)), target)
             policies = policies_of_column(ddl.catalog, target.oid, target.number)
             yield from _policies(ddl, target, policies)
+            if ddl.relation(target.oid).kind == RelKind.COMPOSITE_TYPE:
+                for user in users_with(ddl, _selects_attribute(ddl, target)):
+                    yield Dependent(user, target)
         case "sequence":
             yield from _views(ddl, target, views_of_relation)
             yield from _policies(ddl, target, policies_of_relation(ddl.catalog, target.oid))
@@ -270,6 +274,17 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
         case "operator":
             for user in users_with(ddl, _has_field("operator_oid", target.oid)):
                 yield Dependent(user, target)
+
+
+def _selects_attribute(ddl: Ddl, target: Object) -> Callable[[Any], bool]:
+    """Return whether a node selects an attribute of a composite type from a row."""
+    relation, types = ddl.relation(target.oid), TypeFacts(ddl.environment)
+    place = relation.columns.index(relation.column_at(target.number)) + 1
+    return lambda node: (
+        isinstance(node, nodes.FieldSelect)
+        and node.field_number == place
+        and types.base(node.arg.type) == relation.row_type
+    )
 
 
 def _row_type(relation: Relation, target: Object) -> Iterator[Dependent]:

@@ -12,13 +12,9 @@ from replctl.catalog.pg_type import type_oid
 from replctl.catalog.relation_kind import RelKind
 from replctl.commands.ddl import Ddl
 from replctl.commands.expression_dependency import all_tables, users_in_expressions
+from replctl.commands.named_dependency import users_with
 from replctl.commands.object_address import Object, relation_object
-from replctl.commands.view_dependency import (
-    policies_of_types,
-    policies_with,
-    views_of_types,
-    views_with,
-)
+from replctl.commands.view_dependency import policies_of_types, views_of_types
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.type_facts import TypeFacts
@@ -163,8 +159,7 @@ def check_no_fixed_rows(ddl: Ddl, relation: Relation, first: int) -> None:
                 return node.type.startswith("@") and name in types.contained(node.type)
         return False
 
-    users = [*users_in_expressions(ddl, is_use)]
-    if users or views_with(ddl.catalog, is_use) or policies_with(ddl.catalog, is_use):
+    if any(users_with(ddl, is_use)):
         raise _unchangeable(ddl, relation, "an expression uses it")
 
 
