@@ -166,7 +166,6 @@ class LakeDialect:
 
     def _set(self, call: nodes.FuncExpr, write: WriteQuery) -> tuple[str, list[SqlValue]]:
         """Return the name of a set-returning function for Spark, and its arguments."""
-        call = _unnested(call)
         return call.name, [self.value(arg, write) for arg in call.args]
 
     def lateral(self, item: FromSubquery, query: str) -> str:
@@ -281,17 +280,6 @@ def _inline_table(rows: Sequence[Sequence[str]]) -> str:
     names = ", ".join(f"c{i}" for i in range(1, len(rows[0]) + 1))
     listed = (f"({', '.join(row)})" for row in rows)
     return f"SELECT * FROM VALUES {', '.join(listed)} AS v({names})"
-
-
-def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
-    """Rewrite a call: `regexp_split_to_table(...)` becomes `unnest(regexp_split_to_array(...))`."""
-    split = {2765: 2767, 2766: 2768}.get(call.function_oid)
-    if split is None:
-        return call
-    array = replace(
-        call, function_oid=split, name="regexp_split_to_array", type="_text", returns_set=False
-    )
-    return replace(call, name="unnest", args=(array,))
 
 
 def target_rows(target: Target) -> str:

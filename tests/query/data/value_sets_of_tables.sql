@@ -7,3 +7,8 @@ select id, n, g from t, generate_series(1, 2, 0.5) with ordinality o(g, n) where
 select sum(g), count(*) from t, generate_series(0.1, 1.0, 0.3) g;
 select id from t, jsonb_array_elements('[]') e;
 select id, generate_series(1.0, 2) from t order by 1, 2;
+create table a (id int, s text, x int[]);
+insert into a values (1, 'p,q', '{5,6}'), (2, '', '{}'), (3, null, null);
+select id, w from a, string_to_table(s, ',') w order by 1, 2;
+select id, i, x[i] from a, generate_subscripts(x, 1) i order by 1, 2;
+select id, regexp_split_to_table(s, ',') from a order by 1, 2;
