@@ -19,7 +19,7 @@ from replctl.types.quote import quote_qualified_identifier
 
 _TOKEN = re.compile(
     r"""\s*(?: "(?P<quoted>(?:[^"]|"")*)"
-             | (?P<plain>[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*)
+             | (?P<plain>[^\x00-@\[-^`{-\x7f][^\x00-#%-/:-@\[-^`{-\x7f]*)
              | (?P<mark>[.,=])
              | (?P<open>".*) | (?P<other>\S) )""",
     re.VERBOSE | re.DOTALL | re.ASCII,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from replctl.adt.fold import simplified
 from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.query.settings_rewrite import in_form
-from replctl.query.sqlite import is_answerable, run_query
 from replctl.query.tree import Output, Query
 from replctl.types import text
 
@@ -24,6 +22,9 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
         FeatureNotSupported: the value cannot be computed without Spark.
         PostgresError: the evaluation fails.
     """
+    from replctl.adt.fold import simplified  # few commands need a constant
+    from replctl.query.sqlite import is_answerable, run_query
+
     plain = without_user_types(ddl.environment, expr)
     result = simplified(in_form(ddl.session, plain))
     if isinstance(result, nodes.Const):

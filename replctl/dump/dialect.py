@@ -18,8 +18,7 @@ from replctl.catalog.storage import (
 )
 from replctl.dump.source import Source, with_options
 from replctl.lake.adopt import collation_of, readable_column
-from replctl.lake.commit_log import UNREADABLE
-from replctl.lake.delta_log import stored_columns
+from replctl.lake.delta_log import UNREADABLE, stored_columns
 from replctl.lake.table_metadata import physical_name
 from replctl.replication.table_definition import native_statement
 from replctl.types.delta_type import is_native, native_text

@@ -42,19 +42,18 @@ from replctl.catalog.storage import (
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import (
     DataCorrupted,
-    FeatureNotSupported,
     InsufficientPrivilege,
     IoError,
     ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedFile,
-    UndefinedTable,
 )
 from replctl.lake.column_changes import follow_columns, follow_own_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_files import has_files_elsewhere, is_empty_at
 from replctl.lake.delta_log import (
+    UNREADABLE,
     columns_of,
     commits_after,
     latest_version,
@@ -76,16 +75,6 @@ from replctl.lake.version_chain import (
 )
 from replctl.own_command import own_command
 from replctl.types.quote import quote_literal
-
-#: Errors of tables that replctl cannot read or must not read.
-UNREADABLE = (
-    DataCorrupted,
-    FeatureNotSupported,
-    InsufficientPrivilege,
-    IoError,
-    ObjectNotInPrerequisiteState,
-    UndefinedTable,
-)
 
 
 def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from replctl.adt.interpret import null_in_domain, violated_domain
 from replctl.catalog.pg_class import Constraint, Index, Relation
 from replctl.errors import (
     CheckViolation,
@@ -51,6 +50,8 @@ def violation(
                 column=name,
             )
         case "check" if problem.number < len(target.domain_tests):
+            from replctl.adt.interpret import null_in_domain, violated_domain  # few errors need it
+
             test = target.domain_tests[problem.number]
             if test.constraint is None:
                 return null_in_domain(test.domain)

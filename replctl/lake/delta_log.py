@@ -14,6 +14,8 @@ from urllib.parse import unquote
 
 from replctl.errors import (
     DataCorrupted,
+    FeatureNotSupported,
+    InsufficientPrivilege,
     IoError,
     ObjectNotInPrerequisiteState,
     UndefinedFile,
@@ -36,6 +38,16 @@ from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER
 from replctl.lake.delta_protocol import check_protocol
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
+
+#: Errors of tables that replctl cannot read or must not read.
+UNREADABLE = (
+    DataCorrupted,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    IoError,
+    ObjectNotInPrerequisiteState,
+    UndefinedTable,
+)
 
 #: The columns of a checkpoint about files.
 FILE_COLUMNS = [

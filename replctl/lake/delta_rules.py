@@ -22,7 +22,6 @@ from replctl.lake.delta_log import columns_of
 from replctl.lake.table_state import TableState, has_foreign_rules, table_state
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
-from replctl.spark import table_name
 from replctl.types.quote import quote_literal
 
 _CHECK = "delta.constraints."
@@ -214,11 +213,17 @@ def append_only_error(relation: Relation, action: Action) -> ObjectNotInPrerequi
     return ObjectNotInPrerequisiteState(
         f'cannot {_DOES[action]} table "{relation.name}"',
         detail=f'The Delta table "{location}" is append-only: its owner has set {_APPEND_ONLY}.',
-        hint="To allow such changes, its owner can use Spark: ALTER TABLE"
-        f" {table_name(location)} SET TBLPROPERTIES"
-        f" ({quote_literal(_APPEND_ONLY)} = 'false').",
+        hint="To allow such changes, its owner can use Spark:"
+        f" {_alter_table(location)} SET TBLPROPERTIES ({quote_literal(_APPEND_ONLY)} = 'false').",
         table=relation.relation_name,
     )
+
+
+def _alter_table(location: str) -> str:
+    """Return the beginning of a statement of Spark that alters a table."""
+    from replctl.spark import table_name  # only errors need it
+
+    return f"ALTER TABLE {table_name(location)}"
 
 
 def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
@@ -241,8 +246,8 @@ def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
             f'cannot write table "{relation.name}": Spark does not have the library "{library}"',
             detail=f'The owner of the Delta table has set {_UNIFORM} to "{name}". Without the'
             " library, Delta fails after its commit.",
-            hint="If nobody needs the format, its owner can use Spark: ALTER TABLE"
-            f" {table_name(relation.storage.location)} UNSET TBLPROPERTIES"
+            hint="If nobody needs the format, its owner can use Spark:"
+            f" {_alter_table(relation.storage.location)} UNSET TBLPROPERTIES"
             f" ({quote_literal(_UNIFORM)}).",
             table=relation.relation_name,
         )

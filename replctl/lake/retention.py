@@ -23,7 +23,7 @@ from replctl.catalog.wal_availability import (
 )
 from replctl.catalog.worker import held_slots
 from replctl.errors import FeatureNotSupported
-from replctl.lake.commit_log import UNREADABLE
+from replctl.lake.delta_log import UNREADABLE
 from replctl.lake.retention_outlook import Outlook, outlook, shown
 from replctl.record import dataclass
 from replctl.relation_name import RelationName

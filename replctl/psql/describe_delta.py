@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from replctl.catalog.pg_class import Column, Relation
 from replctl.errors import PostgresError
-from replctl.lake.commit_log import UNREADABLE
-from replctl.lake.delta_description import DeltaDescription, delta_description
+from replctl.lake.delta_log import UNREADABLE
 from replctl.lake.delta_rules import DeltaRules, delta_rules
 from replctl.record import dataclass
 from replctl.types.delta_type import is_native, native_text
 from replctl.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from replctl.lake.delta_description import DeltaDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ def delta_lines(described: DescribedRules, verbose: bool) -> list[str]:
         return []
     if not storage.is_made:
         return [title, "    The first write makes it."]
+    from replctl.lake.delta_description import delta_description  # few relations need it
+
     try:
         found = delta_description(storage.location)
     except UNREADABLE as error:

@@ -34,8 +34,6 @@ from replctl.psql.described import (
 from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_content import PrintOptions, Table
 from replctl.psql.variables import PsqlError
-from replctl.query.pg_get_expr import condition_text
-from replctl.query.view_definition import view_definition
 from replctl.types.builtin import SystemRelation
 
 
@@ -163,6 +161,8 @@ def _footers(target: Described, rules: DescribedRules, verbose: bool) -> list[st
 
 
 def _view_definition(target: Described, view: Relation) -> list[str]:
+    from replctl.query.view_definition import view_definition  # few relations need it
+
     text = view_definition(target.environment, view, is_pretty=True)
     return ["View definition:", text]
 
@@ -286,6 +286,8 @@ def _policies(target: Described, relation: Relation) -> list[str]:
     policies = policies_of(target.catalog, relation.oid)
     if not policies and not relation.has_row_security:
         return []
+    from replctl.query.pg_get_expr import condition_text  # few relations need it
+
     title = "Policies"
     if not relation.has_row_security:
         title += " (row security disabled)"

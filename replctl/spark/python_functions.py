@@ -19,9 +19,7 @@ from weakref import WeakKeyDictionary
 
 from replctl.adt import numeric_arithmetic
 from replctl.errors import PostgresError
-from replctl.spark import python_program
 from replctl.spark.data_type import decimal_of, not_stored, text_of_wire, to_wire_value, wire
-from replctl.spark.python_program import Program
 from replctl.spark.received_row import read_row
 from replctl.spark.sql_value import raised_text
 from replctl.types import text
@@ -31,6 +29,8 @@ from replctl.types.numeric import numeric_out
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
+    from replctl.spark.python_program import Program
 
 
 class PythonFunctions:
@@ -57,7 +57,9 @@ class PythonFunctions:
             _send_package(session, self._scratch)
         for name in sorted(used - known):
             if name.startswith("replctl_eval_"):
-                session.udf.register(name, _program(python_program.program_named(name)))
+                from replctl.spark.python_program import program_named
+
+                session.udf.register(name, _program(program_named(name)))
                 known.add(name)
                 continue
             session.udf.register(name, _vectorised(*_definition(name)))
@@ -119,6 +121,8 @@ def _definition(name: str) -> tuple[Callable[..., Any], pa.DataType]:
 
 def _program(program: Program) -> Any:
     """Return a function over Arrow columns that computes an expression."""
+    from replctl.spark import python_program  # the evaluator, which few commands need
+
     result = python_program.result_type(program)
 
     def evaluate(*columns: Any) -> Any:
