@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 
 def cache_directory() -> Path | None:
     """Return the directory, which need not exist; None for a user without a home directory who has
@@ -14,6 +12,8 @@ def cache_directory() -> Path | None:
     """
     if not os.environ.get("XDG_CACHE_HOME") and not has_home():
         return None
+    from platformdirs import user_cache_path  # see own_command.default_home
+
     return user_cache_path("replctl")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping
-from configparser import ConfigParser, Error
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache
 from pathlib import Path
@@ -237,6 +236,8 @@ def _of_profile(
 
 def _section(file: Path, name: str) -> dict[str, str]:
     """Return a section of a file; an empty one if the section is missing or the file unreadable."""
+    from configparser import ConfigParser, Error  # few commands read such a file
+
     parser = ConfigParser(interpolation=None)
     try:
         parser.read(file, encoding="utf-8")

@@ -7,8 +7,6 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from platformdirs import user_data_path
-
 from replctl.cache_directory import has_home
 
 
@@ -19,6 +17,8 @@ def default_home() -> Path | None:
     chosen = os.environ.get("REPLCTL_HOME")
     if not chosen and not os.environ.get("XDG_DATA_HOME") and not has_home():
         return None
+    from platformdirs import user_data_path  # it loads modules that --home does not need
+
     return Path(chosen or user_data_path("replctl")).absolute()
 
 

@@ -21,7 +21,6 @@ from replctl.expr.type_names import split_name
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.system_views import system_rows
 from replctl.functions.view_rows import in_order
-from replctl.query.information_schema import information_schema
 from replctl.query.pg_get_expr import condition_text, pg_get_expr
 from replctl.query.view_definition import view_definition
 from replctl.types import text as text_
@@ -78,7 +77,7 @@ def catalog_rows(
         yield value, 0, int(is_called)
         return
     is_standard = relation.schema == "information_schema"
-    rows = information_schema(relation.name) if is_standard else _CATALOGS.get(relation.name)
+    rows = _standard_view(relation.name) if is_standard else _CATALOGS.get(relation.name)
     if rows is None:
         yield from system_rows(context, relation.name)
         return
@@ -106,6 +105,12 @@ def _pg_matviews(context: FunctionContext) -> Iterator[Row]:
             "hasindexes": int(bool(view.indexes)), "ispopulated": int(view.is_populated),
             "definition": view_definition(context.environment, view),
         }  # fmt: skip
+
+
+def _standard_view(name: str) -> Callable[[FunctionContext], Iterator[Row]]:
+    from replctl.query.information_schema import information_schema  # few queries need it
+
+    return information_schema(name)
 
 
 def _pg_policies(context: FunctionContext) -> Iterator[Row]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 
 from replctl.errors import InvalidTextRepresentation, SqlSyntaxError, UntranslatableCharacter
 from replctl.record import dataclass
@@ -31,21 +32,26 @@ _REAL = rf"(?:{_DECIMAL}|{_INTEGER})[Ee][-+]?{_DIGITS}"
 #: The longest match counts, and the first one of equal length.  A longer name counts even if it
 #: begins with a digit.
 _NUMBERS = [
-    (kind, re.compile(pattern))
-    for kind, pattern in [
-        ("numeric", _REAL),
-        ("numeric", _DECIMAL),
-        ("int", _INTEGER),
-        ("int", r"0[xX][0-9A-Fa-f](?:_?[0-9A-Fa-f])*+"),
-        ("int", r"0[oO][0-7](?:_?[0-7])*+"),
-        ("int", r"0[bB][01](?:_?[01])*+"),
-        ("invalid numeric literal", rf"(?:{_DECIMAL}|{_INTEGER})[Ee][-+]"),
-        (
-            "trailing junk after numeric literal",
-            rf"(?:{_REAL}|{_DECIMAL}|{_INTEGER}){_OTHER_ASCII}",
-        ),
-    ]
+    ("numeric", _REAL),
+    ("numeric", _DECIMAL),
+    ("int", _INTEGER),
+    ("int", r"0[xX][0-9A-Fa-f](?:_?[0-9A-Fa-f])*+"),
+    ("int", r"0[oO][0-7](?:_?[0-7])*+"),
+    ("int", r"0[bB][01](?:_?[01])*+"),
+    ("invalid numeric literal", rf"(?:{_DECIMAL}|{_INTEGER})[Ee][-+]"),
+    (
+        "trailing junk after numeric literal",
+        rf"(?:{_REAL}|{_DECIMAL}|{_INTEGER}){_OTHER_ASCII}",
+    ),
 ]
+
+
+@cache
+def _numbers() -> list[tuple[str, re.Pattern[str]]]:
+    # Not while modules are loaded: they take milliseconds, and few commands read a jsonpath
+    return [(kind, re.compile(pattern)) for kind, pattern in _NUMBERS]
+
+
 _BLANKS = re.compile(r"[ \t\n\r\f]+")
 _OPERATOR = re.compile(rf"&&|\|\||\*\*|<=|==|!=|<>|>=|[{_SPECIAL}]")
 _VARIABLE = re.compile(rf"\$({_OTHER}+)")
@@ -119,7 +125,9 @@ class Scanner:
                 return
 
     def _number(self) -> Token | None:
-        matches = [(kind, pattern.match(self._text, self._position)) for kind, pattern in _NUMBERS]
+        matches = [
+            (kind, pattern.match(self._text, self._position)) for kind, pattern in _numbers()
+        ]
         lengths = [match.end() if match else -1 for _, match in matches]
         longest = max(lengths)
         name = _NAME.match(self._text, self._position)
