@@ -15,11 +15,13 @@ def default_home() -> Path | None:
     directory; None if there is no home directory.
     """
     chosen = os.environ.get("REPLCTL_HOME")
-    if not chosen and not os.environ.get("XDG_DATA_HOME") and not has_home():
+    if chosen:
+        return Path(chosen).absolute()
+    if not os.environ.get("XDG_DATA_HOME") and not has_home():
         return None
-    from platformdirs import user_data_path  # it loads modules that --home does not need
+    from platformdirs import user_data_path  # it loads modules that a named home does not need
 
-    return Path(chosen or user_data_path("replctl")).absolute()
+    return user_data_path("replctl").absolute()
 
 
 def own_command(*words: str, home: str | Path, names: Sequence[str] = ()) -> str:

@@ -59,3 +59,18 @@ def test_catalog_queries_load_no_engine(home: Path) -> None:
     modules = loaded_modules(home, "-c", "SELECT * FROM pg_publication_tables")
     for name in (*NEVER, "rich", "prompt_toolkit", "typer", "replctl.spark", "replctl.lake"):
         assert name not in modules
+
+
+@pytest.mark.parametrize("command", ["\\d t", "CREATE TABLE u (a int PRIMARY KEY)", "DROP TABLE t"])
+def test_definitions_load_no_evaluator(home: Path, command: str) -> None:
+    modules = loaded_modules(home, "-c", command)
+    for name in (*NEVER, "rich", "prompt_toolkit", "typer", "configparser"):
+        assert name not in modules
+    for name in ("adt.interpret", "query.sqlite", "query.view_catalog", "query.information_schema"):
+        assert f"replctl.{name}" not in modules
+
+
+def test_d_of_a_table_loads_no_spark(home: Path) -> None:
+    modules = loaded_modules(home, "-c", "\\d t")
+    for name in ("replctl.spark", "replctl.lake.commit_log", "lark", "platformdirs"):
+        assert name not in modules

@@ -42,7 +42,6 @@ from replctl.catalog.storage import (
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import (
     DataCorrupted,
-    InsufficientPrivilege,
     IoError,
     ObjectNotInPrerequisiteState,
     PostgresError,
