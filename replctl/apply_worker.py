@@ -198,7 +198,7 @@ class ApplyWorker:
                 return has_moved
         except QueryCanceled:
             raise
-        except PostgresError as error:
+        except PostgresError as error:  # it stops this subscription, and no other
             self.is_stopped = True
             if self.error is None:
                 self.error = self.cause = error = named(session, error, subscription)

@@ -232,6 +232,7 @@ def _run_when_free(session: Session, statement: ast.Statement) -> Result:
     try:
         return _run(session, statement)
     except (TransactionInProgress, UnfinishedBatch) as blocked:
+        # its writer may finish, or need help
         from replctl.lake.waiting import give_way, when_free
 
         give_way(session, blocked)

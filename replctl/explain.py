@@ -141,7 +141,7 @@ class _Explained:
                     tables += self._table_plans(publisher, subscriber, pending)
             except QueryCanceled:
                 raise
-            except PostgresError as failure:
+            except PostgresError as failure:  # the plan shows it next to the other subscriptions
                 error = failure
         database = self._session.cluster.database_name(subscription.database_oid)
         if error is not None:
@@ -201,7 +201,7 @@ class _Explained:
         for batch, group in self._groups(run, start, end):
             try:
                 self._up_to_conflict(subscriber, batch, group)
-            except _JoinedConflict:
+            except _JoinedConflict:  # only single transactions show which one fails
                 for single in self._single_groups(run, batch):
                     self._up_to_conflict(subscriber, *single)
 

@@ -114,5 +114,5 @@ def _data_bytes() -> int | None:
     try:
         with open(_STATM, "rb") as file:
             return int(file.read().split()[_DATA_FIELD]) * _PAGE
-    except OSError:
+    except OSError:  # only Linux has the file
         return None

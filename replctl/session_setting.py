@@ -289,6 +289,6 @@ def read_settings(stored: Mapping[str, str], on_notice: Callable[[Notice], None]
         try:
             setting = find_setting(name)
             found[setting.key] = read_stored_value(setting, value, on_notice)
-        except PostgresError as error:
+        except PostgresError as error:  # as PostgreSQL, connect without the setting
             on_notice(Notice("WARNING", error.message, error.sqlstate, error.detail, error.hint))
     return found

@@ -116,7 +116,7 @@ def _verified(
                 tables = tuple(comparing.table(item, members[item]) for item in names)
         except QueryCanceled:
             raise
-        except PostgresError as error:
+        except PostgresError as error:  # the report shows it next to the other subscriptions
             return VerifiedSubscription(found.name, database, (), error)
     return VerifiedSubscription(found.name, database, tables)
 

@@ -91,7 +91,7 @@ class Watch:
         failures: list[SyncFailure] = []
         try:
             self._launcher.round(due, failures)
-        except Stopping:
+        except Stopping:  # the user ends the watch
             return []
         failed = {failure.oid: failure.error for failure in failures if failure.is_stopped}
         now = time.monotonic()

@@ -121,7 +121,7 @@ def _checked(expr: nodes.CoerceToDomain, arg: nodes.Expr) -> nodes.Expr:
     """
     try:
         return _value(expr, (arg,))
-    except PostgresError:
+    except PostgresError:  # the statement may never evaluate it, so its error comes at run time
         return expr
 
 

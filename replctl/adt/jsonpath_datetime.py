@@ -121,7 +121,7 @@ def _parsed(shown: str) -> Moment | None:
         return None
     try:
         return _moment(match)
-    except DatetimeFieldOverflow:
+    except DatetimeFieldOverflow:  # the next format may fit
         return None
 
 

@@ -340,7 +340,7 @@ class _Execution:
             case node.Exists():
                 try:
                     return self._exists(path.argument, replace(context, is_silent=True))
-                except Failure:
+                except Failure:  # an error makes a predicate unknown
                     return None
             case node.LikeRegex():
                 options = _regex_options(path.flags)
@@ -385,7 +385,7 @@ class _Execution:
             rights: list[Any] = [None]
             if right is not None:
                 rights = self._operands(right, context, unwraps=unwraps_right)
-        except Failure:
+        except Failure:  # an error makes a predicate unknown
             return None
         is_found = is_unknown = False
         for item in lefts:

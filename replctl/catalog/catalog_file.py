@@ -106,7 +106,7 @@ def stored_lsn(home: Path) -> int | None:
         url = f"{(home / CATALOG).as_uri()}?immutable=1"
         with closing(sqlite3.connect(url, uri=True)) as connection:
             (lsn,) = connection.execute("SELECT max(commit_lsn) FROM pg_xact").fetchone()
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError:  # a damaged file has no commits to compare
         return None
     return None if lsn is None else int(lsn)
 

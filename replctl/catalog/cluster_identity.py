@@ -77,7 +77,7 @@ def identifier_at(home: Path) -> int | None:
             ).fetchone()
             query = "SELECT system_identifier FROM pg_control"
             row = connection.execute(query).fetchone() if is_made else None
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # no cluster is there
         return None
     except (OSError, sqlite3.Error) as error:
         raise ObjectNotInPrerequisiteState(

@@ -31,7 +31,7 @@ def make_home(path: Path) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=0o700)
-    except FileExistsError:
+    except FileExistsError:  # another program was faster
         return False
     return True
 

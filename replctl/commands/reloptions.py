@@ -255,7 +255,7 @@ def _check(name: str, option: ast.DefElem, known: _Known) -> None:
 def _check_catalog_table(name: str, value: str) -> None:
     try:
         parts = name_parts(value)
-    except InvalidName:
+    except InvalidName:  # the message below says what a name is
         parts = []
     if len(parts) < 2:
         raise InvalidParameterValue(

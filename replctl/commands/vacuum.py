@@ -170,6 +170,7 @@ def _has_writable_files(session: Session, catalog: Catalog, table: Relation) -> 
         else:
             check_writable(catalog, [table])
     except (InsufficientPrivilege, FeatureNotSupported) as error:
+        # as PostgreSQL, go on with other tables
         session.notice(
             f'skipping "{table.name}" --- {error.message}',
             severity="WARNING",

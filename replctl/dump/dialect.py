@@ -163,7 +163,7 @@ def _found_columns(
     known = {c.identity for c in storage_columns(source.catalog.connection, table.oid)}
     try:
         fields = stored_columns(table.storage.location)
-    except UNREADABLE:
+    except UNREADABLE:  # a dump needs no files of Delta tables
         return None
     readable = [readable_column(f) for f in fields if (physical_name(f) or f["name"]) in known]
     return [(c.name, c.type, c.typmod, collation_of(c.type)) for c in readable if c is not None]

@@ -58,7 +58,7 @@ class NamePrinter:
         name = self._environment.operator(oid).name
         try:
             found = find_operator(self._paths, (name,), left, right).oid
-        except PostgresError:
+        except PostgresError:  # its bare name is not found, so it needs its schema
             found = None
         if found == oid:
             return name

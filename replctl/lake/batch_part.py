@@ -200,6 +200,7 @@ class _Problems:
         try:
             yield
         except ReplicationConflict as conflict:
+            # an earlier change may have failed in another table
             self._found.append(conflict)
         except (
             ConnectionFailure,

@@ -76,7 +76,7 @@ def unregister_dropped(session: Session) -> None:
     for registration in dropped:
         try:
             _unregister(session, registration)
-        except PostgresError as error:
+        except PostgresError as error:  # the table is dropped already
             session.notice(
                 f'could not take "{registration.name}" out of the catalogs of Spark',
                 severity="WARNING",

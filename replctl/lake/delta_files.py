@@ -200,7 +200,7 @@ def is_empty_at(location: str, version: int) -> bool:
     """Return whether a table has no files at a version; False if the log does not say."""
     try:
         return not files_at(location, version)
-    except ObjectNotInPrerequisiteState:
+    except ObjectNotInPrerequisiteState:  # the log no longer has the version
         return False
 
 

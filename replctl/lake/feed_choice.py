@@ -166,5 +166,5 @@ def _changes_metadata(location: str, after: int, until: int) -> bool:
     """
     try:
         return any(metadata_of(location, v) is not None for v in range(after + 1, until + 1))
-    except ObjectNotInPrerequisiteState:
+    except ObjectNotInPrerequisiteState:  # a version that is gone may have changed it
         return True

@@ -90,7 +90,7 @@ def _remove(session: Session, relid: int, version: int, began: float) -> None:
         if _is_removable(session, relation, storage, version):
             _remove_files(storage.location, version, began)
             return
-    except (OSError, PostgresError) as error:
+    except (OSError, PostgresError) as error:  # the error of the statement matters more
         session.notice(
             f'could not look for what the failed statement has left of table "{relation.name}"',
             severity="WARNING",

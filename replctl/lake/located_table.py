@@ -39,7 +39,7 @@ def make_tables(session: Session, oids: Collection[int]) -> None:
         try:
             with writing(session, [relation], is_whole=False) as writer:
                 writer.make_storage(relation.oid)
-        except PostgresError as error:
+        except PostgresError as error:  # the first write tries again
             session.notice(
                 f'the Delta table of "{relation.qualified_name}" could not be created yet',
                 severity="WARNING",

@@ -250,7 +250,7 @@ class ReplicatedTable:
             try:
                 with self._outcome(changes, first, positions[middle], is_prefix=True):
                     low = middle + 1
-            except DataError as earlier:
+            except DataError as earlier:  # the failing change is in the first half
                 error, high = earlier, middle
             except ReplicationConflict as conflict:
                 return conflict

@@ -212,7 +212,7 @@ def _outlooks(session: Session, slot: ReplicationSlot, now: float) -> list[_Tabl
         location, began = change.relation.storage.location, min(change.time / 1_000_000, now)
         try:
             view = outlook(location, change.version, began, now)
-        except UNREADABLE:
+        except UNREADABLE:  # a sync reports it, and this is only a warning
             continue
         found.append(_TableOutlook(change.relation, root, view))
     return found

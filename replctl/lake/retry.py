@@ -29,6 +29,6 @@ def repeated(action: Callable[[], T]) -> T:
     for attempt in range(_ATTEMPTS - 1):
         try:
             return action()
-        except SerializationFailure:
+        except SerializationFailure:  # other programs wrote the table meanwhile
             time.sleep(_FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.5))
     return action()

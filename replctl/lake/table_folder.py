@@ -83,7 +83,7 @@ class TableFolder:
         try:
             unfinished.write_bytes(content)
             os.link(unfinished, target)
-        except FileExistsError:
+        except FileExistsError:  # another writer was faster
             return False
         finally:
             unfinished.unlink(missing_ok=True)

@@ -160,7 +160,7 @@ def _columns_after(location: str, version: int) -> tuple[list[dict[str, Any]], i
     """
     try:
         metadata = metadata_at(location, version + 1)
-    except ObjectNotInPrerequisiteState:
+    except ObjectNotInPrerequisiteState:  # the log no longer has the next version
         return stored_columns(location), latest_version(location) or 0
     return columns_of(metadata.action, location, version + 1), version + 1
 

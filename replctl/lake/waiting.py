@@ -36,7 +36,7 @@ def when_free(session: Session, action: Callable[[], T]) -> T:
     while True:
         try:
             return action()
-        except (TransactionInProgress, UnfinishedBatch) as blocked:
+        except (TransactionInProgress, UnfinishedBatch) as blocked:  # see `give_way`
             give_way(session, blocked)
 
 

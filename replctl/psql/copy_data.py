@@ -90,7 +90,7 @@ class CopyData:
         if self._target is not None and self._opened is None:
             try:
                 self._opened = Output(self._target)
-            except PsqlError as error:
+            except PsqlError as error:  # as psql, read the rest without writing it
                 self._settings.messages.error(str(error))
                 self.has_failed = True
                 return

@@ -195,7 +195,7 @@ def _retention(target: Described, subscription: Subscription) -> list[str]:
     try:
         with open_publisher(target.session, subscription, is_leaving=True) as publisher:
             tables = publisher.slots.retention(subscription.slot_name)
-    except PostgresError:
+    except PostgresError:  # a list must not fail because a publisher is away
         return []
     target_of = subscription.table_map.target
     found = [(target_of(table.relation_name), table) for table in tables]

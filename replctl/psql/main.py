@@ -242,7 +242,7 @@ class _Connector:
         if not (remote or options.master or options.spark_properties):
             try:
                 server = attach_server(cluster.path)
-            except ConnectionFailure as dead:
+            except ConnectionFailure as dead:  # then a Spark of this process does the work
                 self._messages.report(
                     Notice("WARNING", dead.message, detail=dead.detail, hint=dead.hint)
                 )

@@ -38,7 +38,7 @@ def drop_unwritten() -> None:
     """
     try:
         sys.stdout.flush()
-    except OSError:
+    except OSError:  # nobody reads the rest, such as after `| head`
         place = sys.stdout.fileno()
         kept, nowhere = os.dup(place), os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, place)

@@ -87,7 +87,7 @@ def _chunks(
             if len(chunk) == _CHUNK:
                 yield chunk, None
                 chunk = []
-    except PostgresError as error:
+    except PostgresError as error:  # the rows before it come first
         error.context = f"COPY {relation.name}, line {lines.number}"
         failure = error
     yield chunk, failure
@@ -176,7 +176,7 @@ def _add(
             if plan.format.tells_skipped:
                 session.notice(str(skipped), context=f"COPY {plan.relation.name}")
             continue
-        except PostgresError as error:
+        except PostgresError as error:  # the rows before it are checked first
             rows.error = error
             break
         read.append([str(len(rows.numbers) + len(read)), *row])

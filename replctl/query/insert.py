@@ -84,7 +84,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
     _refuse(statement)
     try:
         return _insert(session, statement)
-    except CallsFirst as first:
+    except CallsFirst as first:  # some functions must run before the rows are read
         call_early(session, first)
         return _insert(session, statement)
 

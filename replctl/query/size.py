@@ -30,7 +30,7 @@ def relation_size(relation: Relation) -> int | None:
         return 0
     try:
         return table_size(relation.storage.location)
-    except (IoError, ObjectNotInPrerequisiteState):
+    except (IoError, ObjectNotInPrerequisiteState):  # as for a dropped relation in PostgreSQL
         return None
 
 

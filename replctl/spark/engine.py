@@ -167,7 +167,7 @@ class Engine:
             with translating():
                 session.conf.get("spark.sql.ansi.enabled")  # PySpark caches the version
                 return True
-        except SessionEnded:
+        except SessionEnded:  # the caller opens another session
             return False
 
     def sql(self, text: str, *, has_few_rows: bool = False) -> DataFrame:

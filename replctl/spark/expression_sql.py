@@ -80,7 +80,7 @@ def untranslatable(expr: nodes.Expr) -> str | None:
         return None  # it fails for every row, as in PostgreSQL
     try:
         to_sql(expr, lambda var: f"c{var.attnum}")
-    except FeatureNotSupported as error:
+    except FeatureNotSupported as error:  # the caller refuses the filter before any row
         return error.message
     return None
 

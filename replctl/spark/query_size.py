@@ -103,4 +103,5 @@ def _is_small(location: str) -> bool:
         with open(os.path.join(folder, newest), encoding="utf-8") as file:
             return int(json.load(file)["tableSizeBytes"]) <= _SMALL_TABLE
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        # other programs write the file
         return False
