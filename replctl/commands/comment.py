@@ -15,6 +15,7 @@ from replctl.commands.find_object import (
     find_function,
     find_operator,
     find_schema_oid,
+    find_type_of_name,
     publication_of_name,
     subscription_of_name,
 )
@@ -27,7 +28,6 @@ from replctl.errors import (
     UndefinedObject,
     WrongObjectType,
 )
-from replctl.expr.type_names import split_name
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
@@ -197,10 +197,7 @@ def _constraint(ddl: Ddl, statement: ast.Comment) -> _Commented:
 
 
 def _type(ddl: Ddl, statement: ast.Comment) -> _Commented:
-    schema_name, last = split_name(ddl.environment, statement.name)
-    type_ = ddl.environment.find_type(schema_name, last)
-    if type_ is None:
-        raise UndefinedObject(f'type "{".".join(statement.name)}" does not exist')
+    type_ = find_type_of_name(ddl, statement.name)
     if statement.object_type == "domain" and type_.kind != TypeKind.DOMAIN:
         raise WrongObjectType(f'"{".".join(statement.name)}" is not a domain')
     oid = type_.oid if type_.is_builtin else type_oid(type_.name)

@@ -30,6 +30,7 @@ from replctl.commands.find_object import (
     find_database_oid,
     find_function,
     find_schema_oid,
+    find_type_of_name,
 )
 from replctl.commands.find_relation import find_relation
 from replctl.commands.role import role_oid
@@ -40,10 +41,8 @@ from replctl.errors import (
     InvalidGrantOperation,
     InvalidParameterValue,
     SqlSyntaxError,
-    UndefinedObject,
     WrongObjectType,
 )
-from replctl.expr.type_names import split_name
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
@@ -124,18 +123,14 @@ def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
         case "schema":
             for (place,) in statement.names:
                 oid = find_schema_oid(ddl, place)
-                table = schema.pg_namespace
-                row = ddl.catalog.first(table, table.c.oid == oid)
-                assert row is not None
-                target = _Target("schema", oid, int(row.nspowner), "schema", place)
+                owner = owner_of(ddl.catalog, "pg_namespace", oid)
+                target = _Target("schema", oid, owner, "schema", place)
                 yield target, letters_of(statement, "schema", "schema")
         case "database":
             for (place,) in statement.names:
                 oid = find_database_oid(ddl, place)
-                table = schema.pg_database
-                row = ddl.catalog.first(table, table.c.oid == oid)
-                assert row is not None
-                target = _Target("database", oid, int(row.datdba), "database", place)
+                owner = owner_of(ddl.catalog, "pg_database", oid)
+                target = _Target("database", oid, owner, "database", place)
                 yield target, letters_of(statement, "database", "database")
         case "function":
             for name, parameters in zip(statement.names, statement.arguments, strict=True):
@@ -161,17 +156,14 @@ def _on_function(ddl: Ddl, statement: ast.Grant, oid: int) -> tuple[_Target, str
 
 
 def _on_type(ddl: Ddl, statement: ast.Grant, name: tuple[str, ...]) -> tuple[_Target, str]:
-    schema_name, last = split_name(ddl.environment, name)
-    type_ = ddl.environment.find_type(schema_name, last)
-    if type_ is None:
-        raise UndefinedObject(f'type "{".".join(name)}" does not exist')
+    type_ = find_type_of_name(ddl, name)
     if type_.element is not None:
         raise InvalidGrantOperation(
             "cannot set privileges of array types",
             hint="Set the privileges of the element type instead.",
         )
     if statement.target == "domain" and type_.kind != TypeKind.DOMAIN:
-        raise WrongObjectType(f'"{last}" is not a domain')
+        raise WrongObjectType(f'"{name[-1]}" is not a domain')
     if type_.is_builtin:
         raise FeatureNotSupported("privileges on built-in types are not supported")
     owner = owner_of(ddl.catalog, "pg_type", type_.oid)
