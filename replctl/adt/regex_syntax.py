@@ -257,8 +257,8 @@ class _Parser:
         return Characters(self._one(code))
 
     def _one(self, code: int) -> Ranges:
-        """Return a character.  If case is ignored, return its lower and upper case instead; so a
-        letter that is neither does not match itself (allcases).
+        """Return a character as a range.  If case is ignored, return its lower and upper case, so
+        that a titlecase letter does not match itself (allcases).
         """
         if code > LAST_CODE:
             return ()

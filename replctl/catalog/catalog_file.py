@@ -228,8 +228,8 @@ def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
     shutil.copyfile(copy, part / CATALOG)  # only for reading
 
     def after(number: int) -> list[LogPosition]:
-        """Return the commits in the catalog after the first `number` + 1 transactions of the
-        -wal.
+        """Return the commits that the catalog has if the -wal ends after transaction `number`.
+        The first transaction is 0.
         """
         (part / _WAL).write_bytes(log[: ends[number]])
         (part / _SHM).unlink(missing_ok=True)

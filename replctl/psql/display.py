@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 def display_lines(value: str, width: int | None = None) -> list[Line]:
-    """Return the lines of `value`.  None is wider than `width`, except a single wide character."""
+    """Return `value` as lines of at most `width`; only a single wide character may be wider."""
     if _PLAIN.fullmatch(value):
         lines = [Line(value, len(value))]
     else:

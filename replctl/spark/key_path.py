@@ -126,7 +126,7 @@ def _looked_up_rows(
     read: Sequence[TargetColumn],
     stack: ExitStack,
 ) -> str | None:
-    """Look up the rows that have the keys of few changes in this process, and return SQL of them;
+    """Look up the rows with the keys of a few changes, in this process.  Return SQL of the rows;
     None if Spark must read the table.
     """
     keys = {k: [*changes.values(f"o{k}"), *changes.values(f"n{k}")] for k in target.key}

@@ -340,7 +340,7 @@ class KeywordCategory(StrEnum):
 
 @cache
 def keywords() -> dict[str, tuple[KeywordCategory, bool]]:
-    """Return all keywords, each with its category, and if it may be a label without AS."""
+    """Return all keywords: the category of each, and whether it may be a label without AS."""
     return {
         row["word"]: (KeywordCategory(row["catcode"]), row["barelabel"] == "t")
         for row in builtin_rows("pg_keywords")

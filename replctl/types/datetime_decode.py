@@ -289,7 +289,7 @@ class Decoder:
         return parts
 
     def _next_part(self, found: int, length: int, has_month_name: bool) -> int:
-        """Return the part of a date that a number means after the parts `found`; 0 for none.
+        """Return which part of a date a number is after the parts `found`; 0 for none.
 
         Args:
             length: how many digits the number has.
