@@ -114,7 +114,7 @@ def _ceiling(year: int, size: int) -> int:
 
 
 def _date_part(unit: str, days: int) -> Part:
-    """Return a part that depends only on the day."""
+    """Return a field that depends only on the date, such as week."""
     year, month, day = date_from_days(days)
     match unit:
         case "day":

@@ -190,7 +190,7 @@ def _value(expr: nodes.Expr, args: Iterable[nodes.Expr]) -> nodes.Expr:
 def _contained(
     expr: nodes.OpExpr | nodes.FuncExpr, args: Sequence[nodes.Expr]
 ) -> nodes.Const | None:
-    """Decide `element <@ range` by the range alone: an empty range contains nothing, an unbounded
+    """Decide `element <@ range` by the range alone.  An empty range contains nothing.  An unbounded
     range contains everything, even NULL (find_simplified_clause in rangetypes.c).
     """
     match _function_name(expr), args:

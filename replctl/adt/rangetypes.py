@@ -195,7 +195,7 @@ def _ranges(function: Callable[..., Any], *, gives_range: bool = False) -> Calla
 
 
 def _bound(read: Callable[[Range], Any], empty: Any) -> Callable[..., Any]:
-    """Return a function that takes a range type, and returns `read` for a range as text.
+    """Return an entry of `TYPED`: it parses the range, and applies `read` to it.
 
     Args:
         empty: the result for an empty range.

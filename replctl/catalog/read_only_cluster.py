@@ -67,7 +67,7 @@ class ReadOnlyCluster(Cluster):
 
     @contextmanager
     def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
-        """Yield a transaction that reads, as Cluster.begin does.
+        """Yield a read-only transaction, as Cluster.begin does.
 
         Raises:
             DiskFull, FileAccessDenied, IoError: the refusal, if `write` is true.

@@ -71,8 +71,8 @@ class BlockXids:
 
     @property
     def top(self) -> int | None:
-        """Return the block's own number, with which it changes tables; None before its first
-        change.
+        """Return the transaction's own number, not that of a savepoint; None before its first
+        change.  It uses this number for changes of tables.
         """
         return self.levels[0][0] if self.levels[0] else None
 
@@ -198,7 +198,7 @@ class Catalog:
 
     @property
     def top_xid(self) -> int:
-        """Return the number for changes of tables. In a transaction block it is the block's own."""
+        """Return the number for changes of tables: that of the transaction, not of a savepoint."""
         _innermost = self.xid
         return self.xids.levels[0][0]
 

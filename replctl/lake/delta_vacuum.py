@@ -175,8 +175,8 @@ def _clean(session: Session, storage: Storage, version: int, horizon: Horizon) -
 
 
 def _time_of_untracked(session: Session, horizon: Horizon) -> float:
-    """Return a time in seconds since 1970.  VACUUM removes files that no log names if they are
-    older.  Writers may still commit newer files.
+    """Return the time, in seconds since 1970, before which VACUUM removes files that no log names.
+    Writers may still commit later files.
     """
     with session.cluster.begin(write=False) as connection:
         intent = oldest_intent(connection)
@@ -198,7 +198,7 @@ def _delete(folder: TableFolder, paths: Collection[str], point: str) -> None:
 
 
 def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
-    """Return the oldest version horizon of the session's database, or of all databases."""
+    """Return the horizon of the session's database, or of all databases."""
     retention = int(session.setting("replctl.vacuum_retention"))
     database_oid = None if is_for_cluster else session.database_oid
     with session.read() as catalog:

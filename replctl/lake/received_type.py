@@ -32,8 +32,8 @@ _BOOL_EQUAL = 91  # the operator boolean = boolean
 def received_types(
     environment: CatalogEnvironment, relation: Relation
 ) -> dict[int, EnumType | RowType]:
-    """Return the enums whose labels the columns of a table store, also in arrays, and the composite
-    types, by attnum.
+    """Return the enum or composite type of each column that has one, by attnum.  The column may
+    also be an array of the type.
 
     Raises:
         FeatureNotSupported: an attribute of a composite type has a domain with constraints.

@@ -306,7 +306,7 @@ class _Dialect:
         return place
 
     def _json(self, value: str, type_: str) -> str:
-        """Return a value for json_array(), which keeps 15 digits of a float."""
+        """Return a value for json_array(), which itself would keep only 15 digits of a float."""
         return f"{self._calls.function('to_json', str)}({value})" if type_ in FLOATS else value
 
 
