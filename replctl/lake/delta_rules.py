@@ -213,17 +213,17 @@ def append_only_error(relation: Relation, action: Action) -> ObjectNotInPrerequi
     return ObjectNotInPrerequisiteState(
         f'cannot {_DOES[action]} table "{relation.name}"',
         detail=f'The Delta table "{location}" is append-only: its owner has set {_APPEND_ONLY}.',
-        hint="To allow such changes, its owner can use Spark:"
-        f" {_alter_table(location)} SET TBLPROPERTIES ({quote_literal(_APPEND_ONLY)} = 'false').",
+        hint=f"To allow such changes, its owner can use Spark: ALTER TABLE {_name(location)}"
+        f" SET TBLPROPERTIES ({quote_literal(_APPEND_ONLY)} = 'false').",
         table=relation.relation_name,
     )
 
 
-def _alter_table(location: str) -> str:
-    """Return the beginning of a statement of Spark that alters a table."""
+def _name(location: str) -> str:
+    """Return the name of the table at a location in SQL of Spark."""
     from replctl.spark import table_name  # only errors need it
 
-    return f"ALTER TABLE {table_name(location)}"
+    return table_name(location)
 
 
 def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
@@ -246,9 +246,8 @@ def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
             f'cannot write table "{relation.name}": Spark does not have the library "{library}"',
             detail=f'The owner of the Delta table has set {_UNIFORM} to "{name}". Without the'
             " library, Delta fails after its commit.",
-            hint="If nobody needs the format, its owner can use Spark:"
-            f" {_alter_table(relation.storage.location)} UNSET TBLPROPERTIES"
-            f" ({quote_literal(_UNIFORM)}).",
+            hint="If nobody needs the format, its owner can use Spark: ALTER TABLE"
+            f" {_name(relation.storage.location)} UNSET TBLPROPERTIES ({quote_literal(_UNIFORM)}).",
             table=relation.relation_name,
         )
 
