@@ -58,7 +58,7 @@ def next_digest(connection: Connection, xid: int, commit_lsn: int) -> str:
 
 
 def begin_random(connection: Connection) -> None:
-    """Give the beginning SQLite transaction a new random number."""
+    """Give a new random number to the SQLite transaction that begins."""
     connection.info.pop(_CURRENT, None)
 
 

@@ -37,7 +37,7 @@ class NamePrinter:
         return self._operator_name(expr.operator_oid, left.type, element or UNKNOWN)
 
     def row_operator(self, expr: nodes.RowCompareExpr) -> str:
-        """Return the name of the operator for the first columns, which is printed for all."""
+        """Return the operator to print between two rows: that of their first columns."""
         return self._operator_name(expr.operator_oids[0], expr.left[0].type, expr.right[0].type)
 
     def function(self, expr: nodes.FuncExpr) -> str:

@@ -258,8 +258,10 @@ class ExpressionWriter:
         return f"{name}({self._text_of(left, write)}, {self.expr(right, write)})"
 
     def _case(self, expr: nodes.CaseExpr, write: WriteQuery) -> str | None:
-        """Return a CASE that repeats its operand for each WHEN. None if the operand is more than a
-        column or constant and the evaluator can compute the CASE, which computes it only once.
+        """Return a CASE that repeats its operand for each WHEN.
+
+        Return None if the operand is neither a column nor a constant, and the evaluator can compute
+        the CASE: it computes the operand only once.
         """
         is_cheap = expr.arg is None or isinstance(expr.arg, nodes.Var | nodes.Const)
         if not is_cheap and not is_leaf(self._context.environment, expr):
