@@ -93,7 +93,7 @@ def test_an_extra_installs_what_a_release_needs() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.slow(1.5)
 def test_the_wheel_alone_runs_the_sample(tree: Path, tmp_path: Path) -> None:
     """The command of README.md, which installs replctl, here from its wheel, and runs the sample.
 
