@@ -10,6 +10,7 @@ import pytest
 from replctl.catalog.cluster import Cluster
 from replctl.session import Session
 from replctl.spark import ServerConf, SparkConf, attach_server, open_engine, start_server
+from replctl.spark.java_start import BRIEF_OPTIONS
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -18,6 +19,8 @@ _MASTER = "local[2]"
 #: One thread collects garbage, since other workers use the processors.
 _JAVA_OPTIONS = "-XX:+UseSerialGC"
 _PROPERTIES = {"spark.driver.extraJavaOptions": _JAVA_OPTIONS}
+#: The same for a server of few tests, for which optimising compilation does not pay off.
+BRIEF_PROPERTIES = {"spark.driver.extraJavaOptions": BRIEF_OPTIONS}
 _REMOTE = os.environ.get("SPARK_REMOTE")  # before other fixtures hide it
 
 
@@ -61,8 +64,11 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> str:
         folder = folder.parent
     folder = folder / "spark_server"
     folder.mkdir(exist_ok=True)
-    properties = _PROPERTIES | {"spark.driver.memory": "3g"}
-    conf = ServerConf(_MASTER, tuple(properties.items()), idle_timeout=5.0)
+    conf = ServerConf(
+        _MASTER,
+        (*BRIEF_PROPERTIES.items(), ("spark.driver.memory", "3g")),
+        idle_timeout=5.0,
+    )
     server = None
     while server is None:  # one may end before it is held
         start_server(folder, conf)

@@ -21,7 +21,7 @@ from fix_spark import spark_options
 from replctl.injection_point import POINTS
 from replctl.psql.main import run
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow(5)]
 
 _TABLES = """
 CREATE TABLE keyed (id int PRIMARY KEY, v text);

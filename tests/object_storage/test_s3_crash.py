@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from faulty_proxy import Proxy
 from fix_s3 import ACCOUNT, S3, made_bucket
+from fix_spark import BRIEF_PROPERTIES
 from owned_lake import TRIES_ALL
 from s3_commands import Commands
 
@@ -46,7 +47,9 @@ def test_copies_and_batches_on_s3_survive(tmp_path: Path, bucket: S3) -> None:
     plain.write(1, 2, 3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", bucket.endpoint)
-        with temporary_server("1g", folder=_made(tmp_path / "server")) as remote:
+        with temporary_server(
+            "1g", properties=BRIEF_PROPERTIES, folder=_made(tmp_path / "server")
+        ) as remote:
             _check_survival(Commands(tmp_path / "cluster", bucket, remote))
 
 
