@@ -108,8 +108,8 @@ def returned_rows(
         source = writer.source(query)
     check_names(session, context.read_tables)
     text = (
-        f"SELECT {names} FROM (SELECT {selected}, r{POLICY_VARNO}.position AS q_position{source})"
-        " ORDER BY q_position"
+        f"SELECT {names} FROM (SELECT {selected}, r{POLICY_VARNO}.position AS row_position{source})"
+        " ORDER BY row_position"
     )
     columns = [
         StagedColumn(f"c{i}", column.type, column.typmod)

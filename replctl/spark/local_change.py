@@ -126,10 +126,10 @@ def unconflicting(engine: Engine, proposed: Outcome, key: UniqueKey) -> Iterator
         f"v.w{column.attnum}" for column in proposed.target.columns if column.generated is None
     )
     rows = (
-        f"SELECT v.position AS q_position, {columns} FROM {proposed.rows.view} v LEFT ANTI JOIN"
+        f"SELECT v.position AS row_position, {columns} FROM {proposed.rows.view} v LEFT ANTI JOIN"
         f" ({duplicates_sql(proposed, key)}) d ON v.position = d.position"
     )
-    with inserted(engine, proposed.target, rows, "q_position") as outcome:
+    with inserted(engine, proposed.target, rows, "row_position") as outcome:
         yield outcome
 
 
