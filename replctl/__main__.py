@@ -30,8 +30,8 @@ def main() -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End a process that has no JVM, without freeing its objects, which took a tenth of a short
-    command's time.
+    """End a process that has no JVM without freeing its objects.  Freeing them took a tenth of the
+    time of a short command.
     """
     atexit._run_exitfuncs()
     sys.stdout.flush()

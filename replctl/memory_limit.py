@@ -87,8 +87,10 @@ def out_of_memory(kilobytes: int) -> OutOfMemory:
 
 
 def lift_memory_limit() -> None:
-    """Lift the limit for the rest of the statement: it starts to use Spark, whose client and Java
-    must not fail, or it has failed and cleans up.
+    """Lift the limit for the rest of the statement.
+
+    Callers do this if the statement starts to use Spark, whose client and Java must not fail, or if
+    the statement has failed and cleans up.
     """
     memory_limit._base = None
     _restore()

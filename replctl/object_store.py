@@ -308,8 +308,8 @@ def _s3_file_system(bucket: str, options: S3Options) -> Any:
 
 
 def _assuming(account: Account) -> AbstractContextManager[None]:
-    """Name the profile that may assume the account's role in the environment, where pyarrow looks
-    for it once.
+    """Set environment variables that name the profile that may assume the account's role.  pyarrow
+    reads them only once.
     """
     if account.role_source is None:
         return nullcontext()

@@ -149,9 +149,9 @@ def _object(items: list[tuple[str, str | None]]) -> str:
 
 
 def _decoding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function`, which decodes strings, with a check of the escapes in its first argument.
+    """Return `function`, extended to check the escapes in its first argument, which it decodes.
 
-    json keeps its original text, so that its input function does not check these escapes.
+    A json keeps its original text, so the type's input function does not check these escapes.
     """
 
     def call(text: str, *args: Any) -> Any:

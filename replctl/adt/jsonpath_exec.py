@@ -377,7 +377,7 @@ class _Execution:
     ) -> bool | None:
         """Return whether a test is true for any pair of items; None if this is unknown.
 
-        In strict mode, the result is also unknown if the test of any pair is.
+        In strict mode, one pair with an unknown result makes the whole result unknown.
         """
         context = replace(context, is_silent=True)
         try:

@@ -256,7 +256,7 @@ class Automaton:
         return state
 
     def _entered_from(self, places: list[int]) -> frozenset[int]:
-        """Return the places that free transitions reach, except those with only free
+        """Return the places that free transitions reach, except places that only have free
         transitions.
         """
         net, seen = self._net, set(places)

@@ -89,7 +89,7 @@ class Regex:
         return found
 
     def look_automaton(self, number: int) -> Automaton:
-        """Return the automaton of a look-around; that of a lookbehind may begin at each
+        """Return the automaton of a look-around.  A match of a lookbehind may begin at each
         character.
         """
         found = self._look_automata.get(number)
@@ -204,8 +204,8 @@ class _Matching:
         return found
 
     def part_ends(self, node: Node, start: int, limit: int) -> list[int]:
-        """Return the possible ends of a part; use the group's match for a back reference that has
-        one.
+        """Return the possible ends of a part.  For a back reference whose group has matched, use
+        the text of this match.
         """
         if node.kind == "back" and self._spans[node.group] is not None:
             return self._repetitions(node, start, limit)

@@ -241,9 +241,10 @@ _SIMILAR = {"%": ".*", "_": ".", "(": "(?:", "\\": r"\\", ".": r"\.", "^": r"\^"
 
 
 def _separator(count: int) -> str:
-    """Return the replacement for the count-th separator, an escaped double quote.  substring()
-    returns the part between two separators, as long as possible, after a part that is as short as
-    possible.
+    """Return the replacement for the count-th separator, an escaped double quote.
+
+    substring() returns the part between the two separators.  The part before it is as short as
+    possible.  The returned part is as long as possible.
     """
     if count > 1:
         raise InvalidUseOfEscapeCharacter(

@@ -46,8 +46,8 @@ def unsafe_labels(catalog: Catalog, enum: str) -> frozenset[str]:
 
 
 def _was_there(catalog: Catalog, oid: int, own: list[int]) -> bool:
-    """Return whether a label is older than the transaction.  Then the transaction has only renamed
-    it.
+    """Return whether a label is older than the transaction.  If so, the transaction has only
+    renamed it.
     """
     return _first_xmin(catalog, schema.pg_enum, oid) not in own
 

@@ -66,7 +66,7 @@ INDEX_CONSTRAINTS = (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE)
 
 
 class _Clause(StrEnum):
-    """A letter that stands for words of SQL, after which its member is named."""
+    """A letter that stands for words of SQL, such as SET NULL.  The member is named SET_NULL."""
 
     @classmethod
     def named(cls, clause: str) -> Self:

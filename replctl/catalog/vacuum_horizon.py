@@ -218,8 +218,8 @@ def trim(connection: Connection, horizon: Horizon) -> None:
     sees get the bootstrap transaction as their creator (PostgreSQL freezes them).
 
     For each writer of a relation, its newest change stays, because a reconcile needs it.  The
-    newest commit before the horizon also stays: its digest shows readers that continue there that
-    it is still the same log.  The caller must have removed dropped tables before.
+    newest commit before the horizon also stays: a reader that continues there compares its digest,
+    to recognise the same log.  The caller must have removed dropped tables before.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     old = _ended(horizon)

@@ -76,7 +76,8 @@ class Ddl:
         filling: new columns whose values must be computed for each row; None if there are none.
         rewrites: tables that must be written before the statement takes effect.
         retyped: OIDs of the tables whose columns change types.
-        last_writes: OIDs of tables and functions that commit to them after all checks.
+        last_writes: pairs of a table's OID and a function that commits to the table after all
+            checks.
     """
 
     def __init__(

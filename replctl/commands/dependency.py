@@ -133,8 +133,8 @@ def drop_objects(
 
 
 def _check_attributes(ddl: Ddl, dependents: Collection[Object], order: Collection[Object]) -> None:
-    """Check that no value in a table loses an attribute of a composite type with the attribute's
-    type.  DROP ATTRIBUTE converts the values.
+    """Check that no table has values of a composite type that loses an attribute because the
+    attribute's type is dropped.  Only DROP ATTRIBUTE converts such values.
     """
     for gone in dependents:
         if gone.kind == "column":

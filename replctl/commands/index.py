@@ -258,8 +258,8 @@ def index_of_partition(
 def draft_like(
     source: Relation, index: Index, target: Relation, kind: ConstraintKind | None
 ) -> IndexDraft:
-    """Return a definition that gives a table an index like one of another table with the same
-    column names.
+    """Return the definition of an index of `target` that is like an index of `source`, a table with
+    the same column names.
     """
     return IndexDraft(
         None,

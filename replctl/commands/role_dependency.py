@@ -22,8 +22,8 @@ from replctl.types.type_kind import TypeKind
 
 @dataclass(frozen=True, slots=True)
 class RoleDependency:
-    """An object that depends on a role.  The role owns the object, is the grantee or grantor of
-    privileges on it, or is named by it (a policy).
+    """An object that depends on a role.  The role owns the object, or is the grantee or grantor of
+    privileges on it, or the object is a policy that names the role.
 
     Attributes:
         class_name: the catalog of the object.

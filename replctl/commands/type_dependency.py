@@ -78,8 +78,8 @@ def _is_key_above(ddl: Ddl, relation: Relation, name: str) -> bool:
 
 
 def columns_containing(ddl: Ddl, name: str) -> list[tuple[Relation, Column]]:
-    """Return the columns of tables whose values have values of a type as parts, in the order in
-    which PostgreSQL finds them (find_composite_type_dependencies).
+    """Return the columns of tables that store values of a type, alone or within other values, in
+    the order in which PostgreSQL finds them (find_composite_type_dependencies).
     """
     kinds = [RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW]
     oids = sorted(relation_oids(ddl.catalog, [*kinds, RelKind.COMPOSITE_TYPE]))

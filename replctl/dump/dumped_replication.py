@@ -108,8 +108,8 @@ def subscriptions(source: Source) -> Iterator[Entry]:
 
 
 def _lost_map(subscription: Subscription) -> str:
-    """Return a comment for PostgreSQL about a table map; "" without a map.  There the tables would
-    have other targets.
+    """Return a comment about a table map, which PostgreSQL does not have; "" without a map.  A
+    subscription in PostgreSQL would have other targets.
     """
     if not subscription.table_map.pairs:
         return ""

@@ -145,7 +145,7 @@ class Coercion(CastPaths):
         """Return `expr` cast to `target`; the caller has checked `can_coerce` (coerce_type).
 
         Args:
-            typmod: used only for literals of intervals and for cast functions with this argument.
+            typmod: used only for literals of intervals and for cast functions that take a modifier.
         """
         source = expr.type
         if source == target or target in _ANYTHING:

@@ -96,7 +96,7 @@ def text_of(row: nodes.Expr) -> nodes.Expr:
 
 
 def check_no_rows(environment: Environment, expr: Any, what: str) -> None:
-    """Check that an expression has neither a composite type nor is an array of rows.
+    """Check that an expression is neither a row nor an array of rows.
 
     Args:
         what: the use of the expression, for the error message.

@@ -245,7 +245,7 @@ def _resolve(
     args: Sequence[nodes.Expr],
     condition: nodes.Expr | None,
 ) -> ResolvedCall:
-    """Return the call with its arguments cast, and those for a VARIADIC parameter in an array."""
+    """Return the call with its arguments cast.  Put those for a VARIADIC parameter in an array."""
     function = found.function
     given = (*(arg.type for arg in args), *found.default_types)
     declared, result = resolve(
@@ -268,7 +268,7 @@ def _resolve(
 def _gathered(
     analyzer: Analyzer, args: tuple[nodes.Expr, ...], count: int
 ) -> tuple[nodes.Expr, ...]:
-    """Return the arguments with an array of the last `count` ones, for VARIADIC."""
+    """Return the arguments, with the last `count` of them replaced by one array, for VARIADIC."""
     items = args[-count:]
     location = list_location(items)
     element = items[0].type

@@ -47,7 +47,8 @@ class FoundFunction:
     """The function of a call.
 
     Args:
-        args: the declared types in the order of the call's arguments; a variadic one is repeated.
+        args: the declared types in the order of the call's arguments.  The type of a variadic
+            parameter is repeated for each of its arguments.
         variadic_count: the number of the call's arguments for a VARIADIC parameter; 0 without one.
         default_types: the declared types of the omitted parameters.
     """

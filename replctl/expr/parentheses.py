@@ -76,7 +76,9 @@ def _separates(parent: nodes.Expr) -> bool:
 
 
 def _binds_more(expr: nodes.OpExpr, parent: nodes.OpExpr) -> bool:
-    """Return whether arithmetic in other arithmetic keeps its meaning without parentheses."""
+    """Return whether an operation needs no parentheses as an operand of another one: both are
+    arithmetic, and the precedence of the operators gives the same result.
+    """
     ranks = [_RANKS.get(item.name) for item in (expr, parent) if len(item.args) == 2]
     if len(ranks) < 2 or None in ranks:
         return False

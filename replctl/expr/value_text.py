@@ -78,7 +78,9 @@ def shown_type(environment: Environment, name: str) -> str:
 
 
 def output_value(environment: Environment, type_: Type, value: str) -> str:
-    """Return the output text of a canonical value; only names of objects differ from it."""
+    """Return the output text of a canonical value: the names of objects instead of their OIDs, and
+    other values unchanged.
+    """
     element_name = element_of(type_)
     element = environment.type(element_name) if element_name else type_
     if element.name not in object_identifier.TYPES:

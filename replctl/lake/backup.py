@@ -172,8 +172,8 @@ def _tables(catalog: Path) -> tuple[list[_Table], list[tuple[str, str]]]:
 
 
 def _forget_later_columns(catalog: Path, tables: Sequence[_Table]) -> None:
-    """Forget the columns of transactions in progress whose versions are not copied.  Then the
-    columns can be added again.
+    """Record that the copied tables lack the columns of later versions, which the backup does not
+    have.  Then the columns can be added again.
     """
     with closing(sqlite3.connect(catalog)) as connection, connection:
         connection.executemany(

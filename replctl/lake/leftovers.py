@@ -63,7 +63,7 @@ def take_over(session: Session, xid: int, relids: Collection[int]) -> None:
 
 
 def tell_of_files(session: Session, locations: Sequence[str]) -> None:
-    """Report directories in which files remain of tables whose CREATE TABLE was rolled back."""
+    """Report directories that still have files of tables whose CREATE TABLE was rolled back."""
     for location in locations:
         session.notice(f'files of a table that was rolled back remain in "{location}"')
 

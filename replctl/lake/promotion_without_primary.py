@@ -219,7 +219,9 @@ def _note_half_done(
 def _enter_complete(
     cluster: Cluster, catalog: Catalog, undone: Mapping[int, int]
 ) -> Iterator[FoundTable]:
-    """Record the other commits of a database's tables, up to the first commit that must be undone.
+    """Record the unknown commits of a database's tables that need no undo.  In each table, stop
+    before the first commit that must be undone.
+
     Record a break if a table lacks known versions.  Yield the result for each table.
 
     Args:

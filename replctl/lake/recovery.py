@@ -29,8 +29,8 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     """Finish or undo transactions of dead processes.  Do nothing on a standby: its primary does
     this.
 
-    If the changes of other tables than `relids` cannot be undone, they stay.  They stop only
-    statements that use these tables.
+    A transaction may also have written tables outside `relids`.  If it cannot be undone in one of
+    them, it is undone only in `relids`, and the next user of the other table tries again.
 
     Args:
         relids: handle the transactions that write these tables.  None: handle the database's

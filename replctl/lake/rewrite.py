@@ -1,5 +1,7 @@
-"""Rewrite columns: a column whose type changes gets a new column in storage, filled from the old
-one.  A column that is added with a default gets one if the default is computed for each row.
+"""Rewrite columns: fill a new column in storage.
+
+A column whose type changes gets a new column in storage, with values from the old one.  ADD COLUMN
+also fills a column in storage if its default is computed for each row.
 
 The commits of a rewrite are not decoded, because no row changes.  The old column stays for
 ROLLBACK, until the next write of the table removes it (schema_rewrite.py).  Nobody reads the new

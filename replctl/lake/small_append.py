@@ -4,7 +4,8 @@ Spark appends in these cases:
 
 - The table has features or properties that this module does not support.
 - Its newest version has no checksum.
-- The next version is a tenth one, which needs a checkpoint.
+- The number of the next version is a multiple of ten.  Spark writes these versions with a
+  checkpoint.
 
 Delta's protocol, sections "Add File and Remove File", "Commit Provenance Information", "Domain
 Metadata", "Row Tracking" and "Version Checksum File".

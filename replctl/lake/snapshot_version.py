@@ -19,16 +19,16 @@ from replctl.lake.delta_commit import DeltaCommit
 def snapshot_versions(
     catalog: Catalog, cluster: Cluster, newest: Mapping[int, tuple[int, Sequence[DeltaCommit]]]
 ) -> dict[int, int | None]:
-    """Return the newest version of each table that no transaction wrote that began after the
-    catalog's snapshot.  Omit tables that the catalog's own transaction writes: other transactions
-    wait for its end.
+    """Return, for each table, the newest version before all versions of later transactions.  These
+    began after the catalog's snapshot.  Omit tables that the catalog's own transaction writes:
+    other transactions wait for its end.
 
     Args:
         newest: the newest version of each table, and the commits that the commit log lacks (see
             `commit_log.newest_versions`).
 
     Returns:
-        the versions by OID; None if such a transaction wrote the first version.
+        the versions by OID; None if a later transaction wrote the first version.
     """
     own = catalog.xids.top
     written = set() if own is None else {i.relid for i in intents_of(catalog.connection, own)}

@@ -20,9 +20,9 @@ def check_spark_can_write(session: Session, relation: Relation) -> None:
     """Check that Spark meets a table's requirements for writers.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of these (55000): Spark lacks the library of a format; the
-            table is on S3, and nothing prevents another Spark from committing at the same time; the
-            name by which the table was adopted leads elsewhere.
+        ObjectNotInPrerequisiteState: Spark lacks the library of a format, or the name by which the
+            table was adopted leads elsewhere.  Or the table is on S3, and nothing prevents another
+            Spark from committing at the same time (55000).
     """
     check_name(session, relation)
     check_uniform(relation, lambda name: session.engine().has_class(name))

@@ -92,7 +92,7 @@ class SubscriberState:
 
     @contextmanager
     def writing(self) -> Iterator[Catalog]:
-        """Yield the catalog for changes of state tables, which contain no definitions."""
+        """Yield the catalog for changes of the subscription's state, but not of definitions."""
         with self.session.cluster.write(self.session.database_oid) as catalog:
             yield catalog
 

@@ -11,7 +11,7 @@ from replctl.errors import FeatureNotSupported
 
 
 def referencing(catalog: Catalog, relations: Collection[int]) -> dict[int, list[Relation]]:
-    """Return the other tables that refer to each of these tables, by OID of the latter."""
+    """Return, for the OID of each of these tables, the other tables that refer to it."""
     result: dict[int, list[Relation]] = {}
     for oid in relations:
         rows = catalog.select(

@@ -147,7 +147,8 @@ def _undoing(
     own, because the process that wrote the versions may have died.
 
     Args:
-        may_be_nothing: Delta makes no commit if other writers have replaced all changed rows.
+        may_be_nothing: a missing commit is no error: Delta makes none if other writers have
+            replaced all changed rows.
     """
     cluster = session.cluster
     with cluster.begin(write=True) as connection:

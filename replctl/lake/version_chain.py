@@ -1,4 +1,5 @@
-"""Check the chain of a table's versions: it is whole if the table has those of the commit log.
+"""Check the chain of a table's versions: it is whole if the table still has the newest version of
+the commit log.
 
 Delta's log only grows.  If the newest known version has another content, the table was restored
 from a backup, replaced, or overwritten outside of Delta, with unknown differences.  If Delta's log

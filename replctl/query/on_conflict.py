@@ -144,8 +144,8 @@ def _update(
 def _check_permitted(
     analyzer: QueryAnalyzer, relation: Relation, update: RowChange, key: set[int]
 ) -> None:
-    """Check the current role's privileges.  It must be able to read the columns that the clause
-    uses of the table's row or of the proposed row, and those of the key.
+    """Check the current role's privileges.  The role must be able to read the columns of the key,
+    and all columns that the clause uses, also those that it uses only of the proposed row.
 
     Raises:
         InsufficientPrivilege: a privilege is missing.

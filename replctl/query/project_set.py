@@ -172,8 +172,8 @@ class _Projection:
 
 
 def _field_calls(expr: nodes.Expr) -> list[nodes.FuncExpr]:
-    """Return the set-returning calls of whose rows an expression takes a field, and whose arguments
-    have no such calls.
+    """Return the set-returning calls in `(f(x)).a`, if their arguments have no set-returning
+    calls.
     """
     return [
         node.arg

@@ -87,8 +87,8 @@ class WrittenTable:
         assigned: Collection[int] | None = None,
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Check that the table accepts the new rows, and that the rows of other tables exist to
-        which their foreign keys refer.
+        """Check that the table accepts the new rows, and that their foreign keys refer to existing
+        rows.
 
         Args:
             assigned: the columns that an UPDATE assigns; None for all.

@@ -112,8 +112,8 @@ def _enable_two_phase(run: SubscriptionRun, slot_name: str) -> None:
 
 
 def catch_up(run: SubscriptionRun, to_lsn: int) -> int:
-    """Apply the changes of the one table that is being synchronized at least up to `to_lsn`, and
-    return the LSN reached.
+    """Apply changes up to `to_lsn` to the one table that is being synchronized.  Return the LSN
+    that the table has reached: `to_lsn`, or a greater one if it had already passed `to_lsn`.
 
     Raises:
         PostgresError: see `apply_changes`.

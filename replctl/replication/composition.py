@@ -20,7 +20,7 @@ class NetEffect(Enum):
     DELETED: if the row exists, it is removed.
     REPLACED: there is a new row, which replaces the old row if there was one.
     VANISHED: the row is inserted and deleted again.  Before, the key must not have a row.
-    CONFLICT: an INSERT finds a row that an earlier change of these has made.
+    CONFLICT: an INSERT finds a row that an earlier one of these changes has made.
     """
 
     FOUND = "found"

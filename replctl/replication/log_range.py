@@ -48,7 +48,8 @@ class LogRange:
         """Return whether a change is required.
 
         Args:
-            relation: the relation as which the change is published; None if it is not published.
+            relation: the relation under whose name the change is published; None if it is not
+                published.
             origin: the origin from which the change was replicated to the publisher; None if it was
                 not.
         """

@@ -293,8 +293,8 @@ class PublishedTables(Protocol):
     def publications_from_elsewhere(
         self, names: Sequence[str], known: Collection[RelationName]
     ) -> list[str]:
-        """Return the names of those publications whose tables subscriptions of the publisher write
-        into.
+        """Return the names of those publications that have a table into which a subscription of the
+        publisher writes.
 
         Args:
             known: tables, by schema and name, that are ignored.

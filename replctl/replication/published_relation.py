@@ -1,5 +1,5 @@
-"""Find the relations that a set of publications publishes: their columns, rows and actions, and for
-a partition the ancestor as which it is published.
+"""Find the relations that a set of publications publishes: their columns, rows and actions.  For a
+partition, also find the ancestor under whose name its changes are published.
 
 Changes follow the rules of pgoutput.c (get_rel_sync_entry and the functions that it calls).  Tables
 to copy follow pg_get_publication_tables().
@@ -34,8 +34,8 @@ class PublishedRelation:
 
     Attributes:
         relation: the table whose rows change.  In a partitioned table this is a leaf partition.
-        published_as: the relation as which the changes are published: the table itself, or one of
-            its ancestors.
+        published_as: the relation under whose name the changes are published: the table itself, or
+            one of its ancestors.
         actions: the published actions.
         filters: for each published action on rows, the row filters with the column numbers of
             `published_as`; () if every row passes.

@@ -62,8 +62,8 @@ def net_effects_sql(
 
 
 def _single_effects_sql(changes: str, keys: str, image: Sequence[str]) -> str:
-    """Return SQL of the net effects if each key has only one change: one step of the composition,
-    from the state FOUND.
+    """Return SQL of the net effects if each key has only one change.  The effect of a change is one
+    step of the composition from the state FOUND.
     """
     effects = " ".join(
         f"WHEN {quote(action.value)} THEN {quote(result.value)}"

@@ -186,10 +186,11 @@ def unsigned(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How to transport a type's values through Arrow.  `sent` is the Arrow type, `to_wire` encodes,
-    and `from_wire` decodes.  A native value becomes JSON; nothing but NULL is decoded for it.
+    """How to transport a type's values through Arrow.
 
-    Dates and timestamps become numbers, because Python's have no infinity and end with year 9999.
+    `arrow` is the Arrow type, `to_wire` encodes, and `from_wire` decodes.  A native value becomes
+    JSON, and is not decoded unless it is NULL.  Dates and timestamps become numbers, because
+    Python's have no infinity and end with year 9999.
     """
 
     arrow: pa.DataType

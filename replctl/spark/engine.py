@@ -379,7 +379,7 @@ def _is_not_raised(record: logging.LogRecord) -> bool:
 
 
 def _size_of_texts(table: pa.Table) -> int:
-    """Return the estimated size in bytes of a table and of its rows as lists of texts together."""
+    """Return the estimated size in bytes of a table, plus that of its rows as lists of texts."""
     values: int = table.num_rows * (table.num_columns + 1)
     characters: int = table.nbytes
     return 2 * characters + values * _VALUE_BYTES

@@ -309,9 +309,10 @@ _WIDENED = (("int2", "int4"), ("int2", "int8"), ("int4", "int8"))
 def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
     """Return the indexes of the arguments that Spark must compute before it calls the function.
 
-    PostgreSQL computes all arguments.  Spark may skip an argument if another one is NULL (a filter
-    first checks columns for NULL, a division first checks its divisor), or if the other one is a
-    constant outside the range of its type.  The difference is visible only if an argument fails.
+    PostgreSQL computes all arguments.  Spark may skip an argument in two cases: another argument is
+    NULL, or another argument is a constant outside the range of the skipped argument's type.  For
+    example, a division first checks whether its divisor is NULL.  The difference is visible only if
+    an argument fails.
     """
     is_order_visible = any(
         _can_fail(arg)

@@ -182,8 +182,8 @@ class _Steps:
 
 
 def fetched(engine: Engine, rows: Staged) -> Staged:
-    """Return the same with its rows in this process, even if they are many.  `view` may also be a
-    query in parentheses.
+    """Return kept rows after fetching them into this process, even if they are many.  Their `view`
+    may also be a query in parentheses.
     """
     if rows.is_small:
         return rows

@@ -45,8 +45,8 @@ def first_problem(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -
 
 
 def _duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> list[Problem]:
-    """Return for each violated unique index the earliest row of an outcome whose value another row
-    has.
+    """Return, for each violated unique index, the earliest row of an outcome with a duplicate
+    value.
 
     Args:
         keys: the target's indexes to check.
@@ -64,7 +64,7 @@ def _duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> 
 def _earliest_duplicate(
     engine: Engine, outcome: Outcome, key: UniqueKey
 ) -> tuple[dict[str, Any], dict[int, str | None]] | None:
-    """Return the earliest row of an outcome whose value in an index another row has, in the form of
+    """Return the earliest row of an outcome with a duplicate value in an index, in the form of
     `earliest_row`."""
     if outcome.rows.is_small:
         repeated = _repeated_rows(outcome, key)
@@ -111,8 +111,8 @@ def predicate_of(key: UniqueKey, prefix: str) -> list[str]:
 
 
 def _is_distinct(outcome: Outcome, key: UniqueKey) -> bool:
-    """Return whether an index is already known to have no duplicates: it belongs to the key, and
-    there are no other rows.
+    """Return whether an index is already known to have no duplicates: it has the columns of the
+    target's key, the new keys are distinct, and the target has no rows yet.
     """
     target = outcome.target
     is_empty = all(leaf.source.location is None for leaf in target.leaves)
@@ -127,8 +127,10 @@ def are_new(outcome: Outcome, key: UniqueKey) -> bool:
 
 
 def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
-    """Return the numbers of those new rows, of few, whose value in an index another new row or the
-    table has.  delta-rs looks for the values in the table, in a tenth of the time that Spark takes.
+    """Return the numbers of the new rows with a duplicate value in an index: the table or an
+    earlier new row has it.  The outcome must be small.
+
+    delta-rs looks for the values in the table, in a tenth of the time that Spark takes.
 
     Returns:
         the numbers of the rows, the earliest position first; None: ask Spark.
@@ -159,8 +161,10 @@ def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
 def _present_values(
     outcome: Outcome, key: UniqueKey, values: Sequence[tuple[Any, ...]]
 ) -> set[str] | None:
-    """Return those values of an index that the table has, and maybe others, as the `repr` of their
-    wire form, because arrays cannot be hashed; None: ask Spark."""
+    """Return those values of an index that the table has, and maybe others; None: ask Spark.
+
+    The result has the `repr` of each value's wire form, because arrays cannot be hashed.
+    """
     present: set[str] = set()
     wanted = dict(zip(key.attnums, zip(*values, strict=True), strict=False))
     for leaf in outcome.target.leaves:

@@ -68,8 +68,7 @@ def _ranked_sides(
     target: Target, sent: Sequence[TargetColumn], changes: str, settled: str
 ) -> tuple[str, str]:
     """Return SQL of the changes that need a row, and SQL of the rows that they may find.  Both have
-    a
-    rank: a change finds the equal row with the same rank.
+    a rank: a change finds the equal row with the same rank.
     """
     scans = " UNION ALL ".join(
         f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"

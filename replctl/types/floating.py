@@ -186,8 +186,8 @@ def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
 
 
 def _is_within_gap(digits: str, exponent: int, value: float, ulp: float) -> bool:
-    """Return whether a number is nearer to `value` than to the neighbours of `value`.  A tie is
-    not: PostgreSQL's Ryu does not assume that readers round ties to even.
+    """Return whether a number is nearer to `value` than to the neighbours of `value`; False for a
+    tie: PostgreSQL's Ryu does not assume that readers round ties to even.
     """
     number = Decimal(f"{digits}e{exponent - len(digits) + 1}")
     difference = _EXACT.subtract(number, Decimal(abs(value)))

@@ -333,10 +333,11 @@ _SUBTYPES = {
 
 
 def shown_range(name: str, text: str, write: Callable[[Any], str]) -> str:
-    """Return a range or a multirange whose bounds are printed by `write`.
+    """Print a range or a multirange.
 
     Args:
         name: the name of its type.
+        write: prints a bound.
         text: the canonical text of the value.
     """
     prefix = name.removesuffix("range").removesuffix("multi")

@@ -1,4 +1,4 @@
-"""Run by alembic: upgrades a catalog over the connection that cluster.py hands in."""
+"""Upgrade a catalog over the connection that cluster.py passes.  Alembic runs this file."""
 
 from alembic import context
 
