@@ -151,10 +151,10 @@ HINTS: dict[str, str] = {
     " spark.delta.logStore.{}.impl={}.": "object_storage/test_s3_tables.py::"
     "test_writes_need_somebody_who_vouches",
     "_connector_hint(attached_clusters())": _CONNECTOR,
-    "If nobody needs the format, its owner can use Spark: ALTER TABLE {} UNSET TBLPROPERTIES"
-    " ({}).": f"{_RULES}other_formats_are_refused_before_the_commit",
-    "If that session used UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {}"
-    " SET ({} = 'UTC'). Otherwise use the session's time zone instead of 'UTC'.": ""
+    "If nobody needs the format, the table's owner can use Spark: ALTER TABLE {} UNSET"
+    " TBLPROPERTIES ({}).": f"{_RULES}other_formats_are_refused_before_the_commit",
+    "If the session that wrote the values used UTC, adopt the table with WITH ({} = 'UTC'), or use"
+    " ALTER TABLE {} SET ({} = 'UTC'). Otherwise use the session's time zone instead of 'UTC'.": ""
     "lake/test_partition_zone.py::test_values_that_need_a_zone_later",
     "_partition_hint(root, own)": f"{_RULES}partitions_with_identity_columns",
     "Delta would store NULL instead of ''. Use NULL, or a text that is not"

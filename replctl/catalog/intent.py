@@ -111,7 +111,8 @@ def delete_intents(connection: Connection, xid: int, relids: Collection[int] | N
 
 
 def writers_of(connection: Connection, backend: str, relids: Collection[int]) -> dict[int, str]:
-    """Return the transactions of other processes with intents, each with its process.
+    """Return transactions that have intents and belong to other processes: a dict from transaction
+    number to process.
 
     Transactions of apply workers have no intents.  Their batches or copies say how to finish them.
 

@@ -249,7 +249,7 @@ def note_retention(connection: Connection, name: str, status: str | None) -> Non
 
 
 def note_inactive(connection: Connection, name: str, since: int | None = None) -> None:
-    """Record since when no process reads a slot (ReplicationSlotRelease).
+    """Record the time since which no process reads a slot (ReplicationSlotRelease).
 
     Args:
         since: the time in microseconds since 1970; None for now.

@@ -146,7 +146,7 @@ class Catalog:
         return list(self.connection.execute(query))
 
     def select_everywhere(self, table: Table, *where: ColumnElement[bool]) -> list[Row[Any]]:
-        """Return the visible rows of `table` of all databases that satisfy all of `where`."""
+        """Return the visible rows of `table` that satisfy all of `where`, in all databases."""
         query = select(table).where(self._is_alive(table), *where)
         return list(self.connection.execute(query))
 

@@ -54,8 +54,8 @@ class Horizon:
         """Return a horizon that allows for commits whose clocks were ahead.
 
         Only LSNs prove the order of commits; times do not.  A commit whose clock was behind must
-        not make earlier commits look old.  So `settled_lsn` is that of the last commit before
-        the first one with a time between `time` and `now`.
+        not make earlier commits look old.  So replctl looks for the first commit with a time
+        between `time` and `now`.  `settled_lsn` is the LSN of the commit before it.
         """
         xact = state_schema.pg_xact
         newest = connection.execute(select(func.max(xact.c.commit_time))).scalar_one()

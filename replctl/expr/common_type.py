@@ -49,7 +49,7 @@ def common_type_of(paths: ImplicitCasts, types: Sequence[str]) -> str | None:
 
 
 def common_typmod(exprs: Sequence[nodes.Expr], type_: str) -> int:
-    """Return the modifier that all expressions share; -1 if they differ in it or in type."""
+    """Return the modifier that all expressions share; -1 if their modifiers or types differ."""
     typmods = {nodes.typmod(expr) if expr.type == type_ else -1 for expr in exprs}
     return typmods.pop() if len(typmods) == 1 else -1
 

@@ -301,7 +301,7 @@ class _Printer:
         self._enclosed(separator.join(["{}"] * len(expr.args)), expr, *expr.args)
 
     def _null_test(self, expr: nodes.NullTest) -> None:
-        """Append a test for NULL.  A test of a row that does not test its fields comes from IS
+        """Append a test for NULL.  If it tests a row as a whole, and not the row's fields, write IS
         DISTINCT FROM NULL.
         """
         is_row_type = self.names.types.is_row(expr.arg.type)

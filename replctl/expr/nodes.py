@@ -405,7 +405,7 @@ class WindowFunc(Node):
     input_collation: str | None = None
 
     def as_aggregate(self) -> Aggref:
-        """Return the call as one of an aggregate."""
+        """Return the call as the call of an aggregate."""
         return Aggref(
             self.function_oid,
             self.name,

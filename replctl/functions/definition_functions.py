@@ -167,7 +167,7 @@ def _operator_is_visible(context: FunctionContext, oid: int) -> int | None:
 
 
 def _built_in_is_visible(context: FunctionContext, oid: int) -> int:
-    """Return 1 for built-in objects, else 0; for kinds of objects that users cannot create."""
+    """Return 1 for a built-in object, else 0."""
     return int(oid < FIRST_USER_OID)
 
 

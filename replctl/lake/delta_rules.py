@@ -246,7 +246,7 @@ def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
             f'cannot write table "{relation.name}": Spark does not have the library "{library}"',
             detail=f'The owner of the Delta table has set {_UNIFORM} to "{name}". Without the'
             " library, Delta fails after its commit.",
-            hint="If nobody needs the format, its owner can use Spark: ALTER TABLE"
+            hint="If nobody needs the format, the table's owner can use Spark: ALTER TABLE"
             f" {_name(relation.storage.location)} UNSET TBLPROPERTIES ({quote_literal(_UNIFORM)}).",
             table=relation.relation_name,
         )

@@ -176,7 +176,7 @@ def _clean(session: Session, storage: Storage, version: int, horizon: Horizon) -
 
 def _time_of_untracked(session: Session, horizon: Horizon) -> float:
     """Return the time, in seconds since 1970, before which VACUUM removes files that no log names.
-    Writers may still commit later files.
+    Writers may still commit newer files.
     """
     with session.cluster.begin(write=False) as connection:
         intent = oldest_intent(connection)

@@ -96,7 +96,7 @@ def check_partition_zones(relation: Relation) -> None:
                 " without a time zone",
                 detail=f'One of them is "{bare[0]}", in the time zone of the session that wrote'
                 " it.",
-                hint="If that session used UTC, adopt the table with WITH"
+                hint="If the session that wrote the values used UTC, adopt the table with WITH"
                 f" ({PARTITION_TIMEZONE} = 'UTC'), or use ALTER TABLE {name} SET"
                 f" ({PARTITION_TIMEZONE} = 'UTC'). Otherwise use the"
                 " session's time zone instead of 'UTC'.",

@@ -90,8 +90,8 @@ def retention_of(properties: Mapping[str, str]) -> dict[str, float]:
 
 
 def _taken_since(read: Iterable[tuple[int, list[dict[str, Any]]]], time: float) -> Iterable[float]:
-    """Yield the times, in seconds since 1970, at which the retention of needed files begins.  These
-    are the files that contain the changes of the read versions.
+    """Yield the times, in seconds since 1970, at which the retention of needed files begins.  A
+    file is needed if it contains changes of the read versions.
 
     Args:
         read: the versions, with their actions.

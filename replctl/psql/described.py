@@ -1,4 +1,4 @@
-"""Find the objects that `\\\\d` commands describe, and name their properties (describe.c)."""
+r"""Find the objects that `\d` commands describe, and name their properties (describe.c)."""
 
 from __future__ import annotations
 

@@ -196,8 +196,8 @@ def _counted(
     *,
     is_keyed: bool,
 ) -> defaultdict[_Identity, Counter[_Form]]:
-    """Count the table's rows that have the identity of a row in the changes, by identity and stored
-    form."""
+    """Count, by identity and stored form, the table's rows whose identity also occurs in the
+    changes."""
     named = " UNION ".join(
         f"SELECT {', '.join(f'{image}{c.attnum} AS c{c.attnum}' for c in columns) or '1 AS c0'}"
         f" FROM {changes.view}"

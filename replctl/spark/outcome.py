@@ -472,7 +472,7 @@ def row_here(outcome: Outcome, number: int) -> tuple[dict[str, Any], dict[int, s
 
 
 def _texts_of(outcome: Outcome, values: Mapping[str, Any]) -> dict[int, str | None]:
-    """Return the texts of the new row of an outcome's row, by attnum."""
+    """Return the values of the new row in a row of an outcome, as texts by attnum."""
     return {
         column.attnum: text_of_wire(column.type, values[f"w{column.attnum}"])
         for column in outcome.target.columns

@@ -227,7 +227,7 @@ def test_other_formats_need_their_library(session: Session, tmp_path: Path) -> N
         'cannot write table "t": Spark does not have the library "delta-iceberg"'
     )
     assert caught.value.hint == (
-        "If nobody needs the format, its owner can use Spark: ALTER TABLE"
+        "If nobody needs the format, the table's owner can use Spark: ALTER TABLE"
         f" delta.`{folder}` UNSET TBLPROPERTIES ('delta.universalFormat.enabledFormats')."
     )
     check_uniform(relation_of(session), has_class)
