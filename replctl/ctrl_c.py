@@ -44,6 +44,6 @@ def on_ctrl_c(act: Callable[[], None]) -> Iterator[None]:
 
 
 def end_work() -> None:
-    """End the work that an `on_ctrl_c` around it can cancel.  Call it in a signal handler."""
+    """End the work that the surrounding `on_ctrl_c` can cancel.  Signal handlers call this."""
     for act in _acts:
         act()

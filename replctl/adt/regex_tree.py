@@ -32,8 +32,8 @@ class Node:
     """A part of an expression.
 
     Attributes:
-        kind: `plain` has no parts, `concat` has two, `either` several, `repeat` one; `back` is a
-            back reference; `capture` adds a group around its only part.
+        kind: `plain` has no parts, `concat` has two, `either` several, `repeat` one.  `back` is a
+            back reference.  `capture` adds a group around its only part.
         language: the expression; for a back reference, one that matches all that its group can.
         capture: the number of the group that gets the match.
         group: the group to which a back reference refers.

@@ -124,7 +124,7 @@ class ForeignKeyAction(_Clause):
 
     @property
     def changes_rows(self) -> bool:
-        """Return whether the action changes the rows that refer to the row."""
+        """Return whether the action changes the rows that refer to a deleted or updated row."""
         return self not in (ForeignKeyAction.NO_ACTION, ForeignKeyAction.RESTRICT)
 
 

@@ -1,7 +1,7 @@
 """PostgreSQL's functions that SQLite calls in catalog queries, by their names in pg_proc.prosrc.
 
-Values have SQLite's form (query/sqlite_value.py): booleans are 0 and 1; numbers, LSNs and OIDs of
-any kind are ints; all other values are canonical texts.
+Values have SQLite's form (query/sqlite_value.py).  Booleans are 0 and 1.  Numbers, LSNs and OIDs of
+any kind are ints.  All other values are canonical texts.
 """
 
 from __future__ import annotations

@@ -348,8 +348,11 @@ def _renamed_columns(
     """Return the new names of the columns of an adopted table that other programs renamed, by
     attnum.
 
-    A column keeps its name in each of these cases: ALTER TABLE has renamed it; the table is a
-    partition or has inheritance; a subscription writes the table, because it finds columns by name.
+    A column keeps its name in each of these cases:
+
+    - ALTER TABLE has renamed it.
+    - The table is a partition, or has inheritance.
+    - A subscription writes the table.  It finds columns by name.
     """
     storage = relation.storage
     if storage is None or not storage.is_adopted or relation.parents:

@@ -77,7 +77,7 @@ class PublisherSlots:
             return is_in_log(connection, position)
 
     def applied_lsn(self, slot_name: str) -> int | None:
-        """Return the LSN that the subscription of a slot reported last; 0 if it reported none; None
+        """Return the LSN that the subscription of a slot reported last: 0 if it reported none, None
         if there is no slot.
 
         Raises:

@@ -70,7 +70,7 @@ def rewrite_schemas(session: Session, relations: Collection[Relation]) -> bool:
     - If another program has given the table rules, the columns stay, because rules may need them.
 
     Returns:
-        whether columns were renamed, so that the caller must read the names again.
+        True if columns were renamed.  Then the caller must read the names again.
 
     Raises:
         PostgresError: a table cannot be written.

@@ -122,7 +122,7 @@ class ConditionStack:
         self._scanner.is_active = self.is_active
 
     def _evaluate(self, slash: SlashScanner, name: str) -> None:
-        """Read an expression and set whether the branch runs, if the expression matters."""
+        """Read an expression.  If it matters, set whether the branch runs."""
         block = self._blocks[-1]
         self._scanner.is_active = self.is_active
         words = []

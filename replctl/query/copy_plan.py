@@ -71,8 +71,11 @@ class CopyPlan:
 
     @property
     def staged(self) -> list[StagedColumn]:
-        """Return the columns of the rows that COPY has read: place; for each column of the file the
-        value and, if needed, a flag for its default; then the values of sequences."""
+        """Return the columns of the rows that COPY has read.
+
+        The first one is `place`.  For each column of the file, the value follows, and a flag for
+        its default if one is needed.  The values of sequences come last.
+        """
         columns = [StagedColumn("place", "int8")]
         for item in self.given:
             column = item.column

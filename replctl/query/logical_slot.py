@@ -102,8 +102,8 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
         UndefinedObject: there is no slot of that name (42704).
         ObjectNotInPrerequisiteState: the slot is physical or invalidated, or belongs to another
             database (55000).
-        FeatureNotSupported: the options are not a list of pairs; the plugin's output is binary and
-            the function returns text; or the session has changed the output format.
+        FeatureNotSupported: the options are not a list of pairs, or the session has changed the
+            output format.  Or the plugin's output is binary, but the function returns text.
     """
     from replctl.lake.logical_decoding import decode
     from replctl.lake.publisher import LakePublisher

@@ -183,7 +183,7 @@ def resolved(
 ) -> Iterator[Outcome]:
     """Yield the outcome of an INSERT after the conflicts of its rows are resolved.
 
-    Like PostgreSQL, check all proposed rows before looking for conflicts, but not their keys.
+    Like PostgreSQL, first check all proposed rows, except their keys.  Then look for conflicts.
 
     Raises:
         CardinalityViolation: DO UPDATE would affect a row twice (21000).

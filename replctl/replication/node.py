@@ -223,7 +223,7 @@ class Slots(Protocol):
         """Return the LSN up to which a slot's subscription has reported changes as applied.
 
         Returns:
-            the LSN; 0 before the first report; None if there is no slot.
+            the LSN, which is 0 before the first report; None if there is no slot.
 
         Raises:
             SlotInvalidated: required changes may be gone (55000).

@@ -41,7 +41,7 @@ def target(attnum: int) -> str:
 
 
 def key(number: int) -> str:
-    """Return the name of a column of the key.  Their numbers begin with 1."""
+    """Return the name of a column of the key.  These columns are numbered from 1."""
     return f"key_{number}"
 
 

@@ -142,8 +142,8 @@ class StoredExpr:
 
     Attributes:
         columns: the names of the table's columns, with their attnums in the target.
-        partition: a partition column, if the expression only requires that this text is not empty;
-            else None.
+        partition: a partition column, if the expression only requires that the text in this column
+            is not empty; else None.
     """
 
     text: str
@@ -217,8 +217,8 @@ class TargetColumn:
         sent: the position (from 1) of the published column with the values for this column, or
             None.  Local statements do not use it.
         default: the value in a new row if the column is not sent; None: NULL.
-        taken: the values for all new rows, for each call of nextval() in `default`.  There the
-            calls are columns from NEXT_VALUE on.
+        taken: the values for all new rows, for each call of nextval() in `default`.  In
+            `default`, columns from NEXT_VALUE on stand for the calls.
         generated: the expression that computes the column's value.
         user_type: the enum of a sent column or of the elements of its array, or its composite type.
         is_identity: an identity column of Delta, which an update must not name.

@@ -89,8 +89,9 @@ def _needed(table: str, *, stored: str = "") -> tuple[str, ...]:
         'ERROR 0A000: partition column "At" of table "public.t" has values without a time zone',
         f'DETAIL: {stored}One of them is "{_BARE}", in the time zone of the session that wrote it.',
         "HINT: If the session that wrote the values used UTC, adopt the table with WITH"
-        f" (partition_timezone = 'UTC'), or use ALTER TABLE {table} SET (partition_timezone = 'UTC')."
-        " Otherwise use the session's time zone instead of 'UTC'.",
+        " (partition_timezone = 'UTC'), or use"
+        f" ALTER TABLE {table} SET (partition_timezone = 'UTC'). Otherwise use the session's time"
+        " zone instead of 'UTC'.",
     )
 
 

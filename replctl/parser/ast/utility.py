@@ -294,7 +294,10 @@ class GrantRole(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreatePolicy(Node):
-    """CREATE POLICY; `command` is all, select, insert, update or delete; `roles` () is PUBLIC."""
+    """CREATE POLICY.  `command` is all, select, insert, update or delete.
+
+    () as `roles` means PUBLIC.
+    """
 
     name: str
     relation: RangeVar
@@ -456,7 +459,7 @@ class CopyOption(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Copy(Node):
-    """COPY of a table or a query; `file` is None for STDIN and STDOUT; a command if
+    """COPY of a table or a query.  `file` is None for STDIN and STDOUT, and a command if
     `is_program`.
     """
 
