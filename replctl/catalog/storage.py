@@ -60,7 +60,8 @@ class StorageColumn:
             mapping).
         renamed_version: the last version that renamed, dropped or restored the column.
         is_dropped: the table no longer has the column.
-        is_followed: the relation's column was dropped with it, and is restored with it.
+        is_followed: the relation's column was dropped together with this column, and is restored
+            together with it.
     """
 
     name: str

@@ -547,9 +547,9 @@ def _detail(commit: DeltaCommit) -> dict[str, object] | None:
 
     Returns:
         True for each key that applies; None if none applies.  `changes_keys`: update images must be
-        paired by row id.  replctl's mark says whether this is necessary; for each UPDATE and MERGE
-        of another writer it may be.  `compared`: the rows before and after the version must be
-        compared, because the commit has no change data feed.
+        paired by row id.  replctl's mark says whether this is necessary.  For an UPDATE or MERGE of
+        another writer, replctl assumes it.  `compared`: the rows before and after the version must
+        be compared, because the commit has no change data feed.
     """
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys

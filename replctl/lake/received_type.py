@@ -119,7 +119,9 @@ def _tests(
 
 
 def _holds_for_all(array: nodes.Expr, condition: nodes.Expr) -> nodes.Expr:
-    """Return the condition that no element of an array, which is Param(0), violates `condition`."""
+    """Return the condition that no element of an array violates `condition`.  In `condition`, the
+    element is Param(0).
+    """
     for node in nodes.walk(condition):
         has_operand = isinstance(node, nodes.CaseExpr) and node.arg is not None
         if has_operand or isinstance(node, nodes.ArrayCoerceExpr):

@@ -517,7 +517,7 @@ def _several() -> None:
 
 
 def _is_member(value: str, array: str) -> int | None:
-    """Return 1 if the array has the text `value`.  Else return None if it has a NULL, or 0."""
+    """Return 1 if the array has the text `value`, else None if the array has a NULL, else 0."""
     items: Any = text.parse("_text", array)
     if value in items:
         return 1
