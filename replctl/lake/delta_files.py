@@ -27,6 +27,7 @@ from replctl.lake.delta_log import (
     log_names,
     read_actions,
     read_checkpoint,
+    shortened,
     sidecars_of,
 )
 from replctl.lake.delta_names import (
@@ -171,6 +172,7 @@ def log_size(location: str) -> int:
     part is the newest checkpoint, without its sidecars, and the commits after it.
 
     Raises:
+        ObjectNotInPrerequisiteState: another program removes a part now (55000).
         IoError: the log cannot be read.
     """
     names, folder = log_names(location), TableFolder.of(location)
@@ -181,6 +183,8 @@ def log_size(location: str) -> int:
         return sum(
             folder.state(f"{LOG_FOLDER}/{name}")[1] for name in (*whole.get(start, ()), *later)
         )
+    except FileNotFoundError as error:
+        raise shortened(location) from error
     except OSError as error:
         raise IoError(f'could not read the log of the Delta table "{location}": {error}') from error
 

@@ -444,6 +444,10 @@ def read_checkpoint(
         version: the version of the checkpoint; None for the newest checkpoint.
         columns: the paths of the columns to read, such as `add.path`.
         paths: in Parquet files, read only rows with one of these `add.path`; None for all rows.
+
+    Raises:
+        ObjectNotInPrerequisiteState: another program removes the checkpoint now (55000).
+        DataCorrupted, IoError: the checkpoint is broken (XX001), or cannot be read.
     """
     found = checkpoints(log_names(location))
     newest = max(found, default=None) if version is None else version
@@ -455,6 +459,8 @@ def read_checkpoint(
             for sidecar in _sidecars(rows)
             for row in _checkpoint_rows(location, f"{_SIDECARS}/{sidecar}", columns, paths)
         ]
+    except FileNotFoundError as error:
+        raise shortened(location) from error
     except OSError as error:
         raise _unreadable(location, error) from error
 
@@ -520,6 +526,13 @@ def log_versions(location: str) -> list[int]:
 def versions_in(names: Sequence[str]) -> list[int]:
     """Return the versions whose commits are among files of a log, in no order."""
     return [int(match[1]) for name in names if (match := _COMMIT_FILE.fullmatch(name))]
+
+
+def shortened(location: str) -> ObjectNotInPrerequisiteState:
+    """Return the error if a listed file of a log is gone when it is read."""
+    return ObjectNotInPrerequisiteState(
+        f'another program has removed files from the log of the Delta table "{location}"'
+    )
 
 
 def _unreadable(location: str, error: OSError) -> IoError:

@@ -46,16 +46,16 @@ def small_rows(source: TableSource, most: int) -> list[LocalRow] | None:
     folder = TableFolder.of(source.location)
     if not folder.is_local or not _are_plain(source):
         return None
-    state = table_state(source.location)
-    if (
-        source.version not in (None, state.version)
-        or not _is_plain(state)
-        or log_size(source.location) > _MOST_LOG_BYTES
-    ):
-        return None
     try:
+        state = table_state(source.location)
+        if (
+            source.version not in (None, state.version)
+            or not _is_plain(state)
+            or log_size(source.location) > _MOST_LOG_BYTES
+        ):
+            return None
         bodies = whole_files_at(source.location, state.version)
-    except ObjectNotInPrerequisiteState:  # Spark also reads compacted logs
+    except ObjectNotInPrerequisiteState:  # Spark also reads compacted logs, and shortened ones
         return None
     paths = TablePaths(source.location)
     names = [paths.relative(body["path"]) for body in bodies]

@@ -125,6 +125,8 @@ def _opened(source: TableSource) -> DeltaTable | None:
     if parts.scheme not in ("", "file"):
         return None
     path = unquote(parts.path) if parts.scheme else source.location
+    if not is_found_by_delta_rs(path):
+        return None
     try:
         table = DeltaTable(path, version=source.version)
         counts = table.get_add_actions(flatten=True).column("num_records").to_pylist()
@@ -136,6 +138,13 @@ def _opened(source: TableSource) -> DeltaTable | None:
         return None
     is_counted = all(count is not None for count in counts)
     return table if is_counted and sum(counts) <= _MOST_TABLE_ROWS else None
+
+
+def is_found_by_delta_rs(path: str) -> bool:
+    """Return whether delta-rs reads the log in a table's directory.  In the names of log files, it
+    decodes `%41`, and takes a backslash for a slash, so that it may read the log of another table.
+    """
+    return not {"%", "\\"} & {*path}
 
 
 def check_declined(error: Exception) -> None:

@@ -10,14 +10,15 @@ deletion vectors follow Delta's protocol, sections "Reader Requirements for Row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from os.path import basename
+from collections import Counter
+from collections.abc import Collection, Sequence
+from os.path import realpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from replctl.record import dataclass
 from replctl.spark.data_type import element_type, stored_arrow, text_of_wire, wire
-from replctl.spark.key_lookup import check_declined
+from replctl.spark.key_lookup import check_declined, is_found_by_delta_rs
 from replctl.spark.local_write import WRITER
 from replctl.spark.values import TableColumn
 
@@ -88,16 +89,19 @@ def rows_of_files(
 
     found: list[LocalRow] = []
     try:
-        kept = _kept_rows(location, version) if any(file.has_vector for file in files) else {}
+        has_vectors = any(file.has_vector for file in files)
+        if has_vectors and not is_found_by_delta_rs(location):
+            return None
+        kept = _kept_rows(location, version) if has_vectors else {}
         for file in files:
             rows = _rows_of_file(file, columns, hidden, most - len(found))
-            mask = kept.get(basename(file.path)) if file.has_vector else []
+            mask = kept.get(realpath(file.path)) if file.has_vector else []
             if rows is None or mask is None:
                 return None
             # A mask ends with the last deleted row
             found += [row for i, row in enumerate(rows) if i >= len(mask) or mask[i]]
-    except (OSError, pa.ArrowException):
-        return None  # Spark will report the error
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
+        return None  # Spark will report the error, or accepts the file
     except Exception as error:
         check_declined(error)
         return None
@@ -106,13 +110,13 @@ def rows_of_files(
 
 def _kept_rows(location: str, version: int) -> dict[str, list[bool]]:
     """Return a mask of the rows that still exist, for each file with a deletion vector, by its
-    name.
+    path.
     """
     from deltalake import DeltaTable
 
     vectors = DeltaTable(location, version=version).deletion_vectors().read_all()
-    names = (basename(unquote(urlsplit(uri).path)) for uri in vectors["filepath"].to_pylist())
-    return dict(zip(names, vectors["selection_vector"].to_pylist(), strict=True))
+    paths = (realpath(unquote(urlsplit(uri).path)) for uri in vectors["filepath"].to_pylist())
+    return dict(zip(paths, vectors["selection_vector"].to_pylist(), strict=True))
 
 
 def _rows_of_file(
@@ -128,9 +132,12 @@ def _rows_of_file(
         count = parquet.metadata.num_rows
         if count > most:
             return None
-        names = {*parquet.schema_arrow.names}
-        wanted = names.intersection([*hidden, *(column.storage_name for column in columns)])
-        table = parquet.read(sorted(wanted))
+        names = parquet.schema_arrow.names
+        stored = (*hidden, *(column.storage_name for column in columns))
+        wanted = {name for name in stored if name is not None}
+        if not _are_spelled_alike(wanted, names):
+            return None
+        table = parquet.read(sorted(wanted.intersection(names)))
         has_known_calendar = _has_known_calendar(parquet)
     values: list[list[str | None]] = []
     for column in columns:
@@ -146,6 +153,14 @@ def _rows_of_file(
     places = _places(table, file, hidden, count)
     rows = zip(*values, strict=True) if values else iter([()] * count)
     return [LocalRow(place, row) for place, row in zip(places, rows, strict=True)]
+
+
+def _are_spelled_alike(wanted: Collection[str], names: Collection[str]) -> bool:
+    """Return whether a file has each of the wanted columns once or not at all.  Spark ignores case,
+    and reports an error if a file has a column twice.
+    """
+    spelled = Counter(name.lower() for name in names)
+    return all(spelled[name.lower()] == (name in names) for name in wanted)
 
 
 def _places(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +14,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
 from golden_script import answer_of
+from pyarrow import parquet
 
 from replctl.lake.small_table import small_rows
+from replctl.lake.table_folder import TableFolder
 from replctl.spark import TableColumn, TableSource
+from replctl.spark.key_lookup import found_rows
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "v": ["a", "b", None]})
 
@@ -105,13 +109,37 @@ def _with_an_unknown_feature(path: Path) -> None:
     _change_log(path, "protocol", lambda protocol: protocol.update(**versions, **names))
 
 
+def _with_a_name_in_other_case(path: Path) -> None:
+    write_deltalake(path, ROWS)
+    file = next(path.glob("*.parquet"))
+    parquet.write_table(ROWS.rename_columns(["ID", "v"]), file)
+
+
+def _with_a_name_twice(path: Path) -> None:
+    write_deltalake(path, ROWS)
+    file = next(path.glob("*.parquet"))
+    parquet.write_table(ROWS.append_column("V", ROWS["v"]), file)
+
+
+def _with_a_text_that_is_not_utf8(path: Path) -> None:
+    write_deltalake(path, ROWS.slice(0, 1))
+    file = next(path.glob("*.parquet"))
+    binary = pa.table({"id": ROWS["id"].slice(0, 1), "v": pa.array([b"\xff"])})
+    text = binary["v"].combine_chunks().view(pa.string())
+    parquet.write_table(binary.set_column(1, "v", text), file)
+
+
 def _with_a_missing_vector(path: Path) -> None:
     write_deltalake(path, ROWS)
     vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1}
     vector |= {"sizeInBytes": 34, "cardinality": 1}
+    _change_log(path, "add", lambda add: add.update(deletionVector=vector))
+    _allow_vectors(path)
+
+
+def _allow_vectors(path: Path) -> None:
     features = {"minReaderVersion": 3, "minWriterVersion": 7}
     names = {kind: ["deletionVectors"] for kind in ("readerFeatures", "writerFeatures")}
-    _change_log(path, "add", lambda add: add.update(deletionVector=vector))
     _change_log(path, "protocol", lambda protocol: protocol.update(**features, **names))
 
 
@@ -139,6 +167,9 @@ def _lines(log: Path) -> list[dict[str, dict[str, object]]]:
         _with_a_pipe_for_a_file,
         _with_an_unknown_feature,
         _with_a_missing_vector,
+        _with_a_name_in_other_case,
+        _with_a_name_twice,
+        _with_a_text_that_is_not_utf8,
     ],
     ids=lambda make: make.__name__.removeprefix("_"),
 )
@@ -146,6 +177,60 @@ def test_spark_reads_other_tables(make: Callable[[Path], None], tmp_path: Path) 
     place = tmp_path / "t"
     make(place)
     assert values(source(place)) is None
+
+
+#: Deletion vectors of one row in the log itself: of row 0 and of row 1.
+_VECTORS = (
+    "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg00000",
+    "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg0rr91",
+)
+
+
+def test_files_in_different_folders_may_have_the_same_name(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS.slice(0, 2))
+    file = next(tmp_path.glob("*.parquet"))
+    log = tmp_path / "_delta_log" / f"{0:020d}.json"
+    (add,) = (line["add"] for line in _lines(log) if "add" in line)
+    with log.open("a") as log_file:
+        for folder, inline in zip("ab", _VECTORS, strict=True):
+            (tmp_path / folder).mkdir()
+            shutil.copy(file, tmp_path / folder / "x.parquet")
+            vector = {"storageType": "i", "pathOrInlineDv": inline, "sizeInBytes": 34}
+            vector |= {"cardinality": 1}
+            body = {**add, "path": f"{folder}/x.parquet", "deletionVector": vector}
+            log_file.write("\n" + json.dumps({"add": body}))
+    _allow_vectors(tmp_path)
+    rows = values(source(tmp_path))
+    assert rows is not None
+    assert sorted(rows) == [("1", "a"), ("1", "a"), ("2", "b"), ("2", "b")]
+
+
+@pytest.mark.parametrize(("name", "other"), [("t%41", "tA"), ("t\\u", "t/u")])
+def test_delta_rs_must_not_read_the_log_of_another_table(
+    tmp_path: Path, name: str, other: str
+) -> None:
+    write_deltalake(tmp_path / other, ROWS.slice(0, 2))
+    shutil.copytree(tmp_path / other, tmp_path / name)
+    keys = {1: [1, 2, 3]}
+    known = source(tmp_path / other)
+    found = found_rows(known, known.columns, keys)
+    assert found is not None
+    assert found.num_rows == 2
+    copy = source(tmp_path / name)
+    assert values(copy) == [("1", "a"), ("2", "b")]
+    assert found_rows(copy, copy.columns, keys) is None
+
+
+def test_spark_reads_a_log_that_another_program_shortens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(tmp_path, ROWS)
+    DeltaTable(tmp_path).create_checkpoint()
+    assert values(source(tmp_path)) is not None
+    listed = [*os.listdir(tmp_path / "_delta_log")]
+    next((tmp_path / "_delta_log").glob("*.checkpoint.parquet")).unlink()
+    monkeypatch.setattr(TableFolder, "names", lambda _folder, _path: listed)
+    assert values(source(tmp_path)) is None
 
 
 @pytest.mark.parametrize(
