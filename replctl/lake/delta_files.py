@@ -278,7 +278,11 @@ def remove_versions(location: str, first: int) -> None:
     """
     folder = TableFolder.of(location)
     found = [(last_version(name), name) for name in log_names(location)]
-    later = sorted((v, name) for v, name in found if v is not None and v >= first)
+    # A version's commit is the last of its files, so that an interrupted attempt can be repeated
+    later = sorted(
+        ((v, name) for v, name in found if v is not None and v >= first),
+        key=lambda item: (item[0], item[1] != f"{item[0]:020d}.json"),
+    )
     try:
         for name in ("_last_checkpoint", *(name for _version, name in reversed(later))):
             folder.delete(f"{LOG_FOLDER}/{name}")

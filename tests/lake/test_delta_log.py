@@ -14,7 +14,9 @@ from fix_lake import Lake
 
 from replctl.errors import UndefinedFile
 from replctl.lake.delta_commit import DeltaCommit
+from replctl.lake.delta_files import remove_versions
 from replctl.lake.delta_log import commits_after, read_commit
+from replctl.lake.table_folder import TableFolder
 
 
 def test_storage_that_is_not_there_is_no_empty_log(lake: Lake) -> None:
@@ -140,3 +142,24 @@ def test_how_many_rows_commits_of_delta_rs_change(tmp_path: Path) -> None:
     commits = [read_commit(location, version) for version in range(6)]
     assert [commit.changed_rows for commit in commits] == [None, None, 3, 1, 2, None]
     assert [commit.decoded_rows for commit in commits[:5]] == [4, 1, 3, 1, 2]
+
+
+def test_the_commit_is_the_last_file_of_a_version_to_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the removal stops in between, the version is still there, and can be removed again."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    compacted = f"{2:020d}.{3:020d}.compacted.json"
+    endings = ("json", "crc", "checkpoint.parquet")
+    names = [f"{version:020d}.{ending}" for version in (1, 2, 3) for ending in endings]
+    for name in (*names, compacted, "_last_checkpoint"):
+        (log / name).touch()
+    removed: list[str] = []
+    monkeypatch.setattr(
+        TableFolder, "delete", lambda _folder, path: removed.append(path.partition("/")[2])
+    )
+    remove_versions(str(tmp_path), 2)
+    assert set(removed) == {*names[3:], compacted, "_last_checkpoint"}
+    assert removed[0] == "_last_checkpoint"
+    assert [removed.index(f"{version:020d}.json") for version in (3, 2)] == [4, 7]
