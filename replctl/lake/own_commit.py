@@ -55,16 +55,25 @@ def create_version(folder: TableFolder, version: int, actions: Iterable[Mapping[
         OSError: the file cannot be written.
     """
     log = "".join(f"{_json(action)}\n" for action in actions)
-    return folder.create(f"{LOG_FOLDER}/{version:020d}.json", log.encode())
+    like = version_path(version - 1) if version else None
+    return folder.create(version_path(version), log.encode(), like=like)
 
 
 def create_checksum(folder: TableFolder, version: int, checksum: Mapping[str, Any]) -> None:
-    """Write the checksum of a version.
+    """Write the checksum of a version that this process has committed.
+
+    If there is a checksum already, it is of an earlier version with this number, which was removed.
 
     Raises:
         OSError: the file cannot be written.
     """
-    folder.create(checksum_path(version), _json(checksum).encode())
+    content = _json(checksum).encode()
+    folder.create(checksum_path(version), content, like=version_path(version), replaces=True)
+
+
+def version_path(version: int) -> str:
+    """Return the path of a version's commit, relative to the table's directory."""
+    return f"{LOG_FOLDER}/{version:020d}.json"
 
 
 def checksum_path(version: int) -> str:

@@ -72,9 +72,15 @@ class TableFolder:
         with system.open_input_stream(place) as stream:
             return bytes(stream.read())
 
-    def create(self, path: str, content: bytes) -> bool:
+    def create(
+        self, path: str, content: bytes, *, like: str | None = None, replaces: bool = False
+    ) -> bool:
         """Create a file in a local folder atomically, and the folders above it.  Return False if
         there already is a file with this name.
+
+        Args:
+            like: the file whose permissions the new one gets; None: those that the umask allows.
+            replaces: replace a file with this name.
         """
         assert self.is_local
         target = Path(self.location, path)
@@ -82,12 +88,20 @@ class TableFolder:
         unfinished = target.with_name(f".{target.name}.{uuid4()}.tmp")
         try:
             unfinished.write_bytes(content)
-            os.link(unfinished, target)
-        except FileExistsError:  # another writer was faster
-            return False
+            if like is not None:
+                _copy_mode(Path(self.location, like), unfinished)
+            if replaces or not target.exists():  # Hadoop would check the new file with it
+                target.with_name(f".{target.name}.crc").unlink(missing_ok=True)
+            if replaces:
+                os.replace(unfinished, target)
+                return True
+            return _is_named(unfinished, target)
         finally:
             unfinished.unlink(missing_ok=True)
-        return True
+
+    def copy_mode(self, like: str, path: str) -> None:
+        """Give a local file the permissions of another one."""
+        _copy_mode(Path(self.location, like), Path(self.location, path))
 
     def state(self, path: str) -> tuple[int, int, int]:
         """Return the state of a file, which changes if the file is replaced.
@@ -256,7 +270,8 @@ class TableFolder:
                 return
             return
         folder, _, name = path.rpartition("/")
-        for each in (path, f"{folder}/.{name}.crc".lstrip("/")):
+        # A check sum without its file would belong to the next file with this name
+        for each in (f"{folder}/.{name}.crc".lstrip("/"), path):
             try:
                 self._unlink(each, is_emptied=is_emptied)
             except FileNotFoundError:
@@ -300,6 +315,31 @@ class TableFolder:
 
     def _remote(self, path: str) -> tuple[Any, str]:
         return file_system(f"{self.location}/{path}".rstrip("/"))
+
+
+#: The errors of file systems that have no hard links.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+def _is_named(unfinished: Path, target: Path) -> bool:
+    """Give a complete file its name.  Return False if another file has this name."""
+    try:
+        os.link(unfinished, target)
+    except FileExistsError:
+        return os.path.samefile(unfinished, target)  # NFS may report a success so: link(2)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(target):
+            return False
+        os.rename(unfinished, target)  # as Hadoop does on all local disks
+    return True
+
+
+def _copy_mode(like: Path, path: Path) -> None:
+    mode = stat.S_IMODE(like.stat().st_mode)
+    if stat.S_IMODE(path.stat().st_mode) != mode:
+        path.chmod(mode)
 
 
 def _object_state(system: Any, place: str) -> tuple[int, int, int]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -66,6 +69,57 @@ def test_data_files_are_those_that_are_not_hidden(folder: TableFolder) -> None:
     found = dict(folder.data_files())
     assert sorted(found) == ["_change_data/c.parquet", "e.bin", "p=1/d.parquet"]
     assert all(changed > 1_500_000_000 for changed in found.values())
+
+
+def test_a_file_is_created_once(tmp_path: Path) -> None:
+    folder = TableFolder.of(str(tmp_path))
+    assert folder.create("_delta_log/1.json", b"x")
+    assert not folder.create("_delta_log/1.json", b"y")
+    assert folder.read("_delta_log/1.json") == b"x"
+    assert folder.create("_delta_log/1.json", b"y", replaces=True)
+    assert folder.read("_delta_log/1.json") == b"y"
+    assert folder.names("_delta_log") == ["1.json"]
+
+
+def test_a_file_is_created_without_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on FAT."""
+    refused = OSError(errno.EPERM, os.strerror(errno.EPERM))
+    monkeypatch.setattr(os, "link", Mock(side_effect=refused))
+    test_a_file_is_created_once(tmp_path)
+
+
+def test_a_link_may_be_made_although_an_error_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by NFS, if the answer of the server is lost."""
+    link = os.link
+
+    def link_twice(old: Path, new: Path) -> None:
+        link(old, new)
+        link(old, new)
+
+    monkeypatch.setattr(os, "link", link_twice)
+    test_a_file_is_created_once(tmp_path)
+
+
+def test_a_check_sum_does_not_outlive_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hadoop would compare the next file of that name with it."""
+    for name in ("1.json", ".1.json.crc"):
+        (tmp_path / name).write_text(name)
+    unlink = os.unlink
+
+    def unlink_once(name: str, **options: int) -> None:
+        unlink(name, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "unlink", unlink_once)
+    with pytest.raises(KeyboardInterrupt):
+        TableFolder.of(str(tmp_path)).delete("1.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["1.json"]
 
 
 def test_files_are_deleted_once(folder: TableFolder) -> None:
