@@ -73,6 +73,49 @@ def check_row(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def parse_checksum(content: bytes) -> dict[str, Any]:
+    """Return the parts of a version's checksum that replctl knows and that are not null.
+
+    Raises:
+        BrokenLogError: the checksum is not complete, or a part does not have Delta's form.
+    """
+    try:
+        found = _loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        raise BrokenLogError("it is not valid JSON") from error
+    if not isinstance(found, dict):
+        raise BrokenLogError("it is not an object")
+    return {
+        name: _checked_part(name, part)
+        for name, part in found.items()
+        if name in _CHECKSUM and part is not None
+    }
+
+
+def _checked_part(name: str, part: Any) -> Any:
+    """Check a part of a checksum and return it."""
+    match _CHECKSUM[name]:
+        case str(kind):
+            return _checked(kind, part, is_complete=True)
+        case [kind] if isinstance(part, list):
+            return [_checked(kind, action, is_complete=True) for action in part]
+        case None if _is_count(part):
+            return part
+    raise BrokenLogError(f'its part "{name}" has a wrong value')
+
+
+#: The known parts of a checksum: a number (None), an action, or a list of actions of a kind.
+_CHECKSUM: dict[str, str | list[str] | None] = {
+    **dict.fromkeys(("tableSizeBytes", "numFiles")),
+    **dict.fromkeys(("numDeletedRecordsOpt", "numDeletionVectorsOpt")),
+    "metadata": "metaData",
+    "protocol": "protocol",
+    "setTransactions": ["txn"],
+    "domainMetadata": ["domainMetadata"],
+    "allFiles": ["add"],
+}
+
+
 def parse_columns(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the columns of a `metaData` action's schema, each with a name and a type.
 

@@ -22,7 +22,7 @@ from uuid import uuid4
 from replctl import spark
 from replctl.errors import IoError
 from replctl.injection_point import injection_point
-from replctl.lake.delta_actions import BrokenLogError, parse_columns
+from replctl.lake.delta_actions import BrokenLogError, parse_checksum, parse_columns
 from replctl.lake.own_commit import (
     checksum_path,
     commit_info,
@@ -30,6 +30,7 @@ from replctl.lake.own_commit import (
     create_version,
     now,
     stored_type,
+    version_path,
 )
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import TableState, table_state
@@ -140,6 +141,7 @@ def _append(
             written = spark.write_file(outcome, number, columns, name)
         if written is None:
             return False
+        folder.copy_mode(version_path(state.version), path)
         injection_point("append.after-file")
         if _is_committed(folder, state, checksum, path, written, note):
             return True
@@ -156,24 +158,17 @@ def _checksum_of(folder: TableFolder, state: TableState) -> dict[str, Any] | Non
     try:
         path = checksum_path(state.version)
         _number, size, _time = folder.state(path)
-        found = json.loads(folder.read(path)) if size <= _MOST_BYTES else None
-    except (FileNotFoundError, ValueError):
+        found = parse_checksum(folder.read(path)) if size <= _MOST_BYTES else {}
+        is_usable = found.keys() >= _NEEDED and _high_water_mark(found["domainMetadata"]) >= -1
+    except (FileNotFoundError, BrokenLogError):
         return None
-    is_complete = isinstance(found, dict) and all(
-        isinstance(found.get(name), kind) for name, kind in _CHECKSUM.items()
-    )
-    return found if is_complete else None
+    return found if is_usable else None
 
 
 #: The parts of a checksum that the next one needs.
-_CHECKSUM = {
-    "tableSizeBytes": int,
-    "numFiles": int,
-    "setTransactions": list,
-    "domainMetadata": list,
-    "metadata": dict,
-    "protocol": dict,
-}
+_NEEDED = frozenset(
+    ("tableSizeBytes", "numFiles", "setTransactions", "domainMetadata", "metadata", "protocol")
+)
 
 
 def _is_simple(state: TableState, leaf: Leaf) -> bool:
@@ -269,30 +264,42 @@ def _following(
     add: dict[str, Any],
     domains: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the checksum of the next version, which has these actions."""
+    """Return the checksum of the next version, which has these actions.
+
+    Spark writes a checksum without histograms of the files, too, and computes them when it needs
+    them.
+
+    Args:
+        checksum: the known parts of the checksum before.
+    """
     files = [*checksum.get("allFiles", ()), {**add, "dataChange": False}]
     following = checksum | {
         "txnId": transaction,
         "tableSizeBytes": checksum["tableSizeBytes"] + add["size"],
         "numFiles": checksum["numFiles"] + 1,
+        "numMetadata": 1,
+        "numProtocol": 1,
         "setTransactions": _replaced(checksum["setTransactions"], steps, "appId"),
         "domainMetadata": _replaced(checksum["domainMetadata"], domains, "domain"),
         "allFiles": files,
     }
-    # Spark writes a checksum without them, too, and computes them when it needs them
-    absent = ["fileSizeHistogram", "deletedRecordCountsHistogramOpt"]
     if "allFiles" not in checksum or len(files) > _MOST_FILES:
-        absent.append("allFiles")
-    for part in absent:
-        following.pop(part, None)
+        following.pop("allFiles")
     return following
 
 
 def _high_water_mark(domains: Iterable[Mapping[str, Any]]) -> int:
-    """Return the greatest row id that a table has assigned; -1 if there is none."""
+    """Return the greatest row id that a table has assigned; -1 if there is none.
+
+    Raises:
+        BrokenLogError: the domain does not have Delta's form.
+    """
     for domain in domains:
         if domain["domain"] == _ROW_TRACKING:
-            return int(json.loads(domain["configuration"])["rowIdHighWaterMark"])
+            try:
+                return int(json.loads(domain["configuration"])["rowIdHighWaterMark"])
+            except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+                raise BrokenLogError("it has no rowIdHighWaterMark") from error
     return -1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -349,14 +350,77 @@ def test_which_tables_are_simple(
     assert small_append._is_simple(state, _LEAF) == is_simple
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"numFiles": 0}', None])
+_DOMAIN = {"domain": "delta.rowTracking", "removed": False}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", '{"numFiles": 0}', "\udcff", "[" * 100_000, None),
+        {"domainMetadata": None},
+        {"numFiles": True},
+        {"allFiles": {}},
+        {"allFiles": [1]},
+        {"allFiles": [{"path": "x"}]},
+        {"setTransactions": [{"appId": "a"}]},
+        {"protocol": {}},
+        {"domainMetadata": [{**_DOMAIN, "configuration": "{}"}]},
+        {"domainMetadata": [{**_DOMAIN, "configuration": '{"rowIdHighWaterMark":-9}'}]},
+    ],
+)
 def test_spark_appends_if_there_is_no_usable_checksum(
-    simple: tuple[Session, Path], text: str | None
+    simple: tuple[Session, Path], text: str | Mapping[str, object] | None
 ) -> None:
     session, location = simple
     file = _log_file(location, 1, "crc")
-    file.unlink() if text is None else file.write_text(text)
+    if isinstance(text, Mapping):
+        text = json.dumps({**json.loads(file.read_text()), **text})
+    file.unlink() if text is None else file.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert answer_of(session, "INSERT INTO t VALUES (2, 'b')")[0] == _NO_SPARK
+
+
+def test_a_checksum_has_only_parts_that_are_right(simple: tuple[Session, Path]) -> None:
+    """Other parts of the one before, such as histograms of the files, do not hold any more."""
+    session, location = simple
+    file = _log_file(location, 1, "crc")
+    before = json.loads(file.read_text())
+    others = {"numDeletedRecordsOpt": 0, "fileSizeHistogram": {}, "inCommitTimestampOpt": 7}
+    others |= {"histogramOpt": {"sortedBinBoundaries": [0], "fileCounts": [1], "totalBytes": [9]}}
+    file.write_text(json.dumps({**before, **others, "allFiles": None}))
+    assert answer_of(session, "INSERT INTO t VALUES (2, 'b')") == ("INSERT 0 1",)
+    after = json.loads(_log_file(location, 2, "crc").read_text())
+    assert {*after} == {*before, "numDeletedRecordsOpt"} - {"allFiles"}
+    assert after["numFiles"] == 2
+
+
+def test_a_checksum_of_a_removed_version_is_replaced(session: Session) -> None:
+    answer_of(session, "CREATE TABLE t (id int)")
+    location = _location_after(session, "INSERT INTO t VALUES (1)", "t")
+    stale = _log_file(location, 1, "crc").read_text()
+    _log_file(location, 2, "crc").write_text(stale)
+    check_sums = [location / "_delta_log" / f".{2:020d}.{ending}.crc" for ending in ("json", "crc")]
+    for check_sum in check_sums:
+        check_sum.write_bytes(b"crc")
+    assert answer_of(session, "INSERT INTO t VALUES (2)") == ("INSERT 0 1",)
+    assert json.loads(_log_file(location, 2, "crc").read_text())["numFiles"] == 2
+    assert not any(check_sum.exists() for check_sum in check_sums)
+
+
+def test_new_files_have_the_permissions_of_the_version_before(
+    simple: tuple[Session, Path],
+) -> None:
+    """Otherwise other users could not read a version of a table that they may read."""
+    session, location = simple
+    _log_file(location, 1).chmod(0o664)
+    before = {*location.rglob("*")}
+    mask = os.umask(0o077)
+    try:
+        assert answer_of(session, "INSERT INTO t VALUES (2, 'b')") == ("INSERT 0 1",)
+    finally:
+        os.umask(mask)
+    written = {*location.rglob("*")} - before
+    assert len(written) == 3
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o664}
 
 
 @pytest.mark.parametrize(
@@ -389,7 +453,7 @@ def test_another_writer_may_come_first(session: Session) -> None:
     created = TableFolder.create
     others: list[str] = []
 
-    def create(folder: TableFolder, path: str, content: bytes) -> bool:
+    def create(folder: TableFolder, path: str, content: bytes, **options: Any) -> bool:
         """Let another program commit first, once."""
         if path.endswith("2.json") and not others:
             others.append(path)
@@ -397,7 +461,7 @@ def test_another_writer_may_come_first(session: Session) -> None:
             (location / path).write_text(json.dumps(commit))
             checksum = _log_file(location, 1, "crc").read_text()
             _log_file(location, 2, "crc").write_text(checksum)
-        return created(folder, path, content)
+        return created(folder, path, content, **options)
 
     with patch.object(TableFolder, "create", create):
         assert answer_of(session, "INSERT INTO t VALUES (2)") == ("INSERT 0 1",)
