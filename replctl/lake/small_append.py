@@ -61,7 +61,9 @@ _PROPERTIES = frozenset(
         "delta.rowTracking.materializedRowCommitVersionColumnName",
     )
 )
-_ROW_TRACKING = "delta.rowTracking"
+#: The feature whose writers number all rows, even if the property delta.enableRowTracking is off,
+#: and its metadata domain.
+_NUMBERS_ROWS, _ROW_TRACKING = "rowTracking", "delta.rowTracking"
 #: The parameters of the operation, by Delta's names.
 _APPEND = {"mode": "Append", "partitionBy": "[]"}
 #: Spark writes a checkpoint with each version that is a multiple of this number.
@@ -228,7 +230,7 @@ def _is_committed(
         "stats": written.statistics,
     }
     domains = []
-    if state.is_on("delta.enableRowTracking"):
+    if _NUMBERS_ROWS in (state.protocol.get("writerFeatures") or ()):
         first = _high_water_mark(checksum["domainMetadata"]) + 1
         add |= {"baseRowId": first, "defaultRowCommitVersion": version}
         domains.append(_row_ids(first + written.rows - 1))

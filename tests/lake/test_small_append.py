@@ -406,6 +406,21 @@ def test_a_checksum_of_a_removed_version_is_replaced(session: Session) -> None:
     assert not any(check_sum.exists() for check_sum in check_sums)
 
 
+def test_rows_are_numbered_even_if_row_tracking_is_off(simple: tuple[Session, Path]) -> None:
+    """The feature demands it, not the property."""
+    session, location = simple
+    metadata = _actions(location, 0)["metaData"]
+    metadata["configuration"]["delta.enableRowTracking"] = "false"
+    commit = [{"commitInfo": {"operation": "SET TBLPROPERTIES"}}, {"metaData": metadata}]
+    _log_file(location, 2).write_text("\n".join(map(json.dumps, commit)))
+    checksum = json.loads(_log_file(location, 1, "crc").read_text())
+    _log_file(location, 2, "crc").write_text(json.dumps({**checksum, "metadata": metadata}))
+    assert answer_of(session, "INSERT INTO t VALUES (2, 'b'), (3, 'c')") == ("INSERT 0 2",)
+    written = _actions(location, 3)
+    assert (written["add"]["baseRowId"], written["add"]["defaultRowCommitVersion"]) == (1, 3)
+    assert json.loads(written["domainMetadata"]["configuration"])["rowIdHighWaterMark"] == 2
+
+
 def test_new_files_have_the_permissions_of_the_version_before(
     simple: tuple[Session, Path],
 ) -> None:
