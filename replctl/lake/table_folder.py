@@ -7,13 +7,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from replctl.catalog.home_directory import CATALOG
@@ -23,6 +24,7 @@ from replctl.record import dataclass
 
 #: Entries that identify the directory of a table or of a cluster.
 _MARKS_OF_OTHERS = (LOG_FOLDER, CATALOG)
+_FILE_SCHEME = re.compile(r"^file:(//[^/]*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +40,21 @@ class TableFolder:
     @staticmethod
     def of(location: str) -> TableFolder:
         """Return the folder of a table at a path or URI."""
-        parts = urlsplit(location)
-        if parts.scheme in ("", "file"):
-            path = unquote(parts.path) if parts.scheme else location
+        path = _local_path(location)
+        if path is not None:
             return TableFolder(path.rstrip("/"), is_local=True)
         return TableFolder(location.rstrip("/"), is_local=False)
 
     @staticmethod
     def absolute(location: str) -> str:
-        """Return a location that does not depend on the current directory."""
-        parts = urlsplit(location)
-        if parts.scheme == "file" and not parts.path.startswith("/"):
-            return f"file:{quote(os.path.abspath(unquote(parts.path)))}"
-        if not parts.scheme:
-            return os.path.abspath(location)
-        return f"{parts.scheme}{location[len(parts.scheme) :]}"  # Hadoop rejects capitals
+        """Return a location that does not depend on the current directory: a path without a scheme
+        if it is local.  Hadoop would not decode `file:/t/a%20b`.
+        """
+        path = _local_path(location)
+        if path is not None:
+            return os.path.abspath(path)
+        scheme = urlsplit(location).scheme
+        return f"{scheme}{location[len(scheme) :]}"  # Hadoop rejects capitals
 
     def names(self, path: str) -> list[str]:
         """Return the names of the entries of a folder."""
@@ -315,6 +317,17 @@ class TableFolder:
 
     def _remote(self, path: str) -> tuple[Any, str]:
         return file_system(f"{self.location}/{path}".rstrip("/"))
+
+
+def _local_path(location: str) -> str | None:
+    """Return the path of a local location; None for another location.
+
+    `file:/t/a%20b?c` -> `/t/a b?c`
+    """
+    scheme = urlsplit(location).scheme
+    if scheme == "file":
+        return unquote(_FILE_SCHEME.sub("", location, count=1))
+    return None if scheme else location
 
 
 #: The errors of file systems that have no hard links.

@@ -245,7 +245,7 @@ def test_one_table_is_one_relation(
     other = Session.connect(session.cluster, "d", "postgres")
     _run(other, f"create table first using delta location 'file:{tmp_path}/link/'")
     shown = _run(other, "select pg_relation_filepath('first')")
-    assert shown == [[f"file:{tmp_path}/link/"]]
+    assert shown == [[f"{tmp_path}/link"]]  # Spark would not decode a path after file:
 
 
 @pytest.mark.parametrize(

@@ -158,5 +158,19 @@ def test_one_name_for_a_place_in_object_storage(spelling: str, place: str) -> No
     assert TableFolder.of(spelling).canonical() == place
 
 
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("file:/t/a%20b?c#d", "/t/a b?c#d"),
+        ("FILE:///t/./file:a/", "/t/file:a"),
+        ("/t/a%20b?c#d", "/t/a%20b?c#d"),
+        ("/t/file:x", "/t/file:x"),
+    ],
+)
+def test_a_local_location_is_a_path(location: str, path: str) -> None:
+    assert TableFolder.absolute(location) == path
+    assert TableFolder.of(location).canonical() == TableFolder.of(path).location == path
+
+
 def test_schemes_are_kept_in_lower_case() -> None:
     assert TableFolder.absolute("S3A://B/T?x#y") == "s3a://B/T?x#y"
