@@ -162,7 +162,7 @@ def _checksum_of(folder: TableFolder, state: TableState) -> dict[str, Any] | Non
         _number, size, _time = folder.state(path)
         found = parse_checksum(folder.read(path)) if size <= _MOST_BYTES else {}
         is_usable = found.keys() >= _NEEDED and _high_water_mark(found["domainMetadata"]) >= -1
-    except (FileNotFoundError, BrokenLogError):
+    except (OSError, BrokenLogError):  # Spark writes without a checksum, too
         return None
     return found if is_usable else None
 

@@ -379,6 +379,14 @@ def test_spark_appends_if_there_is_no_usable_checksum(
     assert answer_of(session, "INSERT INTO t VALUES (2, 'b')")[0] == _NO_SPARK
 
 
+def test_spark_appends_if_the_checksum_cannot_be_read(simple: tuple[Session, Path]) -> None:
+    session, location = simple
+    file = _log_file(location, 1, "crc")
+    file.unlink()
+    file.mkdir()
+    assert answer_of(session, "INSERT INTO t VALUES (2, 'b')")[0] == _NO_SPARK
+
+
 def test_a_checksum_has_only_parts_that_are_right(simple: tuple[Session, Path]) -> None:
     """Other parts of the one before, such as histograms of the files, do not hold any more."""
     session, location = simple
