@@ -51,30 +51,42 @@ def input_value(
 
 
 def shown_value(environment: Environment, type_: Type, value: str) -> str:
-    """Return the output text of a canonical value under the session's settings."""
+    """Return the output text of a canonical value under the session's settings.
+
+    Raises:
+        FeatureNotSupported: the type does not support a setting (0A000).
+    """
     found = output_value(environment, type_, value)
     if environment.value_format == CANONICAL:
         return found
     from replctl.types.shown import shown  # few sessions need it
 
-    return shown(shown_type(environment, type_.name), found, environment.value_format)
+    type_ = environment.type(TypeFacts(environment).base(type_.name))
+    if type_.is_composite:
+        columns = environment.columns(type_) or ()
+        return composite_in(found, [_field_output(environment, column) for column in columns])
+    own_type = "record" if type_.category == TypeCategory.COMPOSITE else type_.name
+    return shown(own_type, found, environment.value_format)
 
 
-def shown_type(environment: Environment, name: str) -> str:
-    """Return the type that determines how values are printed: record for rows, else the type.  A
-    row of a composite type is a text unless the session prints one of its parts in another form.
-    """
-    type_ = environment.type(name)
-    if type_.category != TypeCategory.COMPOSITE:
-        return name
-    if not type_.is_composite:
-        return "record"
+def _field_output(environment: Environment, column: Column) -> Callable[[str | None], str | None]:
+    """Return the output function of an attribute of a composite type."""
+    type_ = environment.type(column.type)
+    return lambda value: None if value is None else shown_value(environment, type_, value)
+
+
+def is_shown_otherwise(environment: Environment, name: str) -> bool:
+    """Return whether the session's settings change the output of a type's values."""
+    if environment.value_format == CANONICAL:
+        return False
     from replctl.types.shown import depends  # few sessions need it
 
-    parts = TypeFacts(environment).contained(name)
-    own_form = environment.value_format
-    is_printed = any(not part.startswith("@") and depends(part, own_form) for part in parts)
-    return "record" if is_printed else "text"
+    type_ = environment.type(name)
+    is_row = type_.category == TypeCategory.COMPOSITE and not type_.is_composite
+    parts = {"record"} if is_row else TypeFacts(environment).contained(name)
+    return any(
+        not part.startswith("@") and depends(part, environment.value_format) for part in parts
+    )
 
 
 def output_value(environment: Environment, type_: Type, value: str) -> str:

@@ -25,7 +25,7 @@ from replctl.query.inline_function import check_no_calls, inlined
 from replctl.query.plain_sets import with_plain_sets
 from replctl.query.project_set import with_sets_in_from
 from replctl.query.row_policy import condition_query, visible_rows
-from replctl.query.settings_rewrite import in_form
+from replctl.query.settings_rewrite import check_row_texts, in_form
 from replctl.query.tree import (
     FromCte,
     FromFunction,
@@ -85,6 +85,7 @@ def rewritten(
     _check_populated(result)
     result = inlined(context.environment, context.session.transaction_start, result)
     check_composite_keys(context.environment, result)
+    check_row_texts(context.environment, result)
     result = without_user_types(context.environment, with_output_keys(result), transform)
     result = in_form(context.session, result)
     varnos = count(max(_varnos(result), default=0) + 1)

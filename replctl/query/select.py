@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import object_identifier
+from replctl.expr.composite_text import is_composite
 from replctl.expr.value_text import output_value
 from replctl.functions.function_context import FunctionContext, function_context
 from replctl.memory_limit import SETTING as MEMORY
@@ -56,6 +57,7 @@ def select(
         analyzer = QueryAnalyzer(context.environment, session.transaction_start)
         query = finish(analyzer, analyzer.query(statement))
         check_query(context.environment, query)
+        types = [c.type if is_composite(context.environment, c.type) else "" for c in query.columns]
         query = rewritten(context, query, keeps_calls=True)
         reads_slots = _reads_slots(query)
         made = [] if runner is None else function_calls(query, context)
@@ -82,7 +84,8 @@ def select(
             answer = _answer(query, replace(context, evaluated=evaluated))
     assert answer is not None
     rows = _fetched(session, query, answer) if isinstance(answer, _SparkPart) else answer
-    shown = tuple(ResultColumn(column.name, column.type) for column in query.columns)
+    pairs = zip(query.columns, types, strict=True)
+    shown = tuple(ResultColumn(column.name, row or column.type) for column, row in pairs)
     return Result(f"SELECT {len(rows)}", shown, rows)
 
 

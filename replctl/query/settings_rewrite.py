@@ -13,14 +13,16 @@ from typing import Any
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.expr.value_text import shown_type
+from replctl.expr.composite_text import is_composite
+from replctl.expr.environment import Environment
+from replctl.expr.value_text import is_shown_otherwise, shown_value
 from replctl.functions.session_value import time_value
 from replctl.query.tree import transform
 from replctl.result import Result
 from replctl.session import Session
 from replctl.types import builtin
 from replctl.types.function_kind import Volatility
-from replctl.types.shown import depends, shown
+from replctl.types.shown import depends
 from replctl.types.value_format import CANONICAL, ValueFormat
 
 _TEXTS = frozenset(("text", "varchar", "bpchar", "name", "unknown", "cstring"))
@@ -62,22 +64,46 @@ def shown_result(session: Session, result: Result) -> Result:
     Raises:
         FeatureNotSupported: the type of a column does not support this format (0A000).
     """
-    value_format = session.value_format
-    if value_format == CANONICAL or result.columns is None:
+    if session.value_format == CANONICAL or result.columns is None:
         return result
     with session.read() as catalog:
         environment = session.environment(catalog)
-        types = [shown_type(environment, column.type) for column in result.columns]
-    if not any(depends(type_, value_format) for type_ in types):
-        return result
-    rows = [
-        [
-            None if value is None else shown(type_, value, value_format)
-            for value, type_ in zip(row, types, strict=True)
+        types = [
+            environment.type(column.type) if is_shown_otherwise(environment, column.type) else None
+            for column in result.columns
         ]
-        for row in result.rows
-    ]
+        if not any(types):
+            return result
+        rows = [
+            [
+                value if value is None or type_ is None else shown_value(environment, type_, value)
+                for value, type_ in zip(row, types, strict=True)
+            ]
+            for row in result.rows
+        ]
     return Result(result.tag, result.columns, rows)
+
+
+def check_row_texts(environment: Environment, query: Any) -> None:
+    """Check that a query converts no row to text whose text depends on the session's settings.
+
+    Args:
+        query: a query with user-defined types, or a part of one.
+
+    Raises:
+        FeatureNotSupported: it converts one (0A000).
+    """
+
+    def check(node: Any) -> None:
+        if not isinstance(node, nodes.CoerceViaIO):
+            return
+        source = node.arg.type
+        if is_composite(environment, source) and is_shown_otherwise(environment, source):
+            shown = environment.format_type(source)
+            raise _refusal(environment.value_format, f"cast of type {shown} to {node.type}")
+
+    if environment.value_format != CANONICAL:
+        transform(query, check)
 
 
 def in_form(session: Session, part: Any) -> Any:
@@ -178,8 +204,12 @@ class _Rewriter:
             raise self._refusal(f"cast of type {source} to {target}")
 
     def _refusal(self, what: str) -> FeatureNotSupported:
-        changed = [f'{name} "{value}"' for name, value, _usual in self._format.changed()]
-        return FeatureNotSupported(f"{what} is not supported with {', '.join(changed)}")
+        return _refusal(self._format, what)
+
+
+def _refusal(value_format: ValueFormat, what: str) -> FeatureNotSupported:
+    changed = [f'{name} "{value}"' for name, value, _usual in value_format.changed()]
+    return FeatureNotSupported(f"{what} is not supported with {', '.join(changed)}")
 
 
 # ---------------------------------------------------------------------------------------------

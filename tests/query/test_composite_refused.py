@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
+from golden_script import answer_of
 
 from replctl.errors import FeatureNotSupported
 from replctl.execute import execute
@@ -102,3 +105,17 @@ def test_attributes_change_that_no_expression_uses(session: Session) -> None:
     list(execute(session, _SETUP))
     (result,) = execute(session, "ALTER TYPE used DROP ATTRIBUTE c, ADD ATTRIBUTE d int")
     assert result.tag == "ALTER TYPE"
+
+
+def test_texts_of_rows_that_depend_on_settings_are_refused(session: Session) -> None:
+    run = partial(answer_of, session)
+    run("CREATE TYPE moment AS (at timestamptz)")
+    run("CREATE TYPE whole AS (m moment, label text)")
+    cast = 'SELECT \'("(""2024-01-01 00:00+00"")",x)\'::whole::text'
+    shown = '| ("(""2024-01-01 00:00:00+00"")",x)'
+    assert run(cast) == (shown, "SELECT 1")
+    run("SET intervalstyle = 'iso_8601'")
+    assert run(cast) == (shown, "SELECT 1")
+    run("SET timezone = 'Europe/Berlin'")
+    (refused,) = run(cast)
+    assert refused.startswith("ERROR 0A000: cast of type whole to text is not supported with")

@@ -15,6 +15,7 @@ DATA = Path(__file__).parent / "data"
 #: Scripts that read no table.
 WITHOUT_SPARK = (
     "select_values",
+    "composite_formats",
     "enum_array_values",
     "explain_options",
     "project_set",

@@ -1,0 +1,14 @@
+CREATE TYPE moment AS (at timestamptz, day date);
+CREATE DOMAIN instant AS timestamptz;
+CREATE TYPE mixed AS (m moment, span interval, bytes bytea, f float8, several timestamptz[], i instant, label text);
+SET timezone = 'Europe/Berlin';
+SELECT '("2024-01-01 00:00",2024-01-02)'::moment, NULL::moment, '(,)'::moment;
+SELECT '("(""2024-07-01 00:00+00"",2024-01-02)",1 mon,"\\x005c",1.5,"{""2024-01-01 00:00+00"",NULL}",2024-07-01 00:00+00,"a, b")'::mixed;
+SET datestyle = 'German';
+SELECT '("2024-01-01 00:00",2024-01-02)'::moment;
+SET datestyle = 'Postgres, DMY';
+SET intervalstyle = 'iso_8601';
+SET bytea_output = 'escape';
+SET extra_float_digits = 0;
+SELECT '("(""2024-07-01 00:00+00"",2024-01-02)",1 mon,"\\x005c",0.1,"{""2024-01-01 00:00+00"",NULL}",2024-07-01 00:00+00,"a, b")'::mixed;
+SELECT '(infinity,-infinity)'::moment UNION ALL SELECT '("2024-01-01 00:00 BC",)'::moment;
