@@ -23,6 +23,7 @@ from replctl.query.row_change import EXCLUDED_NAME, tableoid_sql
 from replctl.query.row_policy import POLICY_VARNO, numbered_as
 from replctl.query.select import with_object_names
 from replctl.query.session_calls import divided
+from replctl.query.settings_rewrite import shown_result
 from replctl.query.sql import TABLEOID, QueryWriter
 from replctl.query.tree import FromTable, Output, Query
 from replctl.result import Result, ResultColumn
@@ -115,8 +116,10 @@ def returned_rows(
         StagedColumn(f"c{i}", column.type, column.typmod)
         for i, column in enumerate(query.columns, start=1)
     ]
-    rows = session.engine().fetch(text, columns, int(session.setting(MEMORY)))
-    return with_object_names(session, query, rows)
+    fetched = session.engine().fetch(text, columns, int(session.setting(MEMORY)))
+    rows = with_object_names(session, query, fetched)
+    shown_result(session, returned("", outputs, rows))  # refuses an output that it cannot print
+    return rows
 
 
 def _changed_rows(outcome: Outcome) -> str:
