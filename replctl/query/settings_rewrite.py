@@ -91,7 +91,7 @@ def check_row_texts(environment: Environment, query: Any) -> None:
         query: a query with user-defined types, or a part of one.
 
     Raises:
-        FeatureNotSupported: it converts one (0A000).
+        FeatureNotSupported: the query converts one (0A000).
     """
 
     def check(node: Any) -> None:

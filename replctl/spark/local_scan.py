@@ -89,10 +89,7 @@ def rows_of_files(
 
     found: list[LocalRow] = []
     try:
-        has_vectors = any(file.has_vector for file in files)
-        if has_vectors and not is_found_by_delta_rs(location):
-            return None
-        kept = _kept_rows(location, version) if has_vectors else {}
+        kept = _kept_rows(location, version) if any(file.has_vector for file in files) else {}
         for file in files:
             rows = _rows_of_file(file, columns, hidden, most - len(found))
             mask = kept.get(realpath(file.path)) if file.has_vector else []
@@ -110,10 +107,12 @@ def rows_of_files(
 
 def _kept_rows(location: str, version: int) -> dict[str, list[bool]]:
     """Return a mask of the rows that still exist, for each file with a deletion vector, by its
-    path.
+    path; no mask if delta-rs cannot read the log.
     """
     from deltalake import DeltaTable
 
+    if not is_found_by_delta_rs(location):
+        return {}
     vectors = DeltaTable(location, version=version).deletion_vectors().read_all()
     paths = (realpath(unquote(urlsplit(uri).path)) for uri in vectors["filepath"].to_pylist())
     return dict(zip(paths, vectors["selection_vector"].to_pylist(), strict=True))
