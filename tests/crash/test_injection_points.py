@@ -73,8 +73,10 @@ class Command:
             for name, value in environment.items():
                 patch.setenv(name, value)
             patch.setattr(sys, "stdin", stdin)
+            limit = sys.getrecursionlimit()
             with redirect_stdout(stdout), redirect_stderr(stderr):
                 code = run(argv)
+            sys.setrecursionlimit(limit)  # other tests reach the default
         assert code == 0, _text(stderr)
         return code, _text(stdout)
 
