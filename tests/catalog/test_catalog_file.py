@@ -198,22 +198,21 @@ def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: obj
     shutil.copy(home / _CATALOG, backup)
     run(home, "CREATE TABLE lost (x int)")
     command = [sys.executable, "-m", "replctl", "--home", str(home), "sync", "--watch"]
-    watch = subprocess.Popen(
+    with subprocess.Popen(
         [*command, "--interval", "0.1"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not list((home / "lock").glob("backend-*")) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        time.sleep(1)
-        assert watch.poll() is None
-        run(home, "COMMENT ON TABLE lost IS 'in the -wal'")
-        time.sleep(0.5)
-        put_back(home, backup)  # type: ignore[operator]
-        said, complaint = watch.communicate(timeout=60)
-    finally:
-        watch.kill()
-        watch.wait()
+    ) as watch:
+        try:
+            deadline = time.monotonic() + 60
+            while not list((home / "lock").glob("backend-*")) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            time.sleep(5)  # it has begun its rounds
+            assert watch.poll() is None
+            run(home, "COMMENT ON TABLE lost IS 'in the -wal'")
+            time.sleep(0.5)
+            put_back(home, backup)  # type: ignore[operator]
+            said, complaint = watch.communicate(timeout=60)
+        finally:
+            watch.kill()
     assert watch.returncode == 1
     assert complaint.count("was replaced while this program had it open") == 1
     assert said == ""
