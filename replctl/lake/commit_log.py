@@ -144,7 +144,7 @@ def newest_versions(
                 if relation_chain(catalog, relation) is Chain.CLEANED:
                     version = readable_after(table.location, version)
                 commits = _read_commits(catalog, relation, version)
-            found[table.relid] = (max(newest, *(c.version for c in commits[-1:]), 0), commits)
+            found[table.relid] = (commits[-1].version if commits else newest), commits
     return found
 
 

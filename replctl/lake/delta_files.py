@@ -37,6 +37,7 @@ from replctl.lake.delta_names import (
     is_log_name,
     is_unfinished_name,
     last_version,
+    version_path,
 )
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
@@ -281,7 +282,7 @@ def remove_versions(location: str, first: int) -> None:
     # A version's commit is the last of its files, so that an interrupted attempt can be repeated
     later = sorted(
         ((v, name) for v, name in found if v is not None and v >= first),
-        key=lambda item: (item[0], item[1] != f"{item[0]:020d}.json"),
+        key=lambda item: (item[0], f"{LOG_FOLDER}/{item[1]}" != version_path(item[0])),
     )
     try:
         for name in ("_last_checkpoint", *(name for _version, name in reversed(later))):

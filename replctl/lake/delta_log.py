@@ -34,7 +34,7 @@ from replctl.lake.delta_actions import (
     parse_columns,
 )
 from replctl.lake.delta_commit import DeltaCommit
-from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER
+from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER, version_path
 from replctl.lake.delta_protocol import check_protocol
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
@@ -159,14 +159,10 @@ def read_commit(location: str, version: int) -> DeltaCommit:
 
 def _file_time(location: str, version: int) -> int:
     try:
-        _number, _size, changed = TableFolder.of(location).state(_version_file(version))
+        _number, _size, changed = TableFolder.of(location).state(version_path(version))
     except OSError as error:
         raise _unreadable(location, error) from error
     return changed // 1_000_000
-
-
-def _version_file(version: int) -> str:
-    return f"{LOG_FOLDER}/{version:020d}.json"
 
 
 def outside_checkpoint(location: str, since: int) -> str | None:
@@ -214,7 +210,7 @@ def version_state(location: str, version: int) -> tuple[int, int, int] | None:
         IoError: the file cannot be examined.
     """
     try:
-        return TableFolder.of(location).state(_version_file(version))
+        return TableFolder.of(location).state(version_path(version))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -271,7 +267,7 @@ def checkpoint_action(location: str, version: int | None, kind: str) -> dict[str
 def file_state_of(location: str, version: int) -> str | None:
     """Return number, size and time of a version's file as a text; None if it is not in the log."""
     try:
-        return ":".join(map(str, TableFolder.of(location).state(_version_file(version))))
+        return ":".join(map(str, TableFolder.of(location).state(version_path(version))))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -283,7 +279,7 @@ def version_digest(location: str, version: int) -> str | None:
 
     The file is read again only if its number, size or time changes.
     """
-    folder, name = TableFolder.of(location), _version_file(version)
+    folder, name = TableFolder.of(location), version_path(version)
     try:
         return _digest(folder, name, folder.state(name))
     except FileNotFoundError:
@@ -408,7 +404,7 @@ def read_actions(location: str, version: int) -> list[dict[str, Any]]:
 
 def _read_version(location: str, version: int) -> bytes:
     try:
-        return TableFolder.of(location).read(_version_file(version))
+        return TableFolder.of(location).read(version_path(version))
     except FileNotFoundError:
         raise ObjectNotInPrerequisiteState(
             f'the log of the Delta table "{location}" does not have version {version} any more'

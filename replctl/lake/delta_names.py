@@ -65,6 +65,16 @@ def is_unfinished_name(name: str) -> bool:
     return found[1] is None or found[1] == "_last_checkpoint" or last_version(found[1]) is not None
 
 
+def version_path(version: int) -> str:
+    """Return the path of a version's commit, relative to the table's directory."""
+    return f"{LOG_FOLDER}/{version:020d}.json"
+
+
+def checksum_path(version: int) -> str:
+    """Return the path of the checksum of a version, relative to the table's directory."""
+    return f"{LOG_FOLDER}/{version:020d}.crc"
+
+
 def last_version(name: str) -> int | None:
     """Return the newest version that a log file describes; None for other files.
 

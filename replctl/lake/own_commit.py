@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import replctl
-from replctl.lake.delta_names import LOG_FOLDER
+from replctl.lake.delta_names import checksum_path, version_path
 from replctl.lake.table_folder import TableFolder
 from replctl.spark import CommitNote, TableColumn, storage_type
 from replctl.types.delta_type import DeltaType, parsed
@@ -69,16 +69,6 @@ def create_checksum(folder: TableFolder, version: int, checksum: Mapping[str, An
     """
     content = _json(checksum).encode()
     folder.create(checksum_path(version), content, like=version_path(version), replaces=True)
-
-
-def version_path(version: int) -> str:
-    """Return the path of a version's commit, relative to the table's directory."""
-    return f"{LOG_FOLDER}/{version:020d}.json"
-
-
-def checksum_path(version: int) -> str:
-    """Return the path of the checksum of a version, relative to the table's directory."""
-    return f"{LOG_FOLDER}/{version:020d}.crc"
 
 
 def stored_type(column: TableColumn) -> DeltaType:

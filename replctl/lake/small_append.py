@@ -23,14 +23,13 @@ from replctl import spark
 from replctl.errors import IoError
 from replctl.injection_point import injection_point
 from replctl.lake.delta_actions import BrokenLogError, parse_checksum, parse_columns
+from replctl.lake.delta_names import checksum_path, version_path
 from replctl.lake.own_commit import (
-    checksum_path,
     commit_info,
     create_checksum,
     create_version,
     now,
     stored_type,
-    version_path,
 )
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import TableState, table_state
