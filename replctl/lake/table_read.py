@@ -251,6 +251,15 @@ def relation_leaves(
     Raises:
         PostgresError: a table cannot be read (see `commit_log.commits_since`).
     """
+    if cluster is None:
+        return _leaves(catalog, relation, None, inherit=inherit)
+    key = (relation_leaves, relation.oid, inherit)  # a query may be written for several engines
+    return catalog.cached(key, lambda: _leaves(catalog, relation, cluster, inherit=inherit))
+
+
+def _leaves(
+    catalog: Catalog, relation: Relation, cluster: Cluster | None, *, inherit: bool
+) -> list[tuple[int, TableSource]]:
     if relation.is_partitioned and not inherit:
         return []
     oids = descendants_of(catalog, relation.oid) if inherit else [relation.oid]

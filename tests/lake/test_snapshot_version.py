@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fix_replication import Database, connect
@@ -59,6 +60,23 @@ def test_a_query_sees_nothing_that_is_committed_later(
     _during_query(monkeypatch, other, "INSERT INTO t VALUES (2)", "_with_faults")
     assert publisher.rows("SELECT a FROM t ORDER BY a") == [("1",)]
     assert publisher.rows("SELECT a FROM t ORDER BY a") == [("1",), ("2",)]
+
+
+def test_a_query_looks_for_versions_once(
+    publisher: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite runs the query, after it was translated for Spark."""
+    publisher.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")
+    looks = []
+    found = table_read.visible_versions
+
+    def counted(*args: Any) -> object:
+        looks.append(args)
+        return found(*args)
+
+    monkeypatch.setattr(table_read, "visible_versions", counted)
+    assert publisher.rows("SELECT a FROM t") == [("1",)]
+    assert len(looks) == 1
 
 
 def test_a_query_sees_commits_of_other_programs(publisher: Database, tmp_path: Path) -> None:
