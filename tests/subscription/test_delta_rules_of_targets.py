@@ -28,7 +28,7 @@ class Owner:
     def follow(self, hint: str | None) -> None:
         """Carry out the statement of a hint."""
         assert hint is not None
-        self._engine.run(hint.partition("its owner can use Spark: ")[2].removesuffix("."))
+        self._engine.run(hint.partition("owner can use Spark: ")[2].removesuffix("."))
 
     def adopt(self, database: Database, name: str, constraints: str = "") -> None:
         place = f"USING delta LOCATION '{self._folder / name}'"
