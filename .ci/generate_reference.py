@@ -13,6 +13,7 @@ import ast
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -198,7 +199,7 @@ def settings_page() -> list[str]:
                 lines.append(_row(f"`{found.name}`", _value(found), found.context, meaning))
         lines.append("")
     lines += ["## Settings with supported values only", ""]
-    lines += ["Other values are refused (0A000), because they would change results.", ""]
+    lines += ["replctl refuses other values (0A000), because they would change results.", ""]
     lines += _table("setting", "supported values")
     for name, values in sorted(SUPPORTED.items()):
         lines.append(
@@ -221,7 +222,8 @@ def views() -> list[str]:
     known = builtin.system_relations()
     lines = _page(
         "Catalogs and views",
-        "Queries of these catalogs and views never start Spark. Names and columns are those of PostgreSQL 17.",
+        "This page lists the system catalogs and views that you can query. Their names and columns"
+        " are those of PostgreSQL 17. Queries of them never start Spark.",
     )
     lines += [
         "`pg_stat_subscription_conflicts` is replctl's own: it counts conflicts as PostgreSQL 18"
@@ -259,15 +261,25 @@ def views() -> list[str]:
 
 def _hinted() -> Iterator[tuple[str, str, str]]:
     """Yield SQLSTATE, message and HINT of the errors with a HINT of replctl's own."""
-    for _module, node in nodes_with_hints():
+    for path, node in nodes_with_hints():
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
             continue
         error = getattr(errors, node.func.id, None)
         hints = [item.value for item in node.keywords if item.arg == "hint"]
         if not (isinstance(error, type) and issubclass(error, errors.PostgresError)):
             continue
-        if node.args and hints and (message := literal(node.args[0], "...")) is not None:
-            yield error.sqlstate, message, literal(hints[0], "...") or ""
+        if not (node.args and hints):
+            continue
+        constants = _constants(path)
+        message = literal(node.args[0], "...", constants)
+        if message is not None:
+            yield error.sqlstate, message, literal(hints[0], "...", constants) or ""
+
+
+def _constants(path: Path) -> dict[str, object]:
+    """Return the constants of a module, which has its own or imported ones, by name."""
+    name = ".".join(path.relative_to(_ROOT).with_suffix("").parts).removesuffix(".__init__")
+    return {key: value for key, value in vars(import_module(name)).items() if key.isupper()}
 
 
 def hints() -> list[str]:

@@ -7,7 +7,7 @@ HINTS, with a test that follows it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -244,8 +244,9 @@ HINTS: dict[str, str] = {
     "Run: pip install 'pyspark[connect]~={}.0'": MACHINE,
     "Remove its directory from PYTHONPATH, or install the right one: pip install"
     " 'pyspark[connect]~={}.0'": "spark/test_installation.py::test_one_that_pythonpath_names",
-    'Add a line for {} to /etc/passwd, or to a file that "nss_wrapper" shows:'
-    " LD_PRELOAD=libnss_wrapper.so NSS_WRAPPER_PASSWD=FILE NSS_WRAPPER_GROUP=/etc/group.": MACHINE,
+    "Add a line for {} to /etc/passwd. Or add it to a copy of that file, and let nss_wrapper use"
+    " the copy: LD_PRELOAD=libnss_wrapper.so NSS_WRAPPER_PASSWD=FILE"
+    " NSS_WRAPPER_GROUP=/etc/group.": MACHINE,
     "Set XDG_CACHE_HOME to a directory that this user can write, or that has the jars from"
     ' "replctl spark prepare".': MACHINE,
     "_NETWORK_HINT": MACHINE,
@@ -261,19 +262,34 @@ HINTS: dict[str, str] = {
 }
 
 
-def literal(node: ast.expr, filled: str = "{}") -> str | None:
+def literal(
+    node: ast.expr, filled: str = "{}", constants: Mapping[str, object] | None = None
+) -> str | None:
     """Return a text of the code; None if it is computed.
 
     Args:
-        filled: stands for what an f-string fills in.
+        filled: stands for a value that an f-string fills in.
+        constants: values by name; an f-string shows the texts and numbers among them.
     """
+    known = constants or {}
     match node:
         case ast.Constant(str() as value):
             return value
         case ast.JoinedStr(values):
             return "".join(
-                str(part.value) if isinstance(part, ast.Constant) else filled for part in values
+                str(part.value)
+                if isinstance(part, ast.Constant)
+                else _constant(part, known) or filled
+                for part in values
             )
+    return None
+
+
+def _constant(part: ast.expr, constants: Mapping[str, object]) -> str | None:
+    match part:
+        case ast.FormattedValue(ast.Name(name), -1, None):
+            value = constants.get(name)
+            return str(value) if isinstance(value, str | int) else None
     return None
 
 

@@ -126,6 +126,7 @@ def check_user() -> None:
     except KeyError:
         raise ObjectNotInPrerequisiteState(
             f"Spark cannot run for user ID {uid}: it has no passwd entry",
-            hint=f'Add a line for {uid} to /etc/passwd, or to a file that "nss_wrapper" shows:'
-            " LD_PRELOAD=libnss_wrapper.so NSS_WRAPPER_PASSWD=FILE NSS_WRAPPER_GROUP=/etc/group.",
+            hint=f"Add a line for {uid} to /etc/passwd. Or add it to a copy of that file, and let"
+            " nss_wrapper use the copy: LD_PRELOAD=libnss_wrapper.so NSS_WRAPPER_PASSWD=FILE"
+            " NSS_WRAPPER_GROUP=/etc/group.",
         ) from None
