@@ -5,18 +5,22 @@ even for a few rows.  Measured in benchmarks/small.py and incremental.py: ten ro
 take 0.03 s with delta-rs and 0.5 to 0.8 s with Spark; the keys of a thousand rows of ten million
 take 0.3 s and 2 to 4 s.
 
-Spark reads all other tables: those that delta-rs cannot read, those on other storage than a disk of
-this machine, and those for which a cluster is faster because they are large.
+Spark reads all other tables: those that delta-rs cannot read, or reads otherwise
+(`_has_own_files`), those on other storage than a disk of this machine, and those for which a
+cluster is faster because they are large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from replctl.spark.data_type import quote_name, storage_type
+from replctl.spark.file_columns import are_read_alike
 from replctl.spark.normal_form import has_own_form
 from replctl.spark.staging import named_view
 from replctl.spark.values import TableColumn, TableSource
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
 #: Maximum number of rows of a table that delta-rs reads: there a deletion vector takes one byte for
 #: each row of its file.
 _MOST_TABLE_ROWS = 50_000_000
+#: Maximum number of files of a table that delta-rs reads.  This process reads the schema of each,
+#: in 0.12 ms.
+_MOST_FILES = 10_000
 #: Maximum number of rows that delta-rs reads: conditions on several key columns match more rows
 #: than the keys.
 _MOST_FOUND_ROWS = 20_000
@@ -63,17 +70,18 @@ def found_rows(
     from deltalake import QueryBuilder
 
     conditions = [
-        f"{_name(column)} IN ({', '.join(literals)})"
+        f"{_quoted(column.storage_name)} IN ({', '.join(literals)})"
         for column in (source.column(attnum) for attnum in keys)
         if (literals := _literals(column, keys[column.attnum]))
     ]
-    names = [_name(column) for column in columns if column.storage_name is not None]
+    names = [column.storage_name for column in columns if column.storage_name is not None]
     can_be_read = conditions and names and not any(map(_is_timestamp, columns))
-    table = _opened(source) if can_be_read else None
+    read = {*names, *(source.column(attnum).storage_name for attnum in keys)}
+    table = _opened(source, read) if can_be_read else None
     if table is None:
         return None
     query = (
-        f"SELECT {', '.join(names)} FROM t WHERE {' AND '.join(conditions)}"
+        f"SELECT {', '.join(map(_quoted, names))} FROM t WHERE {' AND '.join(conditions)}"
         f" LIMIT {_MOST_FOUND_ROWS + 1}"
     )
     try:
@@ -114,10 +122,16 @@ def view_of_rows(engine: Engine, rows: pa.Table) -> Iterator[str | None]:
 
 
 _MAPPING_MODE = "delta.columnMapping.mode"
+#: In the path of a data file, delta-rs takes a backslash for a slash, and cuts the path at others.
+_MISREAD = {*"\\?#:"}
 
 
-def _opened(source: TableSource) -> DeltaTable | None:
-    """Open a table with delta-rs; return None if Spark must read it."""
+def _opened(source: TableSource, names: Collection[str | None]) -> DeltaTable | None:
+    """Open a table with delta-rs; return None if Spark must read it.
+
+    Args:
+        names: the names in storage of the columns to read.
+    """
     from deltalake import DeltaTable
 
     assert source.location is not None
@@ -129,15 +143,52 @@ def _opened(source: TableSource) -> DeltaTable | None:
         return None
     try:
         table = DeltaTable(path, version=source.version)
-        counts = table.get_add_actions(flatten=True).column("num_records").to_pylist()
         mapping = table.metadata().configuration.get(_MAPPING_MODE, "none")
+        # delta-rs silently reads NULL from renamed columns
+        return table if mapping == "none" and _has_own_files(table, path, names) else None
     except Exception as error:
         check_declined(error)
         return None
-    if mapping != "none":  # delta-rs silently reads NULL from renamed columns
-        return None
-    is_counted = all(count is not None for count in counts)
-    return table if is_counted and sum(counts) <= _MOST_TABLE_ROWS else None
+
+
+def _has_own_files(table: DeltaTable, location: str, names: Collection[str | None]) -> bool:
+    """Return whether delta-rs reads the same values as Spark from few enough files."""
+    import pyarrow as pa
+
+    files = pa.table(table.get_add_actions(flatten=True))
+    counts = files.column("num_records").to_pylist()
+    if len(counts) > _MOST_FILES or None in counts or sum(counts) > _MOST_TABLE_ROWS:
+        return False
+    parted = table.metadata().partition_columns
+    wanted = tuple(
+        (field.name, field.type)
+        for field in pa.schema(table.schema().to_arrow())
+        if field.name in names and field.name not in parted
+    )
+    listed = ("path", "size_bytes", "modification_time")
+    return all(
+        not _MISREAD & {*uri} and _is_own_file(os.path.join(location, unquote(uri)), *state, wanted)
+        for uri, *state in zip(*(files.column(name).to_pylist() for name in listed), strict=True)
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _is_own_file(
+    path: str, size: int, modified: int, wanted: tuple[tuple[str, pa.DataType], ...]
+) -> bool:
+    """Return whether delta-rs reads the same values as Spark from columns of a data file.
+
+    Args:
+        size, modified: the file's state in the log.  A file with the same name and state keeps its
+            columns.
+    """
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_schema
+
+    try:
+        return os.path.isfile(path) and are_read_alike(read_schema(path), dict(wanted))
+    except (OSError, ArrowException, UnicodeDecodeError):
+        return False  # Spark will report the error, or accepts the file
 
 
 def is_found_by_delta_rs(path: str) -> bool:
@@ -216,7 +267,6 @@ def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
     return None
 
 
-def _name(column: TableColumn) -> str:
-    """Return a column's name in storage, quoted for DataFusion."""
-    name = column.storage_name or ""
-    return '"' + name.replace('"', '""') + '"'
+def _quoted(name: str | None) -> str:
+    """Quote a column's name in storage for DataFusion."""
+    return '"' + (name or "").replace('"', '""') + '"'

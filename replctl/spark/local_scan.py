@@ -10,14 +10,14 @@ deletion vectors follow Delta's protocol, sections "Reader Requirements for Row 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from os.path import realpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from replctl.record import dataclass
 from replctl.spark.data_type import element_type, stored_arrow, text_of_wire, wire
+from replctl.spark.file_columns import are_read_alike
 from replctl.spark.key_lookup import check_declined, is_found_by_delta_rs
 from replctl.spark.local_write import WRITER
 from replctl.spark.values import TableColumn
@@ -125,6 +125,7 @@ def _rows_of_file(
     most: int,
 ) -> list[LocalRow] | None:
     """Return all rows of a file, including deleted ones; None if Spark has to read it."""
+    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(file.path) as parquet:
@@ -132,11 +133,14 @@ def _rows_of_file(
         if count > most:
             return None
         names = parquet.schema_arrow.names
-        stored = (*hidden, *(column.storage_name for column in columns))
-        wanted = {name for name in stored if name is not None}
-        if not _are_spelled_alike(wanted, names):
+        wanted = {name: pa.int64() for name in hidden if name is not None} | {
+            column.storage_name: stored_arrow(column.type, column.typmod)
+            for column in columns
+            if column.storage_name is not None
+        }
+        if not are_read_alike(parquet.schema_arrow, wanted):
             return None
-        table = parquet.read(sorted(wanted.intersection(names)))
+        table = parquet.read(sorted(wanted.keys() & {*names}))
         has_known_calendar = _has_known_calendar(parquet)
     values: list[list[str | None]] = []
     for column in columns:
@@ -152,14 +156,6 @@ def _rows_of_file(
     places = _places(table, file, hidden, count)
     rows = zip(*values, strict=True) if values else iter([()] * count)
     return [LocalRow(place, row) for place, row in zip(places, rows, strict=True)]
-
-
-def _are_spelled_alike(wanted: Collection[str], names: Collection[str]) -> bool:
-    """Return whether a file has each of the wanted columns once or not at all.  Spark ignores case,
-    and reports an error if a file has a column twice.
-    """
-    spelled = Counter(name.lower() for name in names)
-    return all(spelled[name.lower()] == (name in names) for name in wanted)
 
 
 def _places(
@@ -194,23 +190,5 @@ def _values(
     """
     if (element_type(column.type) or column.type) in _TIMES and not has_known_calendar:
         return None
-    if not _is_stored_as(values.type, column.type, column.typmod):
-        return None
     sent = values.cast(wire(column.type, column.typmod).arrow).to_pylist()
     return [text_of_wire(column.type, value) for value in sent]
-
-
-def _is_stored_as(arrow: pa.DataType, type_name: str, typmod: int) -> bool:
-    """Return whether values in a file have the type in which Spark stores a PostgreSQL type."""
-    import pyarrow as pa
-
-    element = element_type(type_name)
-    if element is not None:
-        is_list = pa.types.is_list(arrow) or pa.types.is_large_list(arrow)
-        return is_list and _is_stored_as(arrow.value_type, element, typmod)
-    own = stored_arrow(type_name, typmod)
-    variants = {
-        pa.string(): (pa.large_string(), pa.string_view()),
-        pa.binary(): (pa.large_binary(), pa.binary_view()),
-    }
-    return arrow in (own, *variants.get(own, ()))

@@ -110,15 +110,26 @@ def _with_an_unknown_feature(path: Path) -> None:
 
 
 def _with_a_name_in_other_case(path: Path) -> None:
-    write_deltalake(path, ROWS)
-    file = next(path.glob("*.parquet"))
-    parquet.write_table(ROWS.rename_columns(["ID", "v"]), file)
+    _write_otherwise(path, ROWS.rename_columns(["ID", "v"]))
+
+
+def _with_a_value_in_other_case(path: Path) -> None:
+    _write_otherwise(path, ROWS.rename_columns(["id", "V"]))
 
 
 def _with_a_name_twice(path: Path) -> None:
+    _write_otherwise(path, ROWS.append_column("V", ROWS["v"]))
+
+
+def _with_a_file_of_another_type(path: Path) -> None:
+    _write_otherwise(path, ROWS.set_column(0, "id", pa.array([1.5, 2, 3])))
+
+
+def _write_otherwise(path: Path, rows: pa.Table) -> None:
     write_deltalake(path, ROWS)
     file = next(path.glob("*.parquet"))
-    parquet.write_table(ROWS.append_column("V", ROWS["v"]), file)
+    parquet.write_table(rows, file)
+    _change_log(path, "add", lambda add: add.update(size=file.stat().st_size))
 
 
 def _with_a_text_that_is_not_utf8(path: Path) -> None:
@@ -168,7 +179,9 @@ def _lines(log: Path) -> list[dict[str, dict[str, object]]]:
         _with_an_unknown_feature,
         _with_a_missing_vector,
         _with_a_name_in_other_case,
+        _with_a_value_in_other_case,
         _with_a_name_twice,
+        _with_a_file_of_another_type,
         _with_a_text_that_is_not_utf8,
     ],
     ids=lambda make: make.__name__.removeprefix("_"),
@@ -177,6 +190,56 @@ def test_spark_reads_other_tables(make: Callable[[Path], None], tmp_path: Path) 
     place = tmp_path / "t"
     make(place)
     assert values(source(place)) is None
+
+
+def _with_a_file_that_has_a_backslash(path: Path) -> None:
+    _write_elsewhere(path, "a\\b.parquet", "a/b.parquet")
+
+
+def _with_a_file_that_has_a_question_mark(path: Path) -> None:
+    _write_elsewhere(path, "a?b.parquet", "a")
+
+
+def _write_elsewhere(path: Path, name: str, other: str) -> None:
+    """Write a table with a file that has one row, and a file of that size that has another."""
+    write_deltalake(path, ROWS.slice(0, 1))
+    file = next(path.glob("*.parquet")).rename(path / name)
+    (path / other).parent.mkdir(exist_ok=True)
+    parquet.write_table(ROWS.slice(0, 1), file)
+    parquet.write_table(ROWS.slice(1, 1), path / other)
+    _change_log(path, "add", lambda add: add.update(path=name, size=file.stat().st_size))
+    assert file.stat().st_size == (path / other).stat().st_size
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _with_a_name_in_other_case,
+        _with_a_value_in_other_case,
+        _with_a_name_twice,
+        _with_a_file_of_another_type,
+        _with_a_file_that_has_a_backslash,
+        _with_a_file_that_has_a_question_mark,
+    ],
+    ids=lambda make: make.__name__.removeprefix("_"),
+)
+def test_delta_rs_looks_up_no_keys_in_files_that_it_reads_otherwise(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    make(tmp_path / "t")
+    known = source(tmp_path / "t")
+    assert found_rows(known, known.columns, {1: [1, 2]}) is None
+
+
+def test_delta_rs_looks_up_keys_in_files_that_lack_columns(tmp_path: Path) -> None:
+    rows = ROWS.append_column("p", pa.array(["x", "y", "y"]))
+    write_deltalake(tmp_path, rows.select(["id", "p"]), partition_by=["p"])
+    write_deltalake(tmp_path, rows.slice(0, 1), mode="append", schema_mode="merge")
+    known = source(tmp_path, *source(tmp_path).columns, TableColumn(3, "text", -1, "p"))
+    found = found_rows(known, known.columns, {1: [1, 2]})
+    assert found is not None
+    values = [tuple(row.values()) for row in found.to_pylist()]
+    assert sorted(values, key=str) == [(1, "a", "x"), (1, None, "x"), (2, None, "y")]
 
 
 #: Deletion vectors of one row in the log itself: of row 0 and of row 1.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyarrow import parquet
 
 from replctl.spark import key_lookup
+from replctl.spark.data_type import storage_type
 from replctl.spark.key_lookup import found_rows, view_of_rows
 from replctl.spark.values import TableColumn, TableSource
 
@@ -156,3 +159,35 @@ def test_types_that_do_not_travel(engine: Engine, tmp_path: Path) -> None:
     assert rows is not None
     with view_of_rows(engine, rows) as view:
         assert view is None
+
+
+def test_files_of_spark_have_the_types_of_the_table(engine: Engine, tmp_path: Path) -> None:
+    location = tmp_path / "t"
+    types = ("int2", "int4", "bool", "float4", "float8", "numeric", "bytea", "varchar", "_text")
+    columns = [_COLUMNS[0]]
+    columns += [TableColumn(n, type_, -1, type_) for n, type_ in enumerate(types, start=2)]
+    columns.append(TableColumn(20, "numeric", (12 << 16 | 2) + 4, "decimal"))
+    shown = ", ".join(f"`{c.storage_name}` {storage_type(c.type, c.typmod)}" for c in columns)
+    engine.run(f"CREATE TABLE delta.`{location}` ({shown}) USING delta")
+    values = "1L, 2S, 3, true, 1F, 2D, '1', X'00', 'a', array('b'), 1.25"
+    engine.run(f"INSERT INTO delta.`{location}` SELECT {values}")
+    rows = found_rows(_source(location, columns=tuple(columns)), columns, {1: [1]})
+    assert rows is not None
+    assert rows.num_rows == 1
+
+
+def test_spark_finds_keys_in_columns_with_names_in_other_case(
+    engine: Engine, tmp_path: Path
+) -> None:
+    location = tmp_path / "t"
+    engine.run(f"CREATE TABLE delta.`{location}` (id BIGINT, n INT) USING delta")
+    engine.run(f"INSERT INTO delta.`{location}` VALUES (1, 2)")
+    (file,) = location.glob("*.parquet")
+    parquet.write_table(parquet.read_table(file).rename_columns(["ID", "n"]), file)
+    log = location / "_delta_log" / f"{1:020d}.json"
+    for checksum in location.rglob(".*.crc"):
+        checksum.unlink()
+    log.write_text(re.sub(r'"size":\d+', f'"size":{file.stat().st_size}', log.read_text()))
+    source = _source(location, columns=(_COLUMNS[0], _COLUMNS[5]))
+    assert _by_spark(engine, source, {1: [1]}) == [(1, 2)]
+    assert found_rows(source, source.columns, {1: [1]}) is None
