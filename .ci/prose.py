@@ -58,6 +58,8 @@ _EXAMPLE = re.compile(r"^ |[^.?!:]  ")
 _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
 #: Docstrings of tests describe what happens; they may begin with anything.
 _WITH_DOCSTRINGS = ("replctl", "benchmarks", ".ci")
+#: A docstring of a class or a module that begins with one of these names no thing.
+_HEADLESS = frozenset("How When Where Which Who Why".split())
 _OWN_NAME = Path(__file__).name
 
 
@@ -119,6 +121,8 @@ def _beginning(node: ast.AST, docstring: str) -> str | None:
     if first[1] in ("Whether", "What"):
         return "a docstring begins with the result: a verb or a noun, not Whether or What"
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if first[1] in _HEADLESS:
+            return f"a docstring of a class or a module begins with a noun, not with {first[1]}"
         return None
     if first[2] and first[1] in ("Args", "Returns", "Raises"):
         return f"a docstring begins with one line that says the effect, not with {first[0].strip()}"

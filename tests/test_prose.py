@@ -25,7 +25,12 @@ _PROGRAM = Path(__file__).parent.parent / ".ci" / "prose.py"
             'def f():\n    """As `g`."""\n',
             "m.py:2: a docstring of a function begins",
         ),
-        ("replctl/m.py", 'class C:\n    """How rows are read."""\n', None),
+        (
+            "replctl/m.py",
+            'class C:\n    """How rows are read."""\n',
+            "m.py:2: a docstring of a class or a module begins with a noun",
+        ),
+        ("replctl/m.py", 'class C:\n    """The way to read rows."""\n', None),
         (
             "replctl/m.py",
             'def f():\n    """\n    Raises:\n        E: no.\n    """\n',

@@ -36,10 +36,10 @@ RESYNC_MAX_DELETE = 10
 
 
 class Resync(Enum):
-    """Who reconciles a table after a fault (pg_subscription.subresync).
+    """The party that reconciles a table after a fault (pg_subscription.subresync).
 
     MANUAL: a user, by a statement.  AUTO: the subscription itself, if all rows of the table belong
-    to it.
+    to the subscription.
     """
 
     MANUAL = "manual"
@@ -47,7 +47,7 @@ class Resync(Enum):
 
 
 class Streaming(StrEnum):
-    """How the publisher sends transactions in progress (pg_subscription.substream)."""
+    """The way in which the publisher sends transactions in progress (pg_subscription.substream)."""
 
     OFF = "f"
     ON = "t"

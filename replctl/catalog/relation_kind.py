@@ -44,7 +44,7 @@ _PLURAL = {
 
 
 class RelPersistence(StrEnum):
-    """How long the rows of a relation last (pg_class.relpersistence)."""
+    """The lifetime of a relation's rows (pg_class.relpersistence)."""
 
     PERMANENT = "p"
     UNLOGGED = "u"
@@ -80,7 +80,7 @@ class _Clause(StrEnum):
 
 
 class DependencyType(StrEnum):
-    """How an object depends on another (pg_depend.deptype)."""
+    """The kind of an object's dependency on another object (pg_depend.deptype)."""
 
     NONE = ""  # not at all: a sequence that no column owns
     NORMAL = "n"
@@ -89,7 +89,7 @@ class DependencyType(StrEnum):
 
 
 class PartitionStrategy(_Clause):
-    """How a table is partitioned (pg_partitioned_table.partstrat)."""
+    """The method by which a table is partitioned (pg_partitioned_table.partstrat)."""
 
     RANGE = "r"
     LIST = "l"
@@ -97,7 +97,7 @@ class PartitionStrategy(_Clause):
 
 
 class Identity(_Clause):
-    """When an identity column gets its value (pg_attribute.attidentity)."""
+    """The kind of an identity column (pg_attribute.attidentity)."""
 
     NONE = ""
     ALWAYS = "a"
@@ -105,7 +105,7 @@ class Identity(_Clause):
 
 
 class Generated(StrEnum):
-    """How a generated column has its value (pg_attribute.attgenerated)."""
+    """The kind of a generated column (pg_attribute.attgenerated)."""
 
     NONE = ""
     STORED = "s"
@@ -129,14 +129,14 @@ class ForeignKeyAction(_Clause):
 
 
 class ForeignKeyMatch(StrEnum):
-    """How a foreign key treats a value that is partly NULL (pg_constraint.confmatchtype)."""
+    """The effect of NULL in a part of a foreign key's value (pg_constraint.confmatchtype)."""
 
     FULL = "f"
     SIMPLE = "s"
 
 
 class ReplicaIdentity(StrEnum):
-    """Which columns identify a relation's old rows for subscribers (pg_class.relreplident)."""
+    """The columns that identify a relation's old rows for subscribers (pg_class.relreplident)."""
 
     DEFAULT = "d"
     NOTHING = "n"

@@ -33,7 +33,7 @@ _READ_ONLY_TAGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How a backslash command wants the result of its query to be used.
+    """The use that a backslash command makes of the result of its query.
 
     Attributes:
         target: a file, or `|` and a program, instead of the usual output.

@@ -56,7 +56,7 @@ class CopiedColumn:
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """How to carry out a COPY FROM statement.
+    """The plan of a COPY FROM statement.
 
     Attributes:
         given: the columns of the file, in the file's order.

@@ -330,7 +330,7 @@ def _relations(schema: str) -> dict[str, SystemRelation]:
 
 
 class KeywordCategory(StrEnum):
-    """Where a keyword may be a name (keywords.h; pg_get_keywords.catcode)."""
+    """The kinds of names that a keyword may be (keywords.h; pg_get_keywords.catcode)."""
 
     UNRESERVED = "U"
     COL_NAME = "C"  # not of a function or a type

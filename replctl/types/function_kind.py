@@ -18,7 +18,7 @@ class FunctionKind(StrEnum):
 
 
 class ArgumentMode(StrEnum):
-    """How a function uses an argument (pg_proc.proargmodes)."""
+    """The use that a function makes of an argument (pg_proc.proargmodes)."""
 
     IN = "i"
     OUT = "o"
@@ -38,7 +38,7 @@ class ArgumentMode(StrEnum):
 
 
 class Volatility(StrEnum):
-    """How long a function's result for the same arguments is the same (pg_proc.provolatile)."""
+    """The time for which equal arguments give a function the same result (pg_proc.provolatile)."""
 
     IMMUTABLE = "i"
     STABLE = "s"
@@ -46,7 +46,7 @@ class Volatility(StrEnum):
 
 
 class Parallel(StrEnum):
-    """Where PostgreSQL may run a function in parallel plans (pg_proc.proparallel)."""
+    """The parallel plans in which PostgreSQL may run a function (pg_proc.proparallel)."""
 
     UNSAFE = "u"
     RESTRICTED = "r"

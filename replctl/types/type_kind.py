@@ -47,7 +47,7 @@ class TypeCategory(StrEnum):
 
 
 class TypeAlign(StrEnum):
-    """Where a value may begin in a row (pg_type.typalign)."""
+    """The alignment of a type's values in a row (pg_type.typalign)."""
 
     CHAR = "c"
     SHORT = "s"
@@ -56,7 +56,7 @@ class TypeAlign(StrEnum):
 
 
 class TypeStorage(StrEnum):
-    """How PostgreSQL stores large values of a type or a column (pg_type.typstorage,
+    """The way in which PostgreSQL stores large values of a type or a column (pg_type.typstorage,
     pg_attribute.attstorage).
     """
 
@@ -67,14 +67,14 @@ class TypeStorage(StrEnum):
 
 
 class ToastCompression(StrEnum):
-    """How PostgreSQL compresses large values of a column (pg_attribute.attcompression)."""
+    """The method by which PostgreSQL compresses large values (pg_attribute.attcompression)."""
 
     PGLZ = "p"
     LZ4 = "l"
 
 
 class CoercionCode(StrEnum):
-    """Where a cast applies without being written (pg_cast.castcontext)."""
+    """The contexts in which PostgreSQL applies a cast that is not written (pg_cast.castcontext)."""
 
     IMPLICIT = "i"
     ASSIGNMENT = "a"
@@ -82,7 +82,7 @@ class CoercionCode(StrEnum):
 
 
 class CastMethod(StrEnum):
-    """How a cast converts a value (pg_cast.castmethod)."""
+    """The method by which a cast converts a value (pg_cast.castmethod)."""
 
     FUNCTION = "f"
     BINARY = "b"  # the stored values of both types are the same
