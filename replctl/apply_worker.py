@@ -431,7 +431,9 @@ class ApplyWorker:
         self._session.cluster.log.report(message, backend_type=backend_type)
 
     def _note_outcome(self) -> None:
-        """Record the error that stopped the subscription, or that there is none, for its status."""
+        """Record the error that stopped the subscription, for the subscription's status.  Remove
+        the record if there was no error.
+        """
         oid, error = self._subscription.oid, self.error or self._copies.error()
         with self._session.cluster.begin(write=False) as connection:
             known = subscription_error(connection, oid)

@@ -38,9 +38,9 @@ class Watch:
     """Applies subscriptions in rounds, and holds them until it is closed.
 
     If a subscription fails, the others continue, and `Watch` retries it after increasing delays.
-    If only the copy of a table fails, apply of the subscription's other tables continues, and the
-    copy is retried after such delays.
-    It does not run a subscription if neither the publisher's log nor the subscriber's has grown.
+    If only the copy of a table fails, apply of the subscription's other tables continues, and
+    `Watch` retries the copy after such delays.  `Watch` does not run a subscription if neither the
+    publisher's log nor the subscriber's log has grown.
 
     Args:
         names: subscriptions to run; () for all that exist in each round.

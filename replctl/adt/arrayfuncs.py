@@ -1,6 +1,6 @@
 """Arrays: lists, with None for NULL.  PostgreSQL's arrayfuncs.c and array_userfuncs.c.
 
-Arrays with a lower bound other than 1 (types.array_.BoundedArray) are refused.
+The functions refuse arrays with a lower bound other than 1 (types.array_.BoundedArray).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Detect that somebody has replaced the files of the catalog: catalog.db, and the -wal and -shm
 files that SQLite keeps next to it.  Operators may copy and restore them.
 
-SQLite does not notice that a file was replaced.  It applies a -wal that a crash has left to any
-catalog.db next to it.  It also continues to use a deleted file.
+SQLite does not notice that a file was replaced.  If a crash has left a -wal, SQLite applies it to
+any catalog.db next to it.  SQLite also continues to use a deleted file.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def check_wal(home: Path, users: Collection[Path]) -> None:
         users: the lock files of the processes that have the catalog open.
 
     Raises:
-        ObjectNotInPrerequisiteState: catalog.db was restored, but the -wal belongs to another state
-            (55000).
+        ObjectNotInPrerequisiteState: catalog.db was restored, but the -wal is from another state of
+            the catalog (55000).
     """
     if not _has_frames(home / _WAL) or not (home / CATALOG).exists():
         return

@@ -44,7 +44,7 @@ def insert_intent(connection: Connection, xid: int, intent: Intent) -> None:
 
 def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> None:
     """Record a transaction that is known only by its commits to tables, in the form of a
-    transaction block of a dead process.  The next user of its tables undoes it.
+    transaction block of a dead process.  The next process that uses its tables undoes it.
     """
     insert_xact(catalog.connection, xid, catalog.database_oid, backend="ended", block_xid=xid)
     for intent in intents:
@@ -145,7 +145,7 @@ def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int,
 
 def mark_abandoned(connection: Connection, xid: int) -> None:
     """Mark a failed transaction of this process as abandoned.  Its changes may be in the tables, so
-    the next user of the tables undoes it.
+    the next process that uses the tables undoes it.
     """
     xact, intent = state_schema.pg_xact, state_schema.intent
     connection.execute(update(xact).where(xact.c.xid == xid).values(backend="ended"))

@@ -313,7 +313,7 @@ def last_entered_version(connection: Connection, relid: int, location: str) -> L
 
 
 def last_action(connection: Connection, relid: int) -> str | None:
-    """Return how the newest log entry of a relation changed rows; None if it has no entry."""
+    """Return the effect of a relation's newest log entry on rows; None if there is no entry."""
     wal = state_schema.pg_wal
     query = select(wal.c.action).where(wal.c.relid == relid).order_by(wal.c.lsn.desc()).limit(1)
     return connection.execute(query).scalar_one_or_none()

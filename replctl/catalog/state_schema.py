@@ -150,9 +150,9 @@ Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)
 Index("pg_wal_xid_index", pg_wal.c.xid)
 
 
-#: The tables that a transaction in progress writes.  If its process dies, the next user of the
-#: tables undoes the versions after `version`.  If `is_whole`, a version there is the complete
-#: transaction, and is committed instead.
+#: The tables that a transaction in progress writes.  If its process dies, the next process that
+#: uses the tables undoes the versions after `version`.  If `is_whole`, a version there is the
+#: complete transaction, and that process commits it instead.
 intent = Table(
     "intent",
     metadata,

@@ -313,8 +313,8 @@ class Coercion(CastPaths):
 
 
 def _call(cast: Cast, expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> nodes.FuncExpr:
-    """Return a call of a cast function.  If the function has parameters for them, pass the modifier
-    and whether the cast is explicit.
+    """Return a call of a cast function.  Pass the modifier, and a flag for an explicit cast, if the
+    function has parameters for them.
     """
     assert cast.function is not None
     is_explicit = "t" if manner.context == CastContext.EXPLICIT else "f"

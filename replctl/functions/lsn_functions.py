@@ -1,7 +1,7 @@
 """PostgreSQL's functions about the log and its files, by their names in pg_proc.prosrc
 (xlogfuncs.c, pg_controldata.c).
 
-They return a numeric as its text.
+The functions return a numeric as its text.
 """
 
 from __future__ import annotations

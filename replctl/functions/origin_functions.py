@@ -1,6 +1,6 @@
 """PostgreSQL's functions about replication origins, by their names in pg_proc.prosrc (origin.c).
 
-They take effect immediately; ROLLBACK does not undo them.
+The functions take effect immediately, and ROLLBACK does not undo them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PostgreSQL's functions about recovery, by their names in pg_proc.prosrc (xlogfuncs.c).
 
-They show whether this is a standby, and which positions it has received and replayed.  They also
-promote it, and synchronize its slots.
+The functions show whether this cluster is a standby, and which positions the standby has received
+and replayed.  They also promote the standby, and synchronize its slots.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PostgreSQL's functions about replication slots, by their names in pg_proc.prosrc (slotfuncs.c,
 logicalfuncs.c).
 
-They take effect immediately; ROLLBACK does not undo them.
+The functions take effect immediately, and ROLLBACK does not undo them.
 """
 
 from __future__ import annotations

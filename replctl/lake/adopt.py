@@ -82,8 +82,8 @@ def delta_type_shown(field: Mapping[str, Any]) -> str:
 
 
 def _collations(field: Mapping[str, Any]) -> list[str]:
-    """Return the collations of a column's texts.  Spark compares the texts by them; PostgreSQL does
-    not.
+    """Return the collations of a column's texts.  Spark compares texts by these collations, but
+    PostgreSQL does not.
     """
     details = field.get("metadata")
     found = details.get(_COLLATIONS) if isinstance(details, dict) else None

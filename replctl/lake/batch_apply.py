@@ -1,8 +1,8 @@
 """Apply batches of changes to a subscription's tables.
 
-A batch is written table after table, each in one Delta commit.  Before the first commit, the
-catalog records the batch with the version of every target.  After a crash the batch is finished
-from this record, and finished tables are recognised by Delta's transaction identifier.
+replctl writes a batch table after table, each in one Delta commit.  Before the first commit, it
+records the batch in the catalog, with the version of every target.  After a crash, replctl finishes
+the batch from this record.  It skips tables whose Delta log has the batch's transaction identifier.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class BatchApply(TargetWrite):
         return True
 
     def joins(self, remote: RemoteRelation) -> bool:
-        """Return whether versions of a relation may be joined: its local table has no columns of
-        its own.  An UPDATE keeps the values of such columns; a DELETE and an INSERT of the same key
-        do not.
+        """Return whether replctl may join versions of a relation: only if the local table has no
+        columns of its own.  Joining turns a DELETE and an INSERT of the same key into an UPDATE,
+        which would keep the old values of such columns.
         """
         try:
             table = self._local.table(remote)

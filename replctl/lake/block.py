@@ -1,10 +1,10 @@
 """Execute transaction blocks (xact.c): statements that take effect together or not at all.
 
 The definitions that a block makes are rows of the catalog.  Other sessions see them after its
-commit.  Changes of tables are committed to Delta immediately, under the relations' locks.  The log
-records them with the block's transaction number, and they become valid when this transaction
-commits.  ROLLBACK undoes them by inverse commits, which are not decoded.  If the process dies, the
-next session that uses one of the tables undoes the block.
+commit.  Changes of tables become Delta commits immediately, under the relations' locks.  The log
+records these commits with the block's transaction number, and they become valid when this
+transaction commits.  ROLLBACK undoes them by inverse commits, which replctl does not decode.  If
+the process dies, the next session that uses one of the tables undoes the block.
 """
 
 from __future__ import annotations

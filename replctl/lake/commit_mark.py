@@ -29,7 +29,7 @@ class CommitMark:
         number: 1 for the first commit with this nonce, 2 for the second, and so on.
         xid: the transaction.
         timeline: the cluster's timeline.
-        silent: the commit is not decoded, and is not undone.
+        silent: replctl neither decodes nor undoes the commit.
         whole: the commit is the only one of its transaction.
         truncates: the commit empties the table.  The commit log has a separate entry for this.
         changes_keys: images of the commit's updates must be paired by row id.

@@ -44,7 +44,7 @@ def identify_copied(cluster: Cluster) -> CopiedCluster:
 
 def _versions(tables: Sequence[HomeTable]) -> Iterator[tuple[int, int]]:
     """Yield the newest version of each table; -1 for a table that does not exist yet.  Skip missing
-    tables: their next user gets the error.
+    tables: the next process that uses them gets the error.
     """
     for table in tables:
         newest = latest_version(table.location)
@@ -59,7 +59,7 @@ def _first_unfinished(cluster: Cluster, table: HomeTable) -> int | None:
     committed = -1 if table.committed is None else table.committed
     try:
         commits = list(commits_after(table.location, committed))
-    except PostgresError:  # the next user of the table gets the error
+    except PostgresError:  # the next process that uses the table gets the error
         return None
     for commit in commits:
         if mark_of(commit.user_metadata, cluster.signing_key, table.relid) is not None:

@@ -30,7 +30,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     this.
 
     A transaction may also have written tables outside `relids`.  If it cannot be undone in one of
-    them, it is undone only in `relids`, and the next user of the other table tries again.
+    them, it is undone only in `relids`, and the next process that uses the other table retries.
 
     Args:
         relids: handle the transactions that write these tables.  None: handle the database's
@@ -75,7 +75,7 @@ def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
 
 
 def undo_or_leave(session: Session, xid: int) -> None:
-    """Undo a transaction.  If this fails, the next user of its tables undoes it."""
+    """Undo a transaction.  If this fails, the next process that uses its tables undoes it."""
     try:
         _undo(session, xid)
     except PostgresError as error:
@@ -85,8 +85,8 @@ def undo_or_leave(session: Session, xid: int) -> None:
 
 
 def _disown_abandoned(cluster: Cluster) -> None:
-    """Mark the transactions that this process could not undo as abandoned, so that the next user of
-    their tables undoes them.  If the catalog is not writable, the next call retries this.
+    """Mark the transactions that this process could not undo as abandoned, so that the next process
+    that uses their tables undoes them.  If the catalog is not writable, the next call retries this.
     """
     for xid in list(cluster.abandoned):
         with cluster.begin(write=True) as connection:

@@ -29,7 +29,7 @@ from replctl.session import Session
 if TYPE_CHECKING:
     from replctl.spark import Staged
 
-_NOT_OWN = "Others have changed rows of the table, so it is not reconciled without being asked."
+_NOT_OWN = "Others have changed rows of the table, so replctl does not reconcile it automatically."
 
 
 def objection(

@@ -3,7 +3,7 @@
 A column whose type changes gets a new column in storage, with values from the old one.  ADD COLUMN
 also fills a column in storage if its default is computed for each row.
 
-The commits of a rewrite are not decoded, because no row changes.  The old column stays for
+replctl does not decode the commits of a rewrite, because no row changes.  The old column stays for
 ROLLBACK, until the next write of the table removes it (schema_rewrite.py).  Nobody reads the new
 column before the definition that names it is committed.  So if the process dies, only an unused
 column remains, which the next write removes.

@@ -2,9 +2,10 @@
 other programs no longer read dropped columns, or columns under their former names.
 
 A commit of a separate transaction rewrites the table without the dropped columns, and with the
-other columns under their new names.  This commit is not decoded.  Its mark says which columns it
-changes.  The catalog records these changes together with the version, so that a crash is harmless.
-Earlier versions are decoded under their own schema, by comparing the rows before and after.
+other columns under their new names.  replctl does not decode this commit.  The commit's mark says
+which columns it changes.  The catalog records these changes together with the version, so that a
+crash is harmless.  replctl decodes each earlier version under its own schema: it compares the rows
+before and after that version.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from replctl.lake.delta_commit import DeltaCommit
 def snapshot_versions(
     catalog: Catalog, cluster: Cluster, newest: Mapping[int, tuple[int, Sequence[DeltaCommit]]]
 ) -> dict[int, int | None]:
-    """Return, for each table, the newest version before all versions of later transactions.  These
-    began after the catalog's snapshot.  Omit tables that the catalog's own transaction writes:
-    other transactions wait for its end.
+    """Return, for each table, the newest version before all versions of later transactions.  Later
+    transactions are those that began after the catalog's snapshot.  Omit tables that the catalog's
+    own transaction writes: other transactions wait for its end.
 
     Args:
         newest: the newest version of each table, and the commits that the commit log lacks (see

@@ -1,8 +1,8 @@
 """Write relations: lock them, record intents, create storage on first use, and finally record the
 commits in the commit log.
 
-A statement's Delta commits become one transaction of the commit log.  If a process dies, its
-unfinished writes are undone or recorded before others write its tables.
+A statement's Delta commits become one transaction of the commit log.  If a process dies, the next
+process that writes its tables first undoes or records its unfinished writes.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class TableWriter:
         the commit.
 
         Args:
-            silent: the commit is not decoded, and is not undone.
+            silent: replctl must neither decode nor undo the commit.
             truncates: the commit empties the table.  The commit log has a separate entry for this.
             changes_keys: the commit updates keys, or rows without a key, so that images must be
                 paired by row id.
@@ -183,8 +183,8 @@ class TableWriter:
             self._bring_up_to_date(relation, storage, missing)
 
     def _with_own_names(self, relation: Relation) -> Relation:
-        """Return a relation in which the columns that the Delta table does not have yet have their
-        own names in storage.  They may have been renamed after they got their names in storage.
+        """Give columns that the Delta table still lacks their own names in storage, and return the
+        relation with these names.  DDL may have renamed a column after it got its name in storage.
         """
         storage = storage_of(relation)
         names = {

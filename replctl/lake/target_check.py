@@ -110,8 +110,8 @@ class TargetCheck:
         return load_relations(catalog, above & {item.relid for item in members}).values()
 
     def pass_forgotten_steps(self, catalog: Catalog, leaf: Relation) -> None:
-        """Skip the steps in a table's log that the catalog does not know.  Then they are not used
-        again.
+        """Skip the steps in a table's log that the catalog does not know, so that replctl does not
+        use them again.
         """
         assert leaf.storage is not None
         location, application = leaf.storage.location, self.application(leaf.oid)

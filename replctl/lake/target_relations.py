@@ -78,7 +78,9 @@ class TargetRelations:
         return ReplicatedTable(self.session, root, tree, remote, self.writer_of(root))
 
     def writer_of(self, relation: Relation) -> int:
-        """Return the OID of the role that writes a table: the table's or the subscription's."""
+        """Return the OID of the role that writes a table: the table's owner, or the subscription's
+        owner.
+        """
         return self._subscription.owner if self._subscription.run_as_owner else relation.owner
 
     def denied_actions(

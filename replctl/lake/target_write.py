@@ -97,8 +97,8 @@ class TargetWrite:
                 yield Locked(current, versions)
 
     def writer(self, locked: Locked, xid: int) -> TableWriter:
-        """Return the writer of a transaction.  After a crash, the transaction is not undone but
-        finished, from the record of its batch or copy.
+        """Return the writer of a transaction.  After a crash, replctl finishes the transaction from
+        the record of its batch or copy, and does not undo it.
         """
         with self._state.writing() as catalog:
             nonces = make_nonces(catalog.connection, xid, locked.relations)

@@ -1,4 +1,4 @@
-"""Undo the writes of transactions with inverse commits, which are not decoded."""
+"""Undo the writes of transactions with inverse commits, which replctl does not decode."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def undo_commits(
     floors: Mapping[int, int] | None = None,
     only: Collection[int] | None = None,
 ) -> dict[int, Relation]:
-    """Undo the writes of a transaction with inverse commits, which are not decoded.
+    """Undo the writes of a transaction with inverse commits, which replctl does not decode.
 
     Args:
         floors: versions, by OID, up to which the transaction's writes stay.

@@ -26,7 +26,7 @@ class ErrorAtNextToken(Exception):
 
 
 def error_at_token(text: str, token: Token | None, message: str = "syntax error") -> SqlSyntaxError:
-    """Return the error `message` at a token of `text`; None means the end of the text."""
+    """Return the error `message` at `token`, or at the end of `text` if `token` is None."""
     if token is None or token.type == "$END":
         return SqlSyntaxError(f"{message} at end of input", position=len(text))
     written = text[token.start_pos : token.end_pos]

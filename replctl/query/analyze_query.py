@@ -1,6 +1,6 @@
 """Convert SELECT, VALUES, UNION and so on from raw statements to query trees.
 
-It corresponds to PostgreSQL's analyze.c, FROM in parse_clause.c and WITH in parse_cte.c.
+This module corresponds to PostgreSQL's analyze.c, FROM in parse_clause.c and WITH in parse_cte.c.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def _check_permitted(
     analyzer: QueryAnalyzer, relation: Relation, update: RowChange, key: set[int]
 ) -> None:
     """Check the current role's privileges.  The role must be able to read the columns of the key,
-    and all columns that the clause uses, also those that it uses only of the proposed row.
+    and all columns that the clause uses, including columns of the proposed row.
 
     Raises:
         InsufficientPrivilege: a privilege is missing.

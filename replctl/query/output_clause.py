@@ -1,6 +1,6 @@
 """Analyse LIMIT, and the clauses that may name output columns: ORDER BY, GROUP BY and DISTINCT.
 
-It corresponds to PostgreSQL's parse_clause.c.
+This module corresponds to PostgreSQL's parse_clause.c.
 """
 
 from __future__ import annotations

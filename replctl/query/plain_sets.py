@@ -1,4 +1,4 @@
-"""Rewrite set-returning calls as others, which the engines have.
+"""Replace some set-returning calls by calls of functions that the engines have.
 
 regexp_split_to_table(a, b)  becomes  unnest(regexp_split_to_array(a, b))
 string_to_table(a, b)        becomes  unnest(string_to_array(a, b))

@@ -1,6 +1,7 @@
 """FROM: the relations that a query reads, and the names that expressions may use.
 
-It corresponds to PostgreSQL's parse_relation.c, and transformFromClause() in parse_clause.c.
+This module corresponds to PostgreSQL's parse_relation.c, and transformFromClause() in
+parse_clause.c.
 """
 
 from __future__ import annotations

@@ -85,13 +85,13 @@ def shown_result(session: Session, result: Result) -> Result:
 
 
 def check_row_texts(environment: Environment, query: Any) -> None:
-    """Check that a query converts no row to text whose text depends on the session's settings.
+    """Refuse a query that converts a row to text, if the text depends on the session's settings.
 
     Args:
         query: a query with user-defined types, or a part of one.
 
     Raises:
-        FeatureNotSupported: the query converts one (0A000).
+        FeatureNotSupported: the query converts such a row (0A000).
     """
 
     def check(node: Any) -> None:

@@ -1,6 +1,5 @@
 """Check that a publisher's log is still the one that a subscription has applied (timeline history).
 
-
 A publisher's catalog that was restored from a backup continues with other commits at the LSNs of
 the lost commits.  A restored catalog of a subscriber does not know which changes it has applied
 since.  In both cases rows would be missing without an error.  So each recorded position of a

@@ -1,4 +1,4 @@
-"""Define the definitions of published tables, and write the statements that create equal tables."""
+"""Describe published tables, and write the statements that create equal tables."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
 
 
 def without_limits(text: str, type_: str) -> str:
-    """Return SQL of a value that Spark and Delta do not compare with the limits of files, if it is
-    a float.  Limits leave NaN out, which is greater than the upper limit.
+    """Return SQL of a value.  For a float, Spark and Delta do not compare the SQL with the minimum
+    and maximum of files: these leave out NaN, which is greater than the maximum.
     """
     return f"({text} + 0F)" if type_ in ("float4", "float8") else text

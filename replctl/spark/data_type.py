@@ -186,11 +186,11 @@ def unsigned(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How to transport a type's values through Arrow.
+    """The wire form of a type: the form in which its values pass between Python and Spark.
 
     `arrow` is the Arrow type, `to_wire` encodes, and `from_wire` decodes.  A native value becomes
-    JSON, and is not decoded unless it is NULL.  Dates and timestamps become numbers, because
-    Python's have no infinity and end with year 9999.
+    JSON, and `from_wire` decodes it only if it is NULL.  Dates and timestamps become numbers,
+    because Python's dates have no infinity and end with the year 9999.
     """
 
     arrow: pa.DataType
@@ -209,7 +209,7 @@ def _template(sql: str) -> str:
 
 
 def wire(type_name: str, typmod: int = -1) -> Wire:
-    """Return how to transport the values of a type."""
+    """Return the wire form of a type."""
     import pyarrow as pa
 
     element = element_type(type_name)

@@ -1,13 +1,17 @@
 """Look up few rows of a Delta table by their keys in this process, with delta-rs.
 
 Spark needs a plan, Delta's queries of its log (three, if files have deletion vectors), and jobs,
-even for a few rows.  Measured in benchmarks/small.py and incremental.py: ten rows of a thousand
-take 0.03 s with delta-rs and 0.5 to 0.8 s with Spark; the keys of a thousand rows of ten million
-take 0.3 s and 2 to 4 s.
+even for a few rows.  Measured in benchmarks/small.py and incremental.py:
 
-Spark reads all other tables: those that delta-rs cannot read, or reads otherwise
-(`_has_own_files`), those on other storage than a disk of this machine, and those for which a
-cluster is faster because they are large.
+    rows                          delta-rs   Spark
+    10 of 1,000                   0.03 s     0.5 to 0.8 s
+    keys of 1,000 of 10,000,000   0.3 s      2 to 4 s
+
+Spark reads a table in these cases:
+
+- delta-rs cannot read the table, or reads other values than Spark (`_has_own_files`).
+- The table is not on a disk of this machine.
+- The table is so large that a cluster is faster.
 """
 
 from __future__ import annotations

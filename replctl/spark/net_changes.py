@@ -151,8 +151,9 @@ class _FollowedRows:
         """Return the net changes.
 
         Returns:
-            for each net change its action, the indexes of the changes that have its position, its
-            old image and its new image, and a flag: it is settled (see `net_changes`).
+            a tuple for each net change: its action, three indexes, and whether it is settled (see
+            `net_changes`).  The indexes are those of the changes with its position, with its old
+            image, and with its new image.
         """
         result: list[tuple[Action, int, int | None, int | None, bool]] = []
         for row in self._rows:

@@ -254,10 +254,15 @@ class Problem:
 
     Attributes:
         position: the position of the first change with the problem.
-        kind: "key": the row's key already exists.  "not null": a column must not be NULL.  "check":
-            a check fails.  "partition": no partition accepts the row.  "unique": the row's key
-            already exists in another unique index.  "reference": a foreign key is violated.
-        number: for "not null" the attnum, for "check" the index in `checks_of`, for "key" and
+        kind: the rule that the row violates.
+
+            - "key": the row's key already exists.
+            - "not null": a column must not be NULL.
+            - "check": a check fails.
+            - "partition": no partition accepts the row.
+            - "unique": the row's key already exists in another unique index.
+            - "reference": a foreign key is violated.
+        number: for "not null" the attnum.  For "check" the index in `checks_of`.  For "key" and
             "unique" the index in the target's `unique`.
         leaf: index of the row's leaf partition.
         row: the texts of the new row, by attnum.
@@ -331,8 +336,8 @@ def finished_sql(
     violated constraints.
 
     Args:
-        joined: SQL of op, position, old_leaf, the keys unless `is_new`, w<attnum> of the columns
-            that are not generated, and the old values c<attnum>.
+        joined: SQL with the columns op, position, old_leaf, the keys (unless `is_new`), the new
+            values w<attnum> (except generated columns), and the old values c<attnum>.
         keep_unchanged: keep updates that change nothing.
         is_new: all rows are new, and the new rows contain their keys.
         with_old: also return the old row as o<attnum>.

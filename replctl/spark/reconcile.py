@@ -56,10 +56,14 @@ def difference(
     For large tables, Spark hashes both sides first.  Then it sorts and joins only the rows of
     differing buckets (row_hash.py).
 
-    Each row has an `op`: I (missing), U (other values), D (not published), C (published, but
-    another published row has the same key).  Without a key there are also R (another row that
-    equals the row of a D) and K (published, but equal to rows that a D removes).  `leaf` is the
-    row's leaf partition, NULL for I and C.
+    `leaf` is the row's leaf partition, NULL for I and C.  Each row has an `op`:
+
+    - I: the row is missing.
+    - U: the row has other values.
+    - D: the row is not published.
+    - C: the row is published, but another published row has the same key.
+    - R, only without a key: another row that equals the row of a D.
+    - K, only without a key: the row is published, but equals rows that a D removes.
 
     Args:
         rows: SQL of the published rows, with the sent columns n1, n2, ...

@@ -2,7 +2,8 @@
 
 A JVM of replctl starts with these settings.  replctl also sets them in each session of a Connect
 server, and refuses a server that rejects one of them.  No other configuration affects a JVM of
-replctl: it does not read that of another installation (`replctl.spark.java_environment`).
+replctl: it does not read the configuration of another installation
+(`replctl.spark.java_environment`).
 """
 
 from __future__ import annotations

@@ -229,8 +229,8 @@ class LocalRows:
 def late_view(
     engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]
 ) -> Iterator[Callable[[], str]]:
-    """Yield a function that returns the name of a view of rows in wire form.  Its first call makes
-    the view, because many rows are needed only in this process.
+    """Yield a function that returns the name of a view of rows (`local_view`).  The first call of
+    the function makes the view, because often only this process needs the rows.
     """
     with ExitStack() as stack:
         yield cache(lambda: stack.enter_context(local_view(engine, rows, columns)))
@@ -238,7 +238,9 @@ def late_view(
 
 @contextmanager
 def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) -> Iterator[str]:
-    """Yield the name of a view of rows in wire form, which Spark decodes to their storage types."""
+    """Yield the name of a temporary view of `rows`.  Spark converts the values from their wire form
+    (data_type.wire) to the storage types of `columns`.
+    """
     received = [
         f"{wire(column.type, column.typmod).from_wire.format(column.name)} AS {column.name}"
         for column in columns

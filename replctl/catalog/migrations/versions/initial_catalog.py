@@ -1,9 +1,9 @@
 """Make the whole catalog.
 
-Until the first release there is one revision, and it makes the tables of schema.py
-and state_schema.py.  A change of these files must also change `schema.REVISION`: a catalog of
-another revision is refused, not upgraded. The first release replaces this file by generated
-statements.  Each later revision gets a file of its own, which catalog/revision.py runs.
+Until the first release there is one revision, and it makes the tables of schema.py and
+state_schema.py.  A change of these files must also change `schema.REVISION`: replctl refuses a
+catalog of another revision, and does not upgrade it.  The first release replaces this file by
+generated statements.  Each later revision gets a file of its own, which catalog/revision.py runs.
 """
 
 from alembic import op
