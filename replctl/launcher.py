@@ -110,7 +110,7 @@ class Launcher:
             self._session.notice(
                 f"subscriptions {', '.join(forwarding)} did not come to an end",
                 severity="WARNING",
-                detail="Every round of applying changes has made new ones.",
+                detail="Each round of the sync has made new changes to apply.",
                 hint="Publications and subscriptions form a loop: origin = none keeps replicated"
                 " changes from being sent on.",
             )

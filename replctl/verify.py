@@ -167,8 +167,8 @@ def _check_origin(subscription: Subscription) -> None:
     if subscription.origin.lower() == "none":
         raise FeatureNotSupported(
             f'subscription "{subscription.name}" cannot be compared with its publisher',
-            detail="It has origin = none: rows that were replicated to the publisher are not sent,"
-            " and which they are cannot be seen in its tables.",
+            detail="The subscription has origin = none: the publisher does not send rows that were"
+            " replicated to it, and its tables do not show which rows these are.",
         )
 
 

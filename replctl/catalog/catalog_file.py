@@ -115,8 +115,8 @@ def replaced(home: Path) -> CannotConnectNow:
     """Return the error for a process whose open catalog was replaced."""
     return CannotConnectNow(
         f'the catalog in "{home}" was replaced while this program had it open',
-        detail=f'"{home / CATALOG}" is another file now, or was overwritten. What this program does'
-        " to the former one is lost.",
+        detail=f'"{home / CATALOG}" is another file now, or was overwritten. Changes that this'
+        " program makes in the former file are lost.",
         hint="Start the program again.",
     )
 

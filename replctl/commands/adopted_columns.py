@@ -76,7 +76,7 @@ def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedCol
     for field in left_out:
         ddl.notice(
             f'column "{field["name"]}" of the Delta table "{location}" is left out',
-            detail=f"PostgreSQL has no type for its type {delta_type_shown(field)}.",
+            detail=f"PostgreSQL has no counterpart of the type {delta_type_shown(field)}.",
         )
     return AdoptedColumns(tuple(columns), tuple(stored), tuple(left_out))
 

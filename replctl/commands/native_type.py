@@ -77,5 +77,5 @@ def _check_unused(relation: Relation, column: Column) -> None:
         raise FeatureNotSupported(
             f'parameter "{DELTA_TYPE}" is not supported for a column with a default, or used by a'
             " key or an expression",
-            detail=f'Column "{column.name}" of table "{relation.name}" is.',
+            detail=f'Column "{column.name}" of table "{relation.name}" has one of these uses.',
         )

@@ -93,7 +93,7 @@ def _unregister(session: Session, registration: Registration) -> None:
     if found is None:
         session.notice(
             f'"{registration.name}" leads to nothing in the catalogs of this Spark',
-            detail="It was the name of a table that is dropped now.",
+            detail="A dropped table had this name.",
         )
     elif found.is_external and leads_to(found, registration.location):
         spark.jobs.unregister_table(session.engine(), parts)

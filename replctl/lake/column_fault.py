@@ -233,14 +233,14 @@ def _error(catalog: Catalog, fault: ColumnFault) -> PostgresError:
         return _dropped(catalog, fault)
     return DatatypeMismatch(
         f"the type of {_shown(catalog, fault)} was changed by another program",
-        detail=f"It has the type {fault.found} in version {_place(fault)}.",
+        detail=f"The column has the type {fault.found} in version {_place(fault)}.",
     )
 
 
 def _dropped(catalog: Catalog, fault: ColumnFault) -> UndefinedColumn:
     return UndefinedColumn(
         f"{_shown(catalog, fault)} was dropped by another program",
-        detail=f"Version {_place(fault)} does not have it.",
+        detail=f"Version {_place(fault)} does not have the column.",
     )
 
 

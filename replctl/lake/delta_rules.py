@@ -263,8 +263,8 @@ def check_can_be_undone(relation: Relation) -> None:
     if relation.storage is not None and relation.storage.left_out:
         raise ObjectNotInPrerequisiteState(
             f'cannot write table "{relation.name}" in a transaction block',
-            detail=f'It leaves out column "{relation.storage.left_out[0]}" of its Delta table,'
-            " whose values ROLLBACK could not restore.",
+            detail=f'It leaves out column "{relation.storage.left_out[0]}" of its Delta table, and'
+            " ROLLBACK could not restore the column's values.",
             table=relation.relation_name,
         )
     if delta_rules(relation).is_append_only:

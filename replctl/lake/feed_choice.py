@@ -105,8 +105,8 @@ def _removed(relation: Relation, location: str, version: int) -> ObjectNotInPrer
     """Return the error for a version whose files are missing."""
     return ObjectNotInPrerequisiteState(
         f'changes of table "{relation.qualified_name}" were removed before they were read',
-        detail=f'Of the Delta table "{location}", files that version {version} added or removed'
-        " are gone.",
+        detail=f'Files that version {version} of the Delta table "{location}" added or removed'
+        " are missing.",
     )
 
 

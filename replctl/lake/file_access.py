@@ -81,7 +81,7 @@ def _check_protocol(catalog: Catalog, relation: Relation) -> None:
     if zone is not None and not is_utc(zone):
         raise FeatureNotSupported(
             f'cannot write table "{relation.name}", whose {PARTITION_TIMEZONE} is "{zone}"',
-            detail="Delta would write rows of files that change with other partition values.",
+            detail="Delta would write the rows of a changed file with other partition values.",
         )
 
 

@@ -349,8 +349,8 @@ class ReplicatedTable:
             error = FeatureNotSupported(
                 f'identity column "{names[0]}" of logical replication target relation'
                 f' "{self.relation.qualified_name}" cannot keep its values',
-                detail="Delta does not update identity columns, and the changes move keys, or the"
-                " table has none.",
+                detail="Delta does not update identity columns. The changes move keys, or the table"
+                " has no key.",
             )
             raise ReplicationConflict(position, error, self.relation.qualified_name)
 

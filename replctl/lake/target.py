@@ -127,7 +127,8 @@ def replication_target(
         raise FeatureNotSupported(
             f'identity column "{given[0]}" of logical replication target relation'
             f' "{relation.qualified_name}" cannot be replicated',
-            detail="Delta does not update identity columns, and it is not in the table's key.",
+            detail="Delta does not update identity columns, and this one is not in the table's"
+            " key.",
         )
     return _target(relation, columns, key if is_sent.issuperset(key) else (), tree, versions or {})
 

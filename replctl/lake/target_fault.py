@@ -75,7 +75,7 @@ def note_cleaning(
         catalog.connection,
         relids,
         f'The log of the Delta table "{location}" was cleaned beyond version {version}, the last'
-        " one that is known, and the table does not have what the subscription has written last.",
+        " one that is known, and the table does not have the subscription's last write.",
         lost,
     )
 

@@ -199,10 +199,10 @@ def replaced(relation: Relation, cleaned: object = None) -> ReplacedTable:
         return ReplacedTable(
             f'changes of table "{name}" were removed before they were read',
             detail=f'The log of the Delta table "{location}" was cleaned beyond version {cleaned},'
-            " the last one that was read, so it is not known which rows have changed.",
+            " the last one that was read, so replctl cannot determine which rows have changed.",
         )
     return ReplacedTable(
         f'table "{name}" was replaced or restored by another program',
-        detail=f'The Delta table "{location}" does not have the versions any more'
-        " that were read before, so it is not known which rows have changed.",
+        detail=f'The Delta table "{location}" no longer has the versions that replctl has read, so'
+        " replctl cannot determine which rows have changed.",
     )

@@ -30,7 +30,7 @@ def copy(session: Session, statement: ast.Copy) -> Result:
     if statement.is_program:
         raise FeatureNotSupported(
             "COPY with PROGRAM is not supported",
-            hint="psql's \\copy command has it.",
+            hint="psql's \\copy command has PROGRAM.",
         )
     if statement.is_from:
         return copy_from(session, statement)

@@ -220,7 +220,7 @@ def stop_server(cluster: Path) -> Server | None:
         if not folder.wait_for_end(_KILL_TIMEOUT):
             raise ConnectionFailure(
                 f"the Spark server (PID {server.pid}) does not end",
-                detail="It was killed, but the system has not let it go.",
+                detail="replctl killed the server, but its process has not ended.",
             )
         folder.forget()
     return server

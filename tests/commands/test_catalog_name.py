@@ -300,7 +300,7 @@ def test_a_name_that_stays_in_spark(
     schema.engine.run(f"DROP TABLE {full}")
     assert answer_of(spark_session, "DROP TABLE t") == (
         f'NOTICE 00000: "{full}" leads to nothing in the catalogs of this Spark',
-        "DETAIL: It was the name of a table that is dropped now.",
+        "DETAIL: A dropped table had this name.",
         "DROP TABLE",
     )
 

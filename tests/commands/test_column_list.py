@@ -140,7 +140,7 @@ def test_types_that_postgresql_lacks(
     found = psql("-c", f"CREATE TABLE t {place}")
     assert found.stderr == (
         f'NOTICE:  column "x" of the Delta table "{folder}" is left out\n'
-        f"DETAIL:  PostgreSQL has no type for its type {shown}.\n"
+        f"DETAIL:  PostgreSQL has no counterpart of the type {shown}.\n"
     )
     assert psql("-A", "-t", "-c", "\\d t").stdout == "id|integer|||\n"
     _commit(folder, 0, [_field("x", type_, **notes)])

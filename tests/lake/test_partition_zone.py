@@ -163,7 +163,7 @@ def test_rows_are_not_written_where_values_are_moved(session: Session, tmp_path:
     assert _adopt(session, tmp_path, "Europe/Zurich") == ("CREATE TABLE",)
     assert answer_of(session, "delete from t") == (
         'ERROR 0A000: cannot write table "t", whose partition_timezone is "Europe/Zurich"',
-        "DETAIL: Delta would write rows of files that change with other partition values.",
+        "DETAIL: Delta would write the rows of a changed file with other partition values.",
     )
 
 

@@ -196,7 +196,7 @@ def test_a_cleaned_log_is_believed_if_it_has_the_last_step(
     if is_fault:
         with pytest.raises(ObjectNotInPrerequisiteState) as caught:
             check.check_targets()
-        assert "does not have what the subscription has written last" in (caught.value.detail or "")
+        assert "does not have the subscription's last write" in (caught.value.detail or "")
         return
     check.check_targets()
     lake.update()
