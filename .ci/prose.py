@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Refuse text that is hard to read: docstrings that do not begin with the effect, words for which a
-plainer one exists, and long sentences in pages and docstrings.
+plainer one exists, and sentences in pages and docstrings that are long or have several semicolons.
 
     .ci/prose.py [DIRECTORY]
 
@@ -155,10 +155,13 @@ def _sentences(paragraph: str, line: int) -> Iterator[tuple[int, str]]:
 
 
 def _long_sentences(paragraph: str) -> Iterator[str]:
+    """Yield what is wrong with the sentences of a paragraph: they are long, or enumerations."""
     for sentence in re.split(r"(?<=[.?!:])\s+", paragraph):
         count = len(sentence.split())
         if count > _LONGEST:
             yield f"a sentence of {count} words (at most {_LONGEST}): {sentence[:60]}..."
+        if re.sub(r"`[^`]*`", "", sentence).count(";") > 1:
+            yield f"several semicolons in a sentence, write a list: {sentence[:60]}..."
 
 
 def _words_of_page(text: str, line: int) -> Iterator[tuple[int, str]]:

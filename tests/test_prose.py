@@ -64,6 +64,9 @@ _PROGRAM = Path(__file__).parent.parent / ".ci" / "prose.py"
         ("docs/m.md", "```\nbeside\n```\n\nHere: beside\n", 'm.md:5: "beside": write'),
         ("docs/m.md", "w " * 40 + ".\n" + "w " * 30 + "\n", "a sentence of 41 words"),
         ("docs/m.md", "w " * 39 + "w.\n" + "w " * 30 + "\n", None),
+        ("docs/m.md", "A; b; c.\n", "m.md:1: several semicolons in a sentence"),
+        ("docs/m.md", "A `x; y; z` b; c.\n", None),
+        ("replctl/m.py", '"""A; b; c."""\n', "m.py:1: several semicolons in a sentence"),
     ],
 )
 def test_prose(tmp_path: Path, file: str, text: str, complaint: str | None) -> None:

@@ -1,8 +1,10 @@
 """Schemas and default names of new objects.
 
-Sources: RangeVarGetAndCheckCreationNamespace() in namespace.c; makeObjectName(),
-ChooseRelationName() and ChooseIndexName() in indexcmds.c; ChooseConstraintName() in
-pg_constraint.c.
+Sources:
+
+- namespace.c: RangeVarGetAndCheckCreationNamespace()
+- indexcmds.c: makeObjectName(), ChooseRelationName(), ChooseIndexName()
+- pg_constraint.c: ChooseConstraintName()
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Expand the `%` escapes of PROMPT1 and PROMPT2 to the text of a prompt (psql's prompt.c).
 
-`%/%R%x%# ` becomes `postgres=# `; in an open transaction block `postgres=*# `; within parentheses
-`postgres(# `.
+`%/%R%x%# ` becomes `postgres=# `.  In an open transaction block it becomes `postgres=*# `, and
+within parentheses `postgres(# `.
 """
 
 from __future__ import annotations

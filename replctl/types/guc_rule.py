@@ -2,9 +2,9 @@
 
 Each of PostgreSQL's settings is of one of these kinds, as `tests/types/test_guc_rule.py` checks:
 
-- replctl supports all its values (`OBEYED`);
-- by PostgreSQL's documentation, no statement's result depends on it (`harmless_because`);
-- replctl supports some of its values, and refuses others (`SUPPORTED`).
+- `OBEYED`: replctl supports all its values.
+- `harmless_because`: by PostgreSQL's documentation, no statement's result depends on it.
+- `SUPPORTED`: replctl supports some of its values, and refuses others.
 """
 
 from __future__ import annotations
