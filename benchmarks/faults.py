@@ -60,15 +60,15 @@ _PUBLISHED = {
     "loose": ("SELECT 'loose', a, b, NULL FROM loose", "TRUE"),
     "parted": ("SELECT 'parted', id, v, NULL FROM parted", "id % 2 = 0"),
 }
-#: What the subscriptions, named as their databases, subscribe to.
+#: The tables of each subscription, which has the name of its database.
 _SUBSCRIBED = {"sub1": ("keyed", "loose", "parted"), "sub2": ("keyed", "loose")}
-_OWN_ID = 1_000_000  # from here on keys are the subscriber's own
+_OWN_ID = 1_000_000  # keys from this one on are the subscriber's own
 _STATE_OF_COPIES = "tablesync."
-_ATTEMPTS = 5  # at a fault that comes too late, when the applier has done its work
-#: Injects a fault; whether it came to that.
+_ATTEMPTS = 5  # to inject a fault before the applier has done its work
+#: Injects a fault, and returns whether it could.
 _Fault: TypeAlias = Callable[["Lake"], bool]
 _POINTS = tuple(p for p in POINTS if p.startswith(("tablesync.", "apply.")))
-#: What an applier loads; doing that once saves most of its time.
+#: The modules that an applier needs.  Loading them only once saves most of its time.
 _APPLIERS_MODULES = (
     "replctl.launcher", "replctl.spark.engine", "pyspark.sql.connect.session", "delta.tables",
 )  # fmt: skip
@@ -350,7 +350,7 @@ def _write_beside(lake: Lake) -> bool:
             try:
                 lake._engine.run(statement)
                 lake._engine.run(f"DELETE FROM delta.`{location}` WHERE id = {key}")
-            except PostgresError:  # the other writer loses: that is what is provoked
+            except PostgresError:  # the test wants this conflict, which the other writer loses
                 continue
 
     writer = threading.Thread(target=write)
@@ -436,7 +436,7 @@ def main() -> int:
                         if _one_round(lake, inject, outcome, kind):
                             break
         except (KeyboardInterrupt, QueryCanceled):
-            print("Interrupted; what was injected and compared until then:")
+            print("Interrupted. These faults were injected and compared until then:")
     return _report(outcomes, is_small)
 
 

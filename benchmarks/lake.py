@@ -54,7 +54,7 @@ TENTH = "region IN ('r00', 'r01')"
 NINE_TENTHS = "region <> 'r00' AND region <> 'r01'"
 #: Properties that replctl gives its tables: bare tables that are compared with them have them, too.
 TABLE_PROPERTIES = delta_table.TABLE_PROPERTIES | {"delta.enableDeletionVectors": "true"}
-#: What a session of Spark has unless replctl, or somebody, sets it.
+#: Spark's own defaults of settings that replctl changes.
 _DEFAULTS = {
     "spark.sql.shuffle.partitions": "200",
     "spark.databricks.delta.snapshotPartitions": "50",

@@ -27,7 +27,7 @@ T = TypeVar("T")
 _SHORT_WARM_UP, _SHORT_ROUNDS = 11, 7
 #: The variant that the others are compared with.
 REPLCTL = "replctl"
-#: What a process that reads a catalog cannot do without; with it catalog commands are compared.
+#: The imports that every process needs to read a catalog.  Catalog commands are compared with them.
 IMPORTS = "import sqlalchemy, lark"
 
 

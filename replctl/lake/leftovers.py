@@ -92,7 +92,8 @@ def _remove(session: Session, relid: int, version: int, began: float) -> None:
             return
     except (OSError, PostgresError) as error:  # the error of the statement matters more
         session.notice(
-            f'could not look for what the failed statement has left of table "{relation.name}"',
+            "could not look for files that the failed statement has left in table"
+            f' "{relation.name}"',
             severity="WARNING",
             detail=str(error),
         )

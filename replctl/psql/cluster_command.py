@@ -29,9 +29,7 @@ def run_cluster(argv: Sequence[str], messages: Messages) -> int:
     """Run `replctl cluster` with some arguments, and return the exit code."""
     app = command_group("Back up a cluster, and identify copies of its directory.")
     app.command("backup", help="Copy the cluster while it is in use.")(_backup)
-    app.command("identify", help="Declare what a copied, moved or restored directory is.")(
-        _identify
-    )
+    app.command("identify", help="Declare a directory as copied, moved or restored.")(_identify)
     return run_command_group(app, "cluster", argv, messages)
 
 

@@ -35,7 +35,7 @@ class Metrics:
         )
         self._changes = Counter(
             "replctl_applied_changes",
-            "Changes applied: what one transaction did to one table.",
+            "Changes applied. All changes of one transaction to one table count as one.",
             _LABELS,
             registry=self.registry,
         )

@@ -32,12 +32,12 @@ _PUBLISHER_WENT_BACK = (
     " log does not have the commits that were applied."
 )
 _NO_SLOT = (
-    "It was dropped, or the publisher is in a state of before the subscription: changes that the"
+    "It was dropped, or the publisher is in a state from before the subscription: changes that the"
     " subscription needs may be gone."
 )
 _SUBSCRIBER_WENT_BACK = (
-    "The catalog of the subscription was restored from a backup: it does not know what was applied"
-    " since."
+    "The catalog of the subscription was restored from a backup: it does not know which changes"
+    " were applied since then."
 )
 
 
