@@ -1,13 +1,74 @@
-"""Find the holders of file locks, which the operating system releases when a process ends."""
+"""Lock files, and find the holders of locks.  The operating system releases a lock when its process
+ends.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 #: The file in which Linux lists all locks.
 _LOCKS = Path("/proc/locks")
+#: Seconds between two attempts to lock a file.
+_INTERVAL = 0.05
+#: The errors of flock for a file that another process has locked; some file systems report EACCES.
+_LOCKED = (errno.EACCES, errno.EAGAIN)
+
+
+class LockTimeout(Exception):
+    """Another process did not release the lock of a file in time."""
+
+
+@contextmanager
+def locked(path: Path, timeout: float, *, mode: int = 0o600) -> Iterator[None]:
+    """Hold the exclusive lock of a file during the `with` block.  A missing file is created.
+
+    Args:
+        timeout: seconds to wait for another holder; 0 for one attempt.
+        mode: the access mode of a new file.
+
+    Raises:
+        LockTimeout: another process did not release the lock in time.
+        OSError: the file cannot be opened or locked.
+    """
+    # Once: if the directory is removed during the wait, a new one would have another lock
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + timeout
+    while (descriptor := _lock(path, mode)) is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise LockTimeout(str(path))
+        time.sleep(min(_INTERVAL, left))
+    try:
+        yield
+    finally:
+        # A child process made by fork shares the lock, so closing the file is not enough
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def _lock(path: Path, mode: int) -> int | None:
+    """Lock a file now, and return its descriptor; None if another process has locked the file, or
+    has removed it meanwhile.
+    """
+    # Another user may have planted a symbolic link in a shared directory
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, mode)
+    is_kept = False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_kept = os.fstat(descriptor).st_nlink > 0  # else others lock a new file of that name
+    except OSError as error:
+        if error.errno not in _LOCKED:
+            raise
+    finally:
+        if not is_kept:
+            os.close(descriptor)
+    return descriptor if is_kept else None
 
 
 def is_locked(path: Path) -> bool:

@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from platformdirs import user_cache_path
 
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.file_lock import locked
 from replctl.spark import maven
 from replctl.spark.java import find_java
 
@@ -103,7 +103,7 @@ def _downloaded() -> Path:
     module = f"embedded-postgres-binaries-linux-{architecture}"
     folder = user_cache_path("replctl") / f"postgres-{_RELEASE}"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
+    with locked(Path(f"{folder}.lock"), 3600):
         if not folder.is_dir():
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 jars = Path(scratch) / module

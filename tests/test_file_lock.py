@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +25,7 @@ from replctl.errors import (
     ObjectNotInPrerequisiteState,
 )
 from replctl.execute import execute
-from replctl.file_lock import help_with, holder
+from replctl.file_lock import LockTimeout, help_with, holder, locked
 from replctl.relation_lock import lock_relations
 from replctl.session import Session
 from replctl.spark import ServerConf, maven, server, start_server
@@ -31,11 +33,26 @@ from replctl.spark.installation import SPARK
 
 _HOLDS = """
 import sys, time
-from filelock import FileLock
-lock = FileLock(sys.argv[1])
-lock.acquire()
-print("locked", flush=True)
-time.sleep(600)
+from pathlib import Path
+from replctl.file_lock import locked
+with locked(Path(sys.argv[1]), 60):
+    print("locked", flush=True)
+    time.sleep(600)
+"""
+_FORKS = """
+import os, signal, sys, time
+from pathlib import Path
+from replctl.file_lock import locked
+path = Path(sys.argv[1])
+with locked(path, 0):
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+try:
+    with locked(path, 0):
+        pass
+finally:
+    os.kill(child, signal.SIGKILL)
 """
 
 
@@ -59,6 +76,40 @@ def stopped() -> Iterator[Callable[[Path], int]]:
     for process in processes:
         process.kill()
         process.communicate()
+
+
+def test_a_lock_has_one_holder(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.lock"
+    with locked(path, 0):
+        assert path.stat().st_mode & 0o777 == 0o600
+        with pytest.raises(LockTimeout), locked(path, 0.1):
+            pass
+    with locked(path, 0), pytest.raises(LockTimeout), locked(path, 0):
+        pass
+
+
+def test_a_lock_whose_file_is_removed_during_the_wait(tmp_path: Path) -> None:
+    """The next holder locks the file that others find under the name."""
+    path = tmp_path / "a.lock"
+    with ThreadPoolExecutor(1) as pool, ExitStack() as second:
+        with locked(path, 0):
+            waiting = pool.submit(lambda: second.enter_context(locked(path, 60)))
+            time.sleep(0.1)
+            path.unlink()
+        waiting.result()
+        with pytest.raises(LockTimeout), locked(path, 0):
+            pass
+
+
+def test_a_lock_of_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic links"), locked(tmp_path / "a.lock", 0):
+        pass
+    assert not (tmp_path / "victim").exists()
+
+
+def test_a_lock_is_released_although_a_child_has_inherited_it(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", _FORKS, tmp_path / "a.lock"], check=True)
 
 
 def test_a_cluster_that_another_program_opens_for_ever(

@@ -16,7 +16,7 @@ from replctl.psql.main import run
 code = run(sys.argv[1:])
 print("\\n".join(["code %d" % code, *sorted(sys.modules)]), file=sys.stderr)
 """
-NEVER = ("pyspark", "delta", "sqlglot", "alembic", "psycopg", "pandas", "pyarrow")
+NEVER = ("pyspark", "delta", "sqlglot", "alembic", "psycopg", "pandas", "pyarrow", "filelock")
 
 
 def loaded_modules(home: Path, *arguments: str) -> set[str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from filelock import FileLock, Timeout
 from sqlalchemy import Connection, exc, insert, select
 
 from replctl.catalog import schema, state_schema
@@ -56,7 +55,7 @@ from replctl.errors import (
     ObjectNotInPrerequisiteState,
     PostgresError,
 )
-from replctl.file_lock import help_with, holder, is_locked, is_stopped
+from replctl.file_lock import LockTimeout, help_with, holder, is_locked, is_stopped, locked
 from replctl.memory_limit import lift_memory_limit
 from replctl.own_command import default_home
 from replctl.types.builtin import FIRST_USER_OID
@@ -76,7 +75,6 @@ PUBLIC_NAMESPACE = 2200
 _PG_DATABASE, _PG_NAMESPACE = 1262, 2615  # in pg_class
 _FIRST_LSN = 0x1500000
 _KEY_BYTES = 32
-_LOCK_MODE = 0o600
 #: Seconds to wait for other processes that are opening the cluster.
 _OPENING_PATIENCE = 60.0
 #: Seconds of waiting for a lock, after which the waiter checks whether the holder is suspended.
@@ -334,23 +332,20 @@ class Cluster:
         Raises:
             LockNotAvailable: another process does not release the lock in time (55P03).
         """
-        path = self._lock_file(name)
-        file_lock = FileLock(path, mode=_LOCK_MODE, thread_local=False)
         begun = time.monotonic()
-        while True:
-            try:
-                file_lock.acquire(timeout=_PATIENCE if timeout < 0 else timeout)
-                break
-            except Timeout as error:
-                if timeout >= 0:
-                    raise LockNotAvailable(f'could not obtain lock "{name}"') from error
-                self.check_holder(name, time.monotonic() - begun)
-            except OSError as error:
-                raise refusal_of(self.path / "lock", error) from error
-        try:
+        with ExitStack() as held:
+            while True:
+                try:
+                    patience = _PATIENCE if timeout < 0 else timeout
+                    held.enter_context(locked(self._lock_file(name), patience))
+                    break
+                except LockTimeout as error:
+                    if timeout >= 0:
+                        raise LockNotAvailable(f'could not obtain lock "{name}"') from error
+                    self.check_holder(name, time.monotonic() - begun)
+                except OSError as error:
+                    raise refusal_of(self.path / "lock", error) from error
             yield
-        finally:
-            file_lock.release()
 
     def check_holder(self, name: str, waited: float) -> None:
         """Check that the process that holds a lock is not suspended, and so can release it.
@@ -422,10 +417,10 @@ class Cluster:
     @contextmanager
     def _opening(self) -> Iterator[None]:
         path = self.path / "cluster.lock"
-        lock = FileLock(path, mode=_LOCK_MODE)
         try:
-            lock.acquire(timeout=_OPENING_PATIENCE)
-        except Timeout as error:
+            with locked(path, _OPENING_PATIENCE):
+                yield
+        except LockTimeout as error:
             detail, hint = help_with(path)
             raise CannotConnectNow(
                 f'another program has been opening the cluster in "{self.path}" for'
@@ -433,12 +428,8 @@ class Cluster:
                 detail=detail,
                 hint=hint,
             ) from error
-        try:
-            yield
         except exc.DBAPIError as error:
             raise translated(error, self.path) from error
-        finally:
-            lock.release()
 
     def _prepare_catalog(self) -> None:
         with self.engine.begin() as connection:

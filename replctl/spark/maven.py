@@ -15,16 +15,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from filelock import FileLock, Timeout
-
 from replctl.cache_directory import cache_directory
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.file_lock import help_with
+from replctl.file_lock import LockTimeout, help_with, locked
 from replctl.spark.installation import SPARK, check_pyspark, pyspark_folder
 from replctl.spark.java import find_java
 from replctl.spark.java_environment import JAVA_VARIABLES
@@ -114,23 +112,22 @@ def _bringing(folder: Path) -> Iterator[None]:
         ObjectNotInPrerequisiteState: another process has held the lock for too long.
     """
     path = Path(f"{folder}.lock")
-    lock = FileLock(path)
     begun = time.monotonic()
-    while True:
-        try:
-            lock.acquire(timeout=_REPORT_INTERVAL)
-            break
-        except Timeout as error:
-            detail, hint = help_with(path)
-            if time.monotonic() - begun > _OTHERS_TIMEOUT:
-                why = f"Another process has been downloading it for {_OTHERS_TIMEOUT:g} seconds."
-                waited = why if detail is None else f"{why} {detail}"
-                raise _not_brought(folder.name, waited, hint=hint) from error
-            logger.info("waiting for %s, which another process downloads", folder.name)
-    try:
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(locked(path, _REPORT_INTERVAL, mode=0o644))
+                break
+            except LockTimeout as error:
+                detail, hint = help_with(path)
+                if time.monotonic() - begun > _OTHERS_TIMEOUT:
+                    why = (
+                        f"Another process has been downloading it for {_OTHERS_TIMEOUT:g} seconds."
+                    )
+                    waited = why if detail is None else f"{why} {detail}"
+                    raise _not_brought(folder.name, waited, hint=hint) from error
+                logger.info("waiting for %s, which another process downloads", folder.name)
         yield
-    finally:
-        lock.release()
 
 
 def bring_jars(*, for_s3: bool = False) -> Path:

@@ -25,10 +25,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
-from filelock import FileLock, Timeout
-
 from replctl.errors import ConnectionFailure, PostgresError
-from replctl.file_lock import help_with, is_locked
+from replctl.file_lock import LockTimeout, help_with, is_locked, locked
 from replctl.own_command import own_command
 from replctl.private_file import open_private
 from replctl.record import dataclass
@@ -307,10 +305,10 @@ class _Folder:
             ConnectionFailure: another process has been starting a server for too long.
         """
         path = self.path / "start.lock"
-        lock = FileLock(path, mode=0o600)
         try:
-            lock.acquire(timeout=_START_TIMEOUT)
-        except Timeout as error:
+            with locked(path, _START_TIMEOUT):
+                yield
+        except LockTimeout as error:
             detail, hint = help_with(path)
             raise ConnectionFailure(
                 "another program has been starting the Spark server for"
@@ -318,10 +316,6 @@ class _Folder:
                 detail=detail,
                 hint=hint,
             ) from error
-        try:
-            yield
-        finally:
-            lock.release()
 
     def is_locked(self) -> bool:
         """Return whether the supervisor holds its lock: it is running."""
@@ -411,9 +405,9 @@ def serve() -> NoReturn:
     signal.signal(signal.SIGTERM, _end)
     try:
         # One supervisor for a cluster: a process holds this lock as long as its server runs
-        with FileLock(folder.lock, timeout=10, mode=0o600), _running(folder, conf) as process:
+        with locked(folder.lock, 10), _running(folder, conf) as process:
             _watch(folder, conf, process)
-    except Timeout:
+    except LockTimeout:
         sys.exit("another process watches over this cluster's Spark server")
     except PostgresError as error:
         folder.write_failure(error)

@@ -82,7 +82,7 @@ def test_jars_of_a_read_only_image_need_no_lock(
     def refuse(*_arguments: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(maven, "FileLock", refuse)
+    monkeypatch.setattr(maven, "locked", refuse)
     assert delta_jars(Path("/no/java")) == [folder / "a.jar"]
     assert [entry.name for entry in folder.parent.iterdir()] == [_NAME]
 
