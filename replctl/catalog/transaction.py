@@ -233,7 +233,7 @@ class Catalog:
         if not table.info.get("versioned"):
             return self.connection.execute(update(table).where(*where).values(**values)).rowcount
         old_rows = self.select(table, *where)
-        self._remove(table, *where)
+        self._remove(table, old_rows, *where)
         for row in old_rows:
             new_row = {**row._mapping, **values, "xmin": self.xid, "xmax": 0}
             self.lock(locks_of(table, new_row))
@@ -247,34 +247,34 @@ class Catalog:
         Raises:
             TransactionInProgress: see `insert`.
         """
-        if table.info.get("versioned") and "oid" in table.c:
-            gone = [int(row.oid) for row in self.select(table, *where)]
-            for comments in (schema.pg_description, schema.pg_shdescription):
-                self._remove(comments, comments.c.objoid.in_(gone))
-        return self._remove(table, *where)
-
-    def _remove(self, table: Table, *where: ColumnElement[bool]) -> int:
-        self._changed()
         if not table.info.get("versioned"):
+            self._changed()
             return self.connection.execute(delete(table).where(*where)).rowcount
-        condition = and_(self.visible(table), *where)
-        if self.snapshot.in_progress:
-            removed = select(table.c.xmax).where(condition, table.c.xmax != 0)
-            holders = set(self.connection.execute(removed).scalars())
-            if holders:
-                raise TransactionInProgress(holders)
+        rows = self.select(table, *where)
+        if rows and "oid" in table.c:
+            for comments in (schema.pg_description, schema.pg_shdescription):
+                self.delete(comments, comments.c.objoid.in_([int(row.oid) for row in rows]))
+        self._remove(table, rows, *where)
+        return len(rows)
+
+    def _remove(self, table: Table, rows: Sequence[Row[Any]], *where: ColumnElement[bool]) -> None:
+        """Remove `rows`: all visible rows of a versioned table that satisfy all of `where`."""
+        if not rows:  # most deletions of a dropped object's parts
+            return
+        self._changed()
+        holders = {int(row.xmax) for row in rows if row.xmax}
+        if holders:
+            raise TransactionInProgress(holders)
         if self._is_block or self._foreign_locks:
-            for row in self.select(table, *where):
+            for row in rows:
                 self.lock(locks_of(table, dict(row._mapping)))
-        own = self.connection.execute(
-            delete(table).where(condition, table.c.xmin == self.xid)
-        ).rowcount
-        marked = self.connection.execute(
-            update(table).where(condition).values(xmax=self.xid)
-        ).rowcount
-        if own + marked:
-            self._check_not_template(table, self.database_oid)
-        return own + marked
+        condition = and_(self.visible(table), *where)
+        makers = {int(row.xmin) for row in rows}
+        if self.xid in makers:
+            self.connection.execute(delete(table).where(condition, table.c.xmin == self.xid))
+        if makers != {self.xid}:
+            self.connection.execute(update(table).where(condition).values(xmax=self.xid))
+        self._check_not_template(table, self.database_oid)
 
     def _check_not_template(self, table: Table, database_oid: int | None) -> None:
         """Check that a row does not belong to a template database: new databases have no copies of
