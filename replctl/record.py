@@ -2,11 +2,13 @@
 
 `dataclasses` generates and compiles the source of each method of each class.  That took a third of
 the time of a command that only reads a catalog.  Here the classes share methods if possible, and
-`__init__` is compiled when a class gets its first object.
+`__init__` is compiled when a class gets its first object.  The functions of `dataclasses` (fields,
+replace, ..) accept the classes.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -25,29 +27,78 @@ else:
 
         def declare(cls):
             own = vars(cls)
-            cls.__doc__ = (
-                cls.__doc__ or cls.__name__
-            )  # otherwise its signature would be computed for that
-            made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
-            shared = {"__init__": _first_init(made), "__setattr__": _refuse, "__delattr__": _refuse}
-            fields = dataclasses.fields(made)
+            fields = _fields_of(cls)
+            shared = {
+                "__dataclass_fields__": fields,
+                "__dataclass_params__": _PARAMETERS,
+                "__match_args__": tuple(f.name for f in fields.values() if not f.kw_only),
+                "__setattr__": _refuse,
+                "__delattr__": _refuse,
+            }
             if eq:
-                counts = [f.compare if f.hash is None else f.hash for f in fields]
-                hashed = [
-                    f.name for f, is_counted in zip(fields, counts, strict=True) if is_counted
-                ]
-                shared["__eq__"] = _equality([f.name for f in fields if f.compare])
-                shared["__hash__"] = _hash(hashed)
+                shared["__eq__"] = _equality([f.name for f in fields.values() if f.compare])
+                shared["__hash__"] = _hash(
+                    [f.name for f in fields.values() if (f.compare if f.hash is None else f.hash)]
+                )
             if repr:
-                shared["__repr__"] = _representation([f.name for f in fields if f.repr])
+                shared["__repr__"] = _representation([f.name for f in fields.values() if f.repr])
             if slots:
                 shared |= {"__getstate__": _state, "__setstate__": _restore}
-            for name, method in shared.items():
-                if name not in own:
-                    setattr(made, name, method)
+            added = {name: value for name, value in shared.items() if name not in own}
+            if slots:
+                made = _with_slots(cls, fields, added)
+            else:
+                made = cls
+                for name, value in added.items():
+                    setattr(made, name, value)
+            if "__init__" not in own:
+                made.__init__ = _first_init(made)
             return made
 
         return declare
+
+    #: The parameters of a class that has no methods of `dataclasses`.
+    _PARAMETERS = dataclasses.dataclass(init=False, repr=False, eq=False)(
+        type("_Methodless", (), {})
+    ).__dataclass_params__
+
+    def _fields_of(cls):
+        """Return the fields of a class by their names, those of its bases first.  Replace the
+        declarations of its own fields by their defaults.
+
+        `dataclasses` needs four times as long, because it looks for all forms of ClassVar and
+        InitVar.  No frozen class here has class variables.
+        """
+        fields = {}
+        for base in cls.__mro__[-1:0:-1]:
+            fields.update(vars(base).get("__dataclass_fields__", ()))
+        for name, annotation in inspect.get_annotations(cls).items():
+            default = vars(cls).get(name, dataclasses.MISSING)
+            is_declared = isinstance(default, dataclasses.Field)
+            field = default if is_declared else dataclasses.field(default=default)
+            field.name, field.type, field._field_type = name, annotation, dataclasses._FIELD
+            if field.kw_only is dataclasses.MISSING:
+                field.kw_only = False
+            if is_declared and field.default is dataclasses.MISSING:
+                delattr(cls, name)
+            elif is_declared:
+                setattr(cls, name, field.default)
+            if field.default.__class__.__hash__ is None:
+                raise ValueError(f"mutable default of field {name!r}: use default_factory")
+            fields[name] = field
+        return fields
+
+    def _with_slots(cls, fields, added):
+        """Return a copy of a class with slots for its own fields, and the attributes `added`.  A
+        class that exists cannot get slots.
+        """
+        inherited = {name for base in cls.__mro__[1:-1] for name in vars(base).get("__slots__", ())}
+        namespace = {**vars(cls), **added}
+        for name in ("__dict__", "__weakref__", *fields):
+            namespace.pop(name, None)
+        namespace["__slots__"] = tuple(name for name in fields if name not in inherited)
+        namespace["__qualname__"] = cls.__qualname__
+        return type(cls)(cls.__name__, cls.__bases__, namespace)
 
     def _first_init(cls):
         def __init__(self, *args, **given):

@@ -51,6 +51,38 @@ def test_a_class_and_its_subclass_differ() -> None:
     assert not hasattr(point(1), "__dict__")
 
 
+def test_fields_are_those_of_the_standard_library() -> None:
+    for ours, theirs in zip(_OURS, _THEIRS, strict=True):
+        assert repr(dataclasses.fields(ours)) == repr(dataclasses.fields(theirs))
+        assert ours.__match_args__ == theirs.__match_args__  # type: ignore[attr-defined]
+        assert ours.__slots__ == theirs.__slots__  # type: ignore[attr-defined]
+        assert (ours.__qualname__, ours.__module__) == (theirs.__qualname__, theirs.__module__)
+
+
+def test_a_class_without_slots() -> None:
+    @record.dataclass(frozen=True)
+    class Counted:
+        """Counts."""
+
+        n: int = field(default=3, kw_only=True)
+        name: str
+
+    assert repr(Counted("a")) == f"{Counted.__qualname__}(n=3, name='a')"
+    assert Counted.n == 3
+    assert not hasattr(Counted, "name")
+    assert Counted.__match_args__ == ("name",)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Counted("a").name = "b"  # type: ignore[misc]
+
+
+def test_a_mutable_default_is_refused() -> None:
+    with pytest.raises(ValueError, match="mutable default of field 'names'"):
+
+        @record.dataclass(frozen=True, slots=True)
+        class Named:
+            names: list[str] = []  # noqa: RUF012
+
+
 def test_identity_where_that_is_asked_for() -> None:
     @record.dataclass(frozen=True, slots=True, eq=False, repr=False)
     class Node:
