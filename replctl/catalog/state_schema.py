@@ -11,7 +11,6 @@ from enum import StrEnum
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     ColumnElement,
     FromClause,
@@ -21,7 +20,7 @@ from sqlalchemy import (
     Text,
 )
 
-from replctl.catalog.schema_table import boolean, integer, metadata, text
+from replctl.catalog.schema_table import BOOLEAN, boolean, integer, metadata, text
 
 # -- the cluster -----------------------------------------------------------------------------
 
@@ -211,7 +210,7 @@ storage_table = Table(
     boolean("is_adopted"),
     boolean("is_made"),
     boolean("has_location"),
-    Column("was_empty", Boolean, nullable=True),
+    Column("was_empty", BOOLEAN, nullable=True),
     boolean("has_foreign"),
     integer("taken_over", nullable=True),
     # At the next read, commits with unknown marks of this cluster count as another writer's
