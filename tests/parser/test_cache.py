@@ -7,9 +7,8 @@ import pickle
 from pathlib import Path
 
 import pytest
-from lark.parsers.lalr_analysis import IntParseTable
 
-from replctl.parser import tables
+from replctl.parser import parse, tables
 
 
 class Attack:
@@ -35,8 +34,18 @@ def test_the_cache_is_its_owner_s(tmp_path: Path) -> None:
     folder, file = tmp_path / "cache", tmp_path / "cache" / "grammar.pickle"
     folder.mkdir()
     folder.chmod(0o777)
-    table = IntParseTable({}, {}, {})  # type: ignore[no-untyped-call]  # lark says no types
-    made = tables._Tables(table, [], [])
+    made = tables._Tables({}, [], {}, {}, [])
     tables._save(made, file)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert tables._load(file) is not None
+
+
+def test_a_statement_loads_only_the_rows_that_it_passes() -> None:
+    made = tables._parser(tables.GRAMMAR_FILES, tables._Callbacks(tables._Builder()))
+    text = "CREATE TABLE t (a int PRIMARY KEY)"
+    state = made.start(text, "start")
+    assert parse._run(state, text)
+    rows, callbacks = state.parse_conf.states, state.parse_conf.callbacks
+    assert isinstance(rows, tables._Rows)
+    assert 0 < len(rows) < len(rows._pickles) / 40
+    assert 0 < len(callbacks) < 100
