@@ -1,8 +1,8 @@
 """Dataclasses that are cheap to declare.
 
 `dataclasses` generates and compiles the source of each method of each class.  That took a third of
-the time of a command that only reads a catalog.  Here the classes share methods if possible, and
-`__init__` is compiled when a class gets its first object.  The functions of `dataclasses` (fields,
+the time of a command that only reads a catalog.  Here the classes share methods if possible.
+`__init__` is compiled only for classes with many objects.  The functions of `dataclasses` (fields,
 replace, ..) accept the classes.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from operator import attrgetter
+from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,11 +20,7 @@ else:
     import dataclasses
 
     def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True, repr=True):
-        """Declare a dataclass, with the arguments of dataclasses.dataclass.  Only frozen classes
-        share methods.  `dataclasses` declares all others.
-        """
-        if not frozen:
-            return dataclasses.dataclass(cls, slots=slots, eq=eq, repr=repr)
+        """Declare a dataclass, with the arguments of dataclasses.dataclass."""
 
         def declare(cls):
             own = vars(cls)
@@ -31,18 +28,16 @@ else:
             shared = {
                 "__dataclass_fields__": fields,
                 "__dataclass_params__": _PARAMETERS,
-                "__match_args__": tuple(f.name for f in fields.values() if not f.kw_only),
-                "__setattr__": _refuse,
-                "__delattr__": _refuse,
+                "__match_args__": _names(fields, lambda field: field.init and not field.kw_only),
             }
             if eq:
-                shared["__eq__"] = _equality([f.name for f in fields.values() if f.compare])
-                shared["__hash__"] = _hash(
-                    [f.name for f in fields.values() if (f.compare if f.hash is None else f.hash)]
-                )
+                shared["__eq__"] = _equality(_names(fields, lambda field: field.compare))
+                shared["__hash__"] = _hash(_names(fields, _is_hashed)) if frozen else None
             if repr:
-                shared["__repr__"] = _representation([f.name for f in fields.values() if f.repr])
-            if slots:
+                shared["__repr__"] = _representation(_names(fields, lambda field: field.repr))
+            if frozen:
+                shared |= {"__setattr__": _refuse, "__delattr__": _refuse}
+            if frozen and slots:
                 shared |= {"__getstate__": _state, "__setstate__": _restore}
             added = {name: value for name, value in shared.items() if name not in own}
             if slots:
@@ -55,11 +50,21 @@ else:
                 made.__init__ = _first_init(made)
             return made
 
-        return declare
+        return declare if cls is None else declare(cls)
+
+    def _names(fields, is_included):
+        return tuple(name for name, field in fields.items() if is_included(field))
+
+    def _is_hashed(field):
+        return field.compare if field.hash is None else field.hash
+
+    #: The number of a class's objects before its `__init__` is compiled.  That takes as long as
+    #: about a hundred objects without it.
+    _FIRST_OBJECTS = 64
 
     #: The parameters of a class that has no methods of `dataclasses`.
     _PARAMETERS = dataclasses.dataclass(init=False, repr=False, eq=False)(
-        type("_Methodless", (), {})
+        type("_Methodless", (), {"__doc__": "Has no methods."})
     ).__dataclass_params__
 
     def _fields_of(cls):
@@ -67,7 +72,7 @@ else:
         declarations of its own fields by their defaults.
 
         `dataclasses` needs four times as long, because it looks for all forms of ClassVar and
-        InitVar.  No frozen class here has class variables.
+        InitVar.  No class here has class variables.
         """
         fields = {}
         for base in cls.__mro__[-1:0:-1]:
@@ -101,11 +106,40 @@ else:
         return type(cls)(cls.__name__, cls.__bases__, namespace)
 
     def _first_init(cls):
+        """Return the `__init__` of a class's first objects."""
+        left = _FIRST_OBJECTS
+
         def __init__(self, *args, **given):
-            cls.__init__ = _compiled_init(cls)
-            cls.__init__(self, *args, **given)
+            nonlocal left
+            left -= 1
+            values = _values_of(cls, args, dict(given)) if left >= 0 else None
+            if values is None:
+                cls.__init__ = _compiled_init(cls)
+                cls.__init__(self, *args, **given)
+                return
+            for name, value in values.items():
+                object.__setattr__(self, name, value)
+            if hasattr(cls, "__post_init__"):
+                self.__post_init__()
 
         return __init__
+
+    def _values_of(cls, args, given):
+        """Return the values of an object's fields by their names; None if arguments are wrong."""
+        values, taken = {}, 0
+        for name, field in cls.__dataclass_fields__.items():
+            if field.init and not field.kw_only and taken < len(args):
+                values[name] = args[taken]
+                taken += 1
+            elif field.init and name in given:
+                values[name] = given.pop(name)
+            elif field.default is not dataclasses.MISSING:
+                values[name] = field.default
+            elif field.default_factory is not dataclasses.MISSING:
+                values[name] = field.default_factory()
+            elif field.init:
+                return None
+        return None if given or taken < len(args) else values
 
     def _compiled_init(cls):
         """Return the `__init__` that takes the fields and sets them.
@@ -116,14 +150,21 @@ else:
         scope = {"_set": object.__setattr__}
         for field in sorted(dataclasses.fields(cls), key=lambda field: bool(field.kw_only)):
             name = value = field.name
-            if field.kw_only and "*" not in parameters:
-                parameters.append("*")
             if field.default_factory is not dataclasses.MISSING:
                 scope[f"{name}_default"] = field.default_factory
                 value = f"{name}_default() if {name} is {name}_default else {name}"
             elif field.default is not dataclasses.MISSING:
                 scope[f"{name}_default"] = field.default
-            parameters.append(f"{name}={name}_default" if f"{name}_default" in scope else name)
+            has_default = f"{name}_default" in scope
+            if field.init:
+                if field.kw_only and "*" not in parameters:
+                    parameters.append("*")
+                parameters.append(f"{name}={name}_default" if has_default else name)
+            elif has_default:
+                is_made = field.default_factory is not dataclasses.MISSING
+                value = f"{name}_default()" if is_made else f"{name}_default"
+            else:  # __post_init__ sets it
+                continue
             steps.append(f"_set(self, {name!r}, {value})")
         if hasattr(cls, "__post_init__"):
             steps.append("self.__post_init__()")
@@ -141,7 +182,7 @@ else:
             object.__setattr__(self, field.name, value)
 
 
-def _equality(names: list[str]) -> Any:
+def _equality(names: tuple[str, ...]) -> Any:
     values = _values(names)
 
     def equal(self: object, other: object) -> Any:
@@ -152,12 +193,13 @@ def _equality(names: list[str]) -> Any:
     return equal
 
 
-def _hash(names: list[str]) -> Any:
+def _hash(names: tuple[str, ...]) -> Any:
     values = _values(names)
     return lambda self: hash(values(self))
 
 
-def _representation(names: list[str]) -> Any:
+def _representation(names: tuple[str, ...]) -> Any:
+    @recursive_repr("...")
     def represent(self: object) -> str:
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{type(self).__qualname__}({shown})"
@@ -165,6 +207,6 @@ def _representation(names: list[str]) -> Any:
     return represent
 
 
-def _values(names: list[str]) -> Callable[[Any], Any]:
+def _values(names: tuple[str, ...]) -> Callable[[Any], Any]:
     """Return a function that returns the values of an object's attributes."""
     return attrgetter(*names) if names else lambda _value: ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -32,6 +32,7 @@ from replctl.errors import (
 )
 from replctl.late_object import late
 from replctl.memory_limit import lift_memory_limit
+from replctl.record import dataclass
 from replctl.session_setting import (
     begin_with,
     change_setting,

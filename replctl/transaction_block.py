@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from replctl.catalog.transaction import BlockXids
 from replctl.errors import ActiveSqlTransaction
+from replctl.record import dataclass
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 from replctl.apply_worker import Applied, Stopping
 from replctl.catalog.pg_subscription import Subscription
@@ -12,6 +11,7 @@ from replctl.catalog.transaction import insert_lsn
 from replctl.errors import PostgresError
 from replctl.launcher import Launcher, SyncFailure, enabled_subscriptions
 from replctl.open_node import open_publisher, publisher_key
+from replctl.record import dataclass
 from replctl.retry_schedule import RetrySchedule
 from replctl.session import Session
 

@@ -30,6 +30,22 @@ def _classes(dataclass: Any) -> tuple[type, type, type]:
     return Point, Named, Empty
 
 
+def _mutable(dataclass: Any) -> type:
+    @dataclass
+    class State:
+        name: str
+        seen: list[str] = field(default_factory=list)
+        count: int = field(default=3, init=False)
+        key: str = field(init=False, repr=False)
+        others: dict[str, int] = field(init=False, default_factory=dict)
+        is_open: bool = field(default=True, kw_only=True)
+
+        def __post_init__(self) -> None:
+            self.key = self.name.upper()
+
+    return State
+
+
 _OURS, _THEIRS = _classes(record.dataclass), _classes(dataclasses.dataclass)
 
 
@@ -42,6 +58,18 @@ def test_values_are_told_and_compared_alike(ours: type, theirs: type) -> None:
     for i, value in enumerate(mine):
         assert [value == x for x in mine] == [other[i] == x for x in other]
     assert value != object()
+
+
+@pytest.mark.parametrize("arguments", [((), {}), ((1,), {"x": 1}), ((1, 2, "", [], 3), {})])
+@pytest.mark.parametrize("earlier", [0, 100])
+def test_wrong_arguments_are_refused(arguments: tuple[Any, dict[str, Any]], earlier: int) -> None:
+    point, _named, _empty = _classes(record.dataclass)
+    for number in range(earlier):
+        assert point(number).x == number
+    args, given = arguments
+    with pytest.raises(TypeError, match=r"__init__\(\)"):
+        point(*args, **given)
+    assert point(1, note="n") == point(1, 0)
 
 
 def test_a_class_and_its_subclass_differ() -> None:
@@ -81,6 +109,26 @@ def test_a_mutable_default_is_refused() -> None:
         @record.dataclass(frozen=True, slots=True)
         class Named:
             names: list[str] = []  # noqa: RUF012
+
+
+def test_a_class_that_is_not_frozen() -> None:
+    for cls in (_mutable(record.dataclass), _mutable(dataclasses.dataclass)):
+        state = cls("a", is_open=False)
+        assert repr(state) == (
+            "_mutable.<locals>.State(name='a', seen=[], count=3, others={}, is_open=False)"
+        )
+        assert state.key == "A"
+        assert state == cls("a", is_open=False)
+        assert state != cls("a")
+        assert cls.__hash__ is None
+        assert cls.__match_args__ == ("name", "seen")
+        state.name = "b"
+        state.seen.append(state)
+        assert repr(state).count("...") == 1
+        assert dataclasses.replace(state, name="c").key == "C"
+        assert cls("x").others is not cls("x").others
+        with pytest.raises(TypeError):
+            cls("a", count=4)
 
 
 def test_identity_where_that_is_asked_for() -> None:

@@ -6,7 +6,7 @@ different length than the parts around them.  The rest is matched as a whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from replctl.adt.regex_syntax import (
@@ -20,6 +20,7 @@ from replctl.adt.regex_syntax import (
     Look,
     Repeat,
 )
+from replctl.record import dataclass
 
 # Flags of a part: its preference and its contents (regguts.h).
 _LONGER, _SHORTER, _MIXED, _CAPTURES, _REFERS = 1, 2, 4, 8, 16

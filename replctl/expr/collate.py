@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from replctl.errors import CollationMismatch
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
+from replctl.record import dataclass
 
 _DEFAULT = "default"
 

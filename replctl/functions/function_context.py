@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from replctl.catalog.cluster import Cluster
@@ -11,6 +11,7 @@ from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_sequence import SequenceValues
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
+from replctl.record import dataclass
 from replctl.session import Session
 
 

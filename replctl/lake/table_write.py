@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from replctl import spark
@@ -55,6 +55,7 @@ from replctl.lake.undo import (
     undo_commits,
     undo_since,
 )
+from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from replctl.psql.scan_slash import SlashScanner
 from replctl.psql.statement_scan import SavedBuffer, StatementScanner
 from replctl.psql.variables import PsqlError, parse_bool
+from replctl.record import dataclass
 
 BRANCHING_COMMANDS = frozenset({"if", "elif", "else", "endif"})
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import getopt
 import os
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from replctl.record import dataclass
 
 
 class UsageError(Exception):

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TextIO
 
@@ -19,6 +19,7 @@ from replctl.psql.print_content import PrintOptions, Table
 from replctl.psql.print_table import print_table
 from replctl.psql.terminal import takes_colors
 from replctl.psql.variables import Variables
+from replctl.record import dataclass
 from replctl.session import Session
 
 

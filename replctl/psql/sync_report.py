@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.errors import PostgresError
 from replctl.lsn import format_lsn
+from replctl.record import dataclass
 from replctl.replication.node import RowCounts
 from replctl.types.quote import quote_identifier
 

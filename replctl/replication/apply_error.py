@@ -7,11 +7,11 @@ PostgreSQL's documentation, section 31.5, "Conflicts".
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.lsn import format_lsn
+from replctl.record import dataclass
 from replctl.relation_name import RelationName
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import RemoteTransaction

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from replctl.errors import (
@@ -17,6 +17,7 @@ from replctl.errors import (
     InvalidParameterValue,
     SqlSyntaxError,
 )
+from replctl.record import dataclass
 from replctl.replication.output_plugin import (
     Change,
     DecodedRelation,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
+from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 from replctl.spark.normal_form import grouped_value, matches, matching_values, stored_form
 from replctl.spark.staged import Staged, StagedColumn

@@ -7,8 +7,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from replctl.record import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
