@@ -7,7 +7,7 @@ import secrets
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
@@ -47,7 +47,6 @@ from replctl.catalog.sqlite_error import translated
 from replctl.catalog.transaction import BOOTSTRAP_XID, BlockXids, Catalog
 from replctl.errors import (
     CannotConnectNow,
-    DatabaseDoesNotExist,
     FileAccessDenied,
     InvalidCatalogName,
     IoError,
@@ -117,24 +116,24 @@ class Cluster:
         with self._opening():
             check_wal(path, self._users())
             self._prepare_catalog()
+            with self.engine.begin() as connection:
+                control = read_control(connection)
+                standbys = _homes_of_standbys(connection)
             if is_checked:
-                self._check_identity()
-            self._notice_promotion()
+                self._check_identity(control)
+            self._notice_promotion(control, standbys)
         (path / "lock").mkdir(mode=0o700, exist_ok=True)
         self._locks.enter_context(self.lock(f"backend-{self.backend}"))
         with self.engine.begin() as connection:
-            control = state_schema.pg_control
-            row = connection.execute(
-                select(control.c.system_identifier, control.c.signing_key)
-            ).one()
+            control = read_control(connection)
         # An interrupted statement closes its connection, and the last one that is closed removes
         # the -wal and the -shm.  They must stay while the process has the catalog open.
         self._lasting_connection = self.engine.raw_connection()
         self._lasting_connection.cursor().execute("PRAGMA schema_version").fetchall()
         self._files = CatalogFiles.at(path)
         self._files.note(path / "lock" / f"backend-{self.backend}.lock")
-        self.system_identifier = int(row.system_identifier)
-        self.signing_key = bytes.fromhex(row.signing_key)
+        self.system_identifier = control.system_identifier
+        self.signing_key = control.signing_key
 
     @staticmethod
     def home(path: str | Path | None = None) -> Path:
@@ -289,20 +288,6 @@ class Cluster:
         with self.begin(write=True) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
-    def database_oid(self, name: str) -> int:
-        """Return the OID of a database, for a new session.
-
-        Raises:
-            DatabaseDoesNotExist: there is no database of that name (FATAL, 3D000).
-        """
-        with self.begin(write=False) as connection:
-            row = Catalog(connection, 0).first(
-                schema.pg_database, schema.pg_database.c.datname == name
-            )
-        if row is None:
-            raise DatabaseDoesNotExist(f'database "{name}" does not exist')
-        return int(row.oid)
-
     def database_name(self, oid: int) -> str:
         """Return the name of a database.
 
@@ -384,29 +369,25 @@ class Cluster:
         found = (self.path / "lock").glob("backend-*.lock")
         return [path for path in found if is_locked(path)]
 
-    def _check_identity(self) -> None:
+    def _check_identity(self, control: ControlData) -> None:
         path = self.path.resolve()
-        with self.engine.begin() as connection:
-            home = connection.execute(select(state_schema.pg_control.c.home)).scalar_one()
-        if not is_at_home(home, path):
+        if not is_at_home(control.home, path):
             with (
                 self.engine.connect() as connection,
                 connection.execution_options(replctl_write=True).begin(),
             ):
                 check_identity(connection, path)
 
-    def _notice_promotion(self) -> None:
+    def _notice_promotion(self, control: ControlData, standbys: Sequence[str]) -> None:
         """Mark this cluster as replaced if one of its standbys was promoted while it could not be
         reached.
+
+        Args:
+            standbys: the homes of the standbys.
         """
-        slots = state_schema.pg_replication_slots
-        with self.engine.begin() as connection:
-            control = read_control(connection)
-            query = select(slots.c.standby_home).where(slots.c.standby_home.is_not(None))
-            homes = connection.execute(query).scalars().all()
         if control.promoted_to is not None:
             return
-        for home in homes:
+        for home in standbys:
             if _timeline_of(Path(home), control.system_identifier) > control.timeline:
                 with self.begin(write=True) as connection:
                     replace_by(connection, home)
@@ -546,6 +527,11 @@ def initial_comments(database_oid: int) -> list[dict[str, Any]]:
         {"dbid": database_oid, "objoid": oid, "classoid": _PG_NAMESPACE, "description": text}
         for oid, text in texts.items()
     ]
+
+
+def _homes_of_standbys(connection: Connection) -> Sequence[str]:
+    home = state_schema.pg_replication_slots.c.standby_home
+    return connection.execute(select(home).where(home.is_not(None))).scalars().all()
 
 
 def _timeline_of(home: Path, system_identifier: int) -> int:

@@ -10,9 +10,10 @@ from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_authid import Role, find_role
-from replctl.catalog.pg_control import check_connectable
-from replctl.catalog.pg_database import allows_connections
+from replctl.catalog.pg_control import check_connectable, read_control
+from replctl.catalog.pg_database import allows_connections, find_database
 from replctl.catalog.scram import is_password
+from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     ConnectNotPermitted,
     DatabaseDoesNotExist,
@@ -68,9 +69,11 @@ def log_in(
         DatabaseDoesNotExist, DatabaseNotAcceptingConnections, ConnectNotPermitted: the database
             does not exist, nobody can connect to it, or the role may not connect to it (FATAL).
     """
-    check_connectable(cluster.control())
-    with cluster.read(0) as catalog:
+    with cluster.begin(write=False) as connection:
+        check_connectable(read_control(connection))
+        catalog = Catalog(connection, 0)
         role = find_role(catalog, role_name) if _is_text(role_name) else None
+        database_oid = find_database(catalog, database_name) if _is_text(database_name) else None
     if password is not None:
         _authenticate(cluster, role_name, role, password)
     if role is None:
@@ -80,17 +83,16 @@ def log_in(
     is_counted = not is_worker and cluster.refusal is None
     mark = _marked(cluster, role) if is_counted else None
     try:
-        return Login(role, _database_to_connect(cluster, database_name, role), mark)
+        return Login(role, _connectable(cluster, database_oid, database_name, role), mark)
     except BaseException:
         Login(role, 0, mark).end()
         raise
 
 
-def _database_to_connect(cluster: Cluster, name: str, role: Role) -> int:
-    """Return the OID of a database, and check that a role may connect to it."""
-    if not _is_text(name):
+def _connectable(cluster: Cluster, oid: int | None, name: str, role: Role) -> int:
+    """Return the OID of a database, after checks that it exists and that a role may connect."""
+    if oid is None:
         raise DatabaseDoesNotExist(f'database "{name}" does not exist')
-    oid = cluster.database_oid(name)
     with cluster.read(oid) as catalog:
         if not allows_connections(catalog):
             raise DatabaseNotAcceptingConnections(

@@ -17,6 +17,8 @@ class ControlData:
     """The row of pg_control.
 
     Attributes:
+        signing_key: the key for the marks of commits.
+        home: the recorded directory of the cluster.
         timeline: one more than the number of promotions in the cluster's history.
         is_in_recovery: the cluster is a standby.
         promoted_to: the directory of the standby that has replaced the cluster; None if none has.
@@ -24,6 +26,8 @@ class ControlData:
     """
 
     system_identifier: int
+    signing_key: bytes
+    home: str
     insert_lsn: int
     timeline: int
     is_in_recovery: bool
@@ -37,6 +41,8 @@ def read_control(connection: Connection) -> ControlData:
     row = connection.execute(select(control)).one()
     return ControlData(
         int(row.system_identifier),
+        bytes.fromhex(row.signing_key),
+        row.home,
         int(row.insert_lsn),
         int(row.timeline),
         bool(row.is_in_recovery),

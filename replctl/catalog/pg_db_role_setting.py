@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+from sqlalchemy import Row
 
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
@@ -16,8 +19,10 @@ def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[
     """
     table = schema.pg_db_role_setting
     row = catalog.first(table, table.c.setdatabase == database_oid, table.c.setrole == role_oid)
-    if row is None:
-        return {}
+    return {} if row is None else _settings_of(row)
+
+
+def _settings_of(row: Row[Any]) -> dict[str, str]:
     pairs = (item.partition("=") for item in json.loads(row.setconfig))
     return {name: value for name, _equals, value in pairs}
 
@@ -39,14 +44,15 @@ def settings_at_start(catalog: Catalog, database_oid: int, role_oid: int) -> dic
     these wins: of the role in this database, of the role, of the database, of all sessions
     (process_settings).
     """
+    table = schema.pg_db_role_setting
+    rows = catalog.select(
+        table,
+        table.c.setdatabase.in_((EVERY, database_oid)),
+        table.c.setrole.in_((EVERY, role_oid)),
+    )
     found: dict[str, str] = {}
-    for place in (
-        (EVERY, EVERY),
-        (database_oid, EVERY),
-        (EVERY, role_oid),
-        (database_oid, role_oid),
-    ):
-        found |= stored_settings(catalog, *place)
+    for row in sorted(rows, key=lambda row: (row.setrole != EVERY, row.setdatabase != EVERY)):
+        found |= _settings_of(row)
     return found
 
 

@@ -18,12 +18,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, inspect, select, text
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, inspect, text
 
-from replctl.catalog import schema, state_schema
+from replctl.catalog import schema
 from replctl.catalog.catalog_file import CatalogFiles
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
+from replctl.catalog.pg_control import read_control
 from replctl.catalog.server_log import ServerLog
 from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.file_lock import is_locked
@@ -58,12 +59,9 @@ class ReadOnlyCluster(Cluster):
         self.engine = _read_only_engine(path / CATALOG, self._locks, refusal)
         with self.begin(write=False) as connection:
             _check_revision(connection, path, refusal)
-            control = state_schema.pg_control
-            row = connection.execute(
-                select(control.c.system_identifier, control.c.signing_key)
-            ).one()
-        self.system_identifier = int(row.system_identifier)
-        self.signing_key = bytes.fromhex(row.signing_key)
+            control = read_control(connection)
+        self.system_identifier = control.system_identifier
+        self.signing_key = control.signing_key
 
     @contextmanager
     def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:

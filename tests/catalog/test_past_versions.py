@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.cluster import POSTGRES_DATABASE, Cluster
 from replctl.catalog.pg_wal import CHANGE, NONE, enter, version_at
 from replctl.catalog.transaction import begin_transaction, commit_transaction
 from replctl.catalog.vacuum_horizon import Horizon, trim
@@ -16,19 +16,15 @@ _TABLE = 16400
 
 def _committed(cluster: Cluster, *versions: int) -> int:
     """Versions of one transaction; its commit LSN."""
-    with cluster.write(_database(cluster)) as catalog:
+    with cluster.write(POSTGRES_DATABASE) as catalog:
         xid = begin_transaction(catalog.connection, catalog.database_oid, cluster.backend)
         for version in versions:
             enter(catalog, xid, _TABLE, version, CHANGE if version else NONE)
         return commit_transaction(catalog.connection, xid, changes_catalog=False)
 
 
-def _database(cluster: Cluster) -> int:
-    return cluster.database_oid("postgres")
-
-
 def _version(cluster: Cluster, lsn: int) -> int | None:
-    with cluster.read(_database(cluster)) as catalog:
+    with cluster.read(POSTGRES_DATABASE) as catalog:
         return version_at(catalog, _TABLE, lsn)
 
 
@@ -44,7 +40,7 @@ def test_a_position_has_the_versions_committed_up_to_it(cluster: Cluster) -> Non
 
 def test_what_is_not_committed_is_later(cluster: Cluster) -> None:
     lsn = _committed(cluster, 0, 1)
-    with cluster.write(_database(cluster)) as catalog:
+    with cluster.write(POSTGRES_DATABASE) as catalog:
         xid = begin_transaction(catalog.connection, catalog.database_oid, cluster.backend)
         enter(catalog, xid, _TABLE, 2, CHANGE)
         assert version_at(catalog, _TABLE, lsn) == 1
@@ -55,7 +51,7 @@ def test_entries_that_were_removed_are_not_missed(cluster: Cluster, later: tuple
     _committed(cluster, 0, 1)
     lsn = _committed(cluster, 2, 3, 4, 5)
     newest = _committed(cluster, *later) if later else lsn
-    with cluster.write(_database(cluster)) as catalog:
+    with cluster.write(POSTGRES_DATABASE) as catalog:
         trim(catalog.connection, Horizon(lsn, time.time_ns() // 1000 + 10**9))
     assert _version(cluster, lsn) == 5
     assert _version(cluster, newest) == (7 if later else 5)
@@ -66,7 +62,7 @@ def test_the_file_gets_smaller(cluster: Cluster) -> None:
     for _ in range(5):
         lsn = _committed(cluster, *range(300))
     before = _pages(cluster)
-    with cluster.write(_database(cluster)) as catalog:
+    with cluster.write(POSTGRES_DATABASE) as catalog:
         trim(catalog.connection, Horizon(lsn, time.time_ns() // 1000 + 10**9))
     assert _pages(cluster) < before - 10
 
