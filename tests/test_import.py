@@ -68,6 +68,8 @@ def test_definitions_load_no_evaluator(home: Path, command: str) -> None:
         assert name not in modules
     for name in ("adt.interpret", "query.sqlite", "query.view_catalog", "query.information_schema"):
         assert f"replctl.{name}" not in modules
+    for name in ("jobs", "engine", "merge", "python_functions"):
+        assert f"replctl.spark.{name}" not in modules
 
 
 def test_d_of_a_table_loads_no_spark(home: Path) -> None:

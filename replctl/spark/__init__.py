@@ -10,7 +10,6 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from replctl.spark import jobs as jobs
 from replctl.spark.catalog_table import CatalogTable as CatalogTable
 from replctl.spark.comparison_sql import equality_operands as equality_operands
 from replctl.spark.data_type import NO_COLUMN as NO_COLUMN
@@ -40,7 +39,7 @@ from replctl.spark.order_by import sort_key as sort_key
 from replctl.spark.outcome import Outcome as Outcome
 from replctl.spark.outcome import Problem as Problem
 from replctl.spark.partition_sql import accepts_sql as accepts_sql
-from replctl.spark.python_functions import uses_python as uses_python
+from replctl.spark.python_calls import uses_python as uses_python
 from replctl.spark.received_row import has_equal_texts as has_equal_texts
 from replctl.spark.server import Server as Server
 from replctl.spark.server import ServerConf as ServerConf
@@ -91,7 +90,19 @@ from replctl.spark.values import TargetColumn as TargetColumn
 from replctl.spark.values import UniqueKey as UniqueKey
 
 if TYPE_CHECKING:
+    from replctl.spark import jobs as jobs
     from replctl.spark.engine import Engine as Engine
+else:
+
+    def __getattr__(name):
+        """Import `jobs` at its first use.  Statements that only change definitions run no jobs, nor
+        does a sync without changes.
+        """
+        if name != "jobs":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import replctl.spark.jobs as module
+
+        return module
 
 
 def open_engine(conf: SparkConf) -> Engine:

@@ -5,7 +5,6 @@ of types (replctl_in_..., replctl_out_..., replctl_row).
 
 from __future__ import annotations
 
-import re
 import tempfile
 import uuid
 import zipfile
@@ -20,6 +19,7 @@ from weakref import WeakKeyDictionary
 from replctl.adt import numeric_arithmetic
 from replctl.errors import PostgresError
 from replctl.spark.data_type import decimal_of, not_stored, text_of_wire, to_wire_value, wire
+from replctl.spark.python_calls import python_calls
 from replctl.spark.received_row import read_row
 from replctl.spark.sql_value import raised_text
 from replctl.types import text
@@ -49,7 +49,7 @@ class PythonFunctions:
 
     def make_known(self, session: SparkSession, statement: str) -> None:
         """Register the Python functions that `statement` uses in a session."""
-        used = set(_NAME.findall(statement))
+        used = python_calls(statement)
         if not used:
             return
         known = self._known.setdefault(session, set())
@@ -64,14 +64,6 @@ class PythonFunctions:
                 continue
             session.udf.register(name, _vectorised(*_definition(name)))
             known.add(name)
-
-
-_NAME = re.compile(r"\b(replctl_(?:eval|numeric|in|out|partition_hash|row)\w*)\(")
-
-
-def uses_python(sql: str) -> bool:
-    """Return whether SQL of replctl calls a function that runs in Python."""
-    return _NAME.search(sql) is not None
 
 
 #: The Spark property in which a server names the replctl of its Python, in the form of
