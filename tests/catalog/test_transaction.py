@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from replctl.catalog import schema
 from replctl.catalog.cluster import POSTGRES_DATABASE, Cluster
 from replctl.catalog.transaction import Catalog
+from replctl.execute import execute
 from replctl.session import Session
 
 _ROLES, _COMMENTS = schema.pg_authid, schema.pg_shdescription
@@ -54,3 +55,19 @@ def test_one_deletion_of_rows_of_several_transactions(cluster: Cluster) -> None:
         assert catalog.delete(_ROLES, _ROLES.c.oid.in_((77777, 77778))) == 2
         assert stored_names(catalog, 77777) == [("a", True)]
         assert stored_names(catalog, 77778) == []
+
+
+def test_statements_send_few_statements_to_sqlite(cluster: Cluster) -> None:
+    """Each costs a short command about as much as 30 lines of Python."""
+    sent: list[str] = []
+    event.listen(cluster.engine, "before_cursor_execute", lambda *sql: sent.append(sql[2]))
+    session = Session.connect(cluster, "postgres", "postgres")
+    counts = [len(sent)]
+    for statement in ("CREATE TABLE t (a int PRIMARY KEY)", "DROP TABLE t"):
+        sent.clear()
+        for _result in execute(session, statement):
+            pass
+        counts.append(len(sent))
+    assert counts[0] <= 17
+    assert counts[1] <= 86
+    assert counts[2] <= 200
