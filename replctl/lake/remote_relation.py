@@ -62,7 +62,11 @@ def remote_changes(published: PublishedRelation) -> RemoteRelation:
 
 def sent_columns(remote: RemoteRelation) -> tuple[SentColumn, ...]:
     """Return a relation's columns in the form that Spark's jobs use."""
-    return tuple(SentColumn(column.name, column.type, column.typmod) for column in remote.columns)
+    key = remote.replica_identity
+    return tuple(
+        SentColumn(column.name, column.type, column.typmod, key is None or column.name in key)
+        for column in remote.columns
+    )
 
 
 def check_filters(session: Session, relation: Relation, filters: Sequence[nodes.Expr]) -> None:

@@ -24,6 +24,7 @@ from replctl.lake.conflict_message import doubly_published, violation
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.left_out import left_out_error
 from replctl.lake.received_type import domain_tests, received_types
+from replctl.lake.remote_relation import sent_columns
 from replctl.lake.row_description import RowReader
 from replctl.lake.small_append import write_leaf
 from replctl.lake.table_state import table_state
@@ -40,7 +41,7 @@ from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts,
 from replctl.replication.reconcile_rules import Scope, UnpublishedRows
 from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.session import Session
-from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, SentColumn, Target, UniqueKey
+from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark import LeafChange, Outcome, Problem, Staged, WritePath
@@ -95,7 +96,7 @@ class ReplicatedTable:
             target = replication_target(self.relation, self.remote, self.tree, read, user_types)
             target = replace(target, domain_tests=domain_tests(environment, self.relation, target))
             self.target = without_user_types_in(environment, target)
-        self.sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)
+        self.sent = sent_columns(self.remote)
 
     @property
     def has_no_own_columns(self) -> bool:

@@ -25,6 +25,7 @@ from replctl.lake import commit_log
 from replctl.lake.catalog_name import check_names
 from replctl.lake.file_access import check_readable
 from replctl.lake.received_type import received_types
+from replctl.lake.remote_relation import sent_columns
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, visible_versions
 from replctl.lake.target import replication_target
 from replctl.lake.target_relations import TargetRelations, leaves_of_root
@@ -34,7 +35,7 @@ from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation, Rows
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import Comparison, Leaf, SentColumn, Sides
+from replctl.spark import Comparison, Leaf, Sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def compared(
     target = replication_target(pinned.relation, remote, pinned.tree, pinned.versions, user_types)
     sides = Sides(
         cast("str", rows),
-        tuple(SentColumn(c.name, c.type, c.typmod) for c in remote.columns),
+        sent_columns(remote),
         replace(target, leaves=tuple(_at_version(pinned, leaf) for leaf in target.leaves)),
         counts_different=Action.UPDATE in remote.actions,
         owned=owned,

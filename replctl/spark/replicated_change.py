@@ -53,12 +53,17 @@ def converted(
     last: int,
 ) -> Iterator[Staged]:
     """Yield the changes from `first` to `last` with the target's columns and types: o<attnum>,
-    n<attnum>."""
+    n<attnum>.
+
+    Old values outside of the replica identity are not sent in PostgreSQL.  Only `repeats_rows`
+    reads them.  So they need no conversion of their own, which could fail.  See `_old_value`.
+    """
     written = [column for column in target.columns if column.sent is not None]
     columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
     columns += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in written for i in "on"]
     values = ["position", "action"]
-    values += [received(sent, column, image) for column in written for image in "on"]
+    for column in written:
+        values += [_old_value(sent, column), received(sent, column, "n")]
     shown = ", ".join(f"{value} AS {c.name}" for value, c in zip(values, columns, strict=True))
     query = f"SELECT {shown} FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
     known = {column.name: column for column in changes.columns}
@@ -288,14 +293,13 @@ def failing_conversion(
     """Find a value that cannot be converted in the changes at a position.  Return the change's kind
     and the column's name; None if there is none.
 
-    Like PostgreSQL's apply worker, convert the columns in the target's order.
+    Like PostgreSQL's apply worker, convert the old row first, columns in the target's order.
     """
+    written = [column for column in target.columns if column.sent is not None]
     for action in ROW_ACTIONS:
-        image = "o" if action is Action.DELETE else "n"
-        for column in target.columns:
-            if column.sent is None:
-                continue
-            value = received(sent, column, image)
+        olds = [] if action is Action.INSERT else [(c, _old_value(sent, c)) for c in written]
+        news = [] if action is Action.DELETE else [(c, received(sent, c, "n")) for c in written]
+        for column, value in [*olds, *news]:
             try:
                 engine.fetch(
                     f"SELECT {value} AS value FROM {changes.view}"
@@ -313,6 +317,20 @@ def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> st
     source = sent[column.sent - 1]
     value = SqlValue(f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod))
     return replicate(value, source.typmod, column.type, column.typmod, column.user_type).text
+
+
+def _old_value(sent: Sequence[SentColumn], column: TargetColumn) -> str:
+    """Return SQL of the old value of a sent column, in the target's storage type.
+
+    A value outside of the replica identity is not converted, because it may not fit the target's
+    type.  It is the new value if both are stored alike at the publisher, else NULL.
+    """
+    assert column.sent is not None
+    source, value = sent[column.sent - 1], received(sent, column, "o")
+    old, new = f"o{column.sent}", f"n{column.sent}"
+    if source.is_key or value == old:
+        return value
+    return f"if({is_stored_alike(source.type, old, new)}, {received(sent, column, 'n')}, NULL)"
 
 
 def _sent_column(changes: Staged, number: int) -> TargetColumn:

@@ -331,11 +331,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class SentColumn:
-    """A published column, with its name and type at the publisher."""
+    """A published column, with its name and type at the publisher.
+
+    Attributes:
+        is_key: the column is part of the replica identity, so that the old row has its value.
+    """
 
     name: str
     type: str
     typmod: int
+    is_key: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,56 @@
+-- Old values that do not fit the subscriber's types: only those of the replica identity are sent
+\c pub;
+create table t (id text primary key, v text, n numeric);
+insert into t values ('1', 'too long', 1000), ('2', 'too long', 1000), ('3', 'too long', 1000), ('x', 'a', 1);
+create table whole (id text primary key, v text);
+insert into whole values ('1', 'too long'), ('2', 'a');
+alter table whole replica identity full;
+create publication p for table t, whole;
+\c sub;
+create table t (id int primary key, v varchar(3), n numeric(4,1));
+insert into t values (1, 'a', 1), (2, 'b', 2), (3, 'c', 3);
+create table whole (id int primary key, v varchar(3));
+insert into whole values (1, 'a'), (2, 'a');
+create subscription s connection 'host=localhost dbname=pub' publication p with (copy_data = false, disable_on_error = true);
+\sync;
+\c pub;
+update t set v = 'new', n = 4 where id = '1';
+update t set n = 5 where id = '1';
+update t set v = 'b', n = 6 where id = '2';
+delete from t where id = '3';
+update whole set v = 'b' where id = '2';
+\sync;
+\c sub;
+select * from t order by id;
+select * from whole order by id;
+-- Also if the key changes, and if the new row has the values of the subscriber's row
+\c pub;
+update t set v = 'too long' where id = '2';
+\sync;
+\c sub;
+alter subscription s skip (lsn = :finish_lsn);
+alter subscription s enable;
+\c pub;
+update t set v = 'b' where id = '2';
+update t set v = 'c', n = 7, id = '4' where id = '1';
+\sync;
+\c sub;
+select * from t order by id;
+-- An old key that does not fit
+\c pub;
+update t set id = '7' where id = 'x';
+\sync;
+\c sub;
+alter subscription s skip (lsn = :finish_lsn);
+alter subscription s enable;
+\sync;
+-- With the whole row as the replica identity, every old value is sent
+\c pub;
+update whole set v = 'c' where id = '1';
+\sync;
+\c sub;
+alter subscription s skip (lsn = :finish_lsn);
+alter subscription s enable;
+\sync;
+select * from t order by id;
+select * from whole order by id;
