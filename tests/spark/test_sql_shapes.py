@@ -454,9 +454,9 @@ SHAPES: dict[str, Callable[[], str]] = {
 SENT = (
     SentColumn("id", "int8", -1),
     SentColumn("region", "varchar", 24),
-    SentColumn("amount", "numeric", -1),
-    SentColumn("paid at", "timestamp", -1),
-    SentColumn("status", "text", -1),
+    SentColumn("amount", "numeric", -1, is_key=False),
+    SentColumn("paid at", "timestamp", -1, is_key=False),
+    SentColumn("status", "text", -1, is_key=False),
 )
 
 
