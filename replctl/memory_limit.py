@@ -12,7 +12,8 @@ import threading
 import traceback
 from types import TracebackType
 
-from replctl.errors import OutOfMemory, StatementTooComplex
+from replctl.errors import OutOfMemory
+from replctl.recursion_limit import too_deep
 
 #: The setting, which the HINT names.
 SETTING = "replctl.max_query_memory"
@@ -72,7 +73,7 @@ class memory_limit:
             return
         _clear_frames(error)
         if isinstance(error, RecursionError):
-            raise StatementTooComplex("stack depth limit exceeded") from None
+            raise too_deep() from None
         gc.collect()
         raise out_of_memory(self._kilobytes) from None
 

@@ -6,6 +6,7 @@ from fix_cluster import cluster, session
 from fix_lake import lake
 from fix_postgres import postgres_server
 from fix_psql import fresh_home, psql
+from fix_recursion import deep_recursion
 from fix_replication import publisher, shared_cluster, source, subscriber, target
 from fix_s3 import s3, s3_server
 from fix_spark import connect_server, engine, spark_session
@@ -28,6 +29,7 @@ __all__ = [
     "clock",
     "cluster",
     "connect_server",
+    "deep_recursion",
     "engine",
     "fresh_home",
     "lake",

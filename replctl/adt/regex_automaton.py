@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 from replctl.adt.character_class import Ranges, ranges
-from replctl.adt.regex_lexer import invalid
+from replctl.adt.regex_lexer import too_complex
 from replctl.adt.regex_syntax import (
     Alternatives,
     BackReference,
@@ -119,7 +119,7 @@ class _Net:
 
     def place(self) -> int:
         if len(self.free) >= _MOST_PLACES:
-            raise invalid("regular expression is too complex")
+            raise too_complex()
         for rows in (self.free, self.guarded, self.taking):
             rows.append([])
         return len(self.free) - 1

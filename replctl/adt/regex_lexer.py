@@ -96,6 +96,10 @@ def invalid(reason: str) -> InvalidRegularExpression:
     return InvalidRegularExpression(f"invalid regular expression: {reason}")
 
 
+def too_complex() -> InvalidRegularExpression:
+    return invalid("regular expression is too complex")
+
+
 class Lexer:
     """Returns tokens one at a time, and reads each token only after the previous one is consumed.
 

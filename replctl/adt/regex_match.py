@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from replctl.adt import case_mapping
 from replctl.adt.regex_automaton import Alphabet, Automaton, State
-from replctl.adt.regex_lexer import Options, invalid
+from replctl.adt.regex_lexer import Options, too_complex
 from replctl.adt.regex_syntax import Branch, Expression, Group, Look, parsed
 from replctl.adt.regex_tree import Node, tree_of
 from replctl.errors import InvalidRegularExpression
@@ -35,7 +35,7 @@ def compiled(pattern: str, options: Options, *, ascii_only: bool, captures: bool
         expression = parsed(pattern, options, ascii_only=ascii_only)
         return Regex(expression, ascii_only=ascii_only, captures=captures)
     except RecursionError:
-        raise invalid("regular expression is too complex") from None
+        raise too_complex() from None
 
 
 class Regex:

@@ -8,10 +8,13 @@ from typing import TypeAlias
 
 from replctl.adt import case_mapping
 from replctl.adt.character_class import LAST_CODE, Ranges, complement, merged, ranges
-from replctl.adt.regex_lexer import Kind, Lexer, Options, Token, invalid
+from replctl.adt.regex_lexer import Kind, Lexer, Options, Token, invalid, too_complex
 from replctl.record import dataclass
 
 _MOST_REPEATS = 255  # DUPMAX in regex.h
+#: The maximum depth of groups.  PostgreSQL's depends on the stack: it is about 9000.  A group takes
+#: 7 calls at most, so that this depth is below Python's limit (recursion_limit).
+_MOST_NESTED = 2500
 _NEWLINE = ((10, 10),)
 _CLASSES = frozenset(
     "alnum alpha ascii blank cntrl digit graph lower print punct space upper xdigit word".split()
@@ -116,7 +119,10 @@ def parsed(pattern: str, options: Options, *, ascii_only: bool) -> Expression:
     """
     if options.syntax == "literal" and options != options.as_literal():
         raise invalid("invalid argument to regex function")
-    return _Parser(pattern, options, ascii_only).parse()
+    try:
+        return _Parser(pattern, options, ascii_only).parse()
+    except RecursionError:
+        raise too_complex() from None
 
 
 class _Parser:
@@ -143,6 +149,8 @@ class _Parser:
         return self._token == (Kind.SPECIAL, sign)
 
     def _alternatives(self, depth: int) -> Alternatives:
+        if depth > _MOST_NESTED:
+            raise too_complex()
         branches = [self._branch(depth)]
         while self._sees("|"):
             self._lexer.advance()

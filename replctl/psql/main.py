@@ -22,19 +22,17 @@ from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.reporting import reporting_errors
 from replctl.psql.send_query import run_silently
 from replctl.psql.variables import PsqlError, Variables
+from replctl.recursion_limit import raise_recursion_limit
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
     from replctl.session import Session
     from replctl.spark import Engine, SparkConf
 
-#: Python's recursion limit: statements may be nested deeply, and the parser is recursive.
-RECURSION_LIMIT = 20000
-
 
 def run(argv: list[str]) -> int:
     """Run the command line, and return the exit code."""
-    sys.setrecursionlimit(RECURSION_LIMIT)
+    raise_recursion_limit()
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed before this process started
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115

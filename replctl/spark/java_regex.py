@@ -27,6 +27,8 @@ from replctl.errors import FeatureNotSupported, PostgresError
 #: Each unbounded repetition multiplies the attempts of Java's engine by the length of the text.
 #: Our automata in Python read the text only once.
 _MOST_LONG_REPEATS, _SHORT = 3, 10
+#: The maximum depth of groups, because the stacks of Spark's threads are small.
+_MOST_NESTED = 50
 _SPECIAL = frozenset("\\^$.|?*+()[]{}-&~#")
 
 
@@ -43,17 +45,21 @@ def java_regex(pattern: str, *, ignore_case: bool, ascii_only: bool) -> str:
         return "(?s)" + _Writer(ascii_only).alternatives(expression.tree)
     except PostgresError as error:
         raise FeatureNotSupported(error.message) from error
-    except RecursionError:
-        raise FeatureNotSupported("a deeply nested expression is left to Python") from None
 
 
 class _Writer:
     def __init__(self, ascii_only: bool) -> None:
         self._ascii_only = ascii_only
         self._long_repeats = 0
+        self._depth = 0
 
     def alternatives(self, tree: Alternatives) -> str:
-        return "|".join(map(self._branch, tree.branches))
+        if self._depth > _MOST_NESTED:
+            raise FeatureNotSupported("Java's compiler recurses for each group")
+        self._depth += 1
+        branches = [*map(self._branch, tree.branches)]
+        self._depth -= 1
+        return "|".join(branches)
 
     def _branch(self, branch: Branch) -> str:
         return "".join(map(self._item, branch))

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from replctl.adt import numeric_arithmetic
 from replctl.errors import PostgresError
+from replctl.recursion_limit import raise_recursion_limit
 from replctl.spark.data_type import decimal_of, not_stored, text_of_wire, to_wire_value, wire
 from replctl.spark.python_calls import python_calls
 from replctl.spark.received_row import read_row
@@ -150,8 +151,12 @@ def _arrow_function(evaluate: Callable[..., Any], result: pa.DataType) -> Any:
     from pyspark.sql import functions
     from pyspark.sql.pandas.types import from_arrow_type
 
-    evaluate.__annotations__ = {"columns": pa.Array, "return": pa.Array}
-    return functions.arrow_udf(evaluate, from_arrow_type(result))  # type: ignore[attr-defined]
+    def evaluate_deep(*columns: Any) -> Any:
+        raise_recursion_limit()
+        return evaluate(*columns)
+
+    evaluate_deep.__annotations__ = {"columns": pa.Array, "return": pa.Array}
+    return functions.arrow_udf(evaluate_deep, from_arrow_type(result))  # type: ignore[attr-defined]
 
 
 def _reader(type_name: str) -> Callable[[str, int], Any]:

@@ -16,6 +16,7 @@ from replctl.adt import interpret
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
+from replctl.recursion_limit import too_deep
 from replctl.spark.data_type import element_type, storage_type, to_wire_value, unsigned, wire
 from replctl.spark.sql_value import SqlValue, raised_text
 from replctl.spark.volatile import CALLS, is_volatile
@@ -182,6 +183,8 @@ def run(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]
             results.append({"v": to_wire_value(program.result, -1, value), "e": None})
         except PostgresError as error:
             results.append({"v": None, "e": raised_text(error)})
+        except RecursionError:
+            results.append({"v": None, "e": raised_text(too_deep())})
     return results
 
 

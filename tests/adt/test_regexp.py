@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from replctl.adt.regex_lexer import Options
+from replctl.adt.regex_syntax import parsed
 from replctl.adt.regexp import COLLATED, similar_escape
 from replctl.errors import InvalidRegularExpression, PostgresError
 from replctl.types import text as type_text
@@ -115,6 +117,13 @@ def test_time_does_not_explode(text: str, pattern: str, expected: list[str | Non
 def test_what_is_too_complex_is_an_error(pattern: str) -> None:
     with pytest.raises(InvalidRegularExpression, match="regular expression is too complex"):
         COLLATED["regexp_match"]("a", pattern)
+
+
+@pytest.mark.parametrize("group", ["(", "(?:", "(?=", "(?<!"])
+def test_groups_have_the_same_greatest_depth_everywhere(group: str, deep_recursion: None) -> None:
+    parsed(group * 2500 + "a" + ")" * 2500, Options(), ascii_only=True)
+    with pytest.raises(InvalidRegularExpression, match="regular expression is too complex"):
+        parsed(group * 2501 + "a" + ")" * 2501, Options(), ascii_only=True)
 
 
 def test_many_groups() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +11,6 @@ from golden_script import answer_of
 
 from replctl.catalog.cluster import Cluster
 from replctl.errors import ConnectionFailure
-from replctl.psql.main import RECURSION_LIMIT
 from replctl.session import Session
 
 #: What takes more than 16 MB, as one value, as many, in Python and in SQLite.
@@ -124,13 +122,10 @@ DEEP = {
 
 
 @pytest.mark.parametrize("statement", DEEP, ids=lambda statement: statement[:20])
-def test_a_deep_query_ends_in_an_error_of_postgresql(session: Session, statement: str) -> None:
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(RECURSION_LIMIT)
-    try:
-        assert answer_of(session, statement) == DEEP[statement]
-    finally:
-        sys.setrecursionlimit(limit)
+def test_a_deep_query_ends_in_an_error_of_postgresql(
+    session: Session, statement: str, deep_recursion: None
+) -> None:
+    assert answer_of(session, statement) == DEEP[statement]
     assert answer_of(session, "SELECT 1") == ("| 1", "SELECT 1")
 
 

@@ -183,6 +183,18 @@ def test_errors_in_spark(engine: Engine, table: str) -> None:
 
 
 @pytest.mark.spark
+def test_expressions_may_be_nested_as_deeply_as_here(
+    engine: Engine, table: str, deep_recursion: None
+) -> None:
+    plain, captured = (f"({start}" * 2500 + "a" + ")" * 2500 for start in ("?:", ""))
+    joined = " || ".join(["jb"] * 400)
+    tests = [f"t ~ '{plain}'", f"t ~ '{captured}'", rf"t ~ '{captured}\1*'", f"{joined} = jb"]
+    for test in tests:
+        query = f"SELECT {sql_of(analyzed(test)).text} AS x FROM {table} WHERE c1 = 1"
+        assert engine.fetch(query, [StagedColumn("x", "bool")]) == [["t"]], test[:20]
+
+
+@pytest.mark.spark
 def test_aggregates_in_spark(engine: Engine, table: str) -> None:
     lines = golden_lines("aggregates")
     exprs = [analyzed(line.expression, ExprContext.SELECT_TARGET) for line in lines]
@@ -219,6 +231,7 @@ def test_spark_sql_of_common_filters(expression: str, sql: str) -> None:
         r"t ~ '(a)\1'",
         "t ~ '(?<=a)b'",
         "t ~ '.*a.*b.*c.*d'",
+        f"t ~ '{'(' * 51}a{')' * 51}'",
         "t ~ s",
     ],
 )
