@@ -35,7 +35,7 @@ def _end(code: int) -> NoReturn:
     """
     atexit._run_exitfuncs()
     sys.stdout.flush()
-    with suppress(OSError):  # nobody reads it
+    with suppress(OSError):  # nobody reads stderr
         sys.stderr.flush()
     os._exit(code)
 

@@ -198,7 +198,7 @@ class ApplyWorker:
                 return has_moved
         except QueryCanceled:
             raise
-        except PostgresError as error:  # it stops this subscription, and no other
+        except PostgresError as error:  # the error stops no other subscription
             self.is_stopped = True
             if self.error is None:
                 self.error = self.cause = error = named(session, error, subscription)

@@ -158,7 +158,7 @@ class Cluster:
             FileAccessDenied: the directory cannot be read.
         """
         try:
-            return (path / CATALOG).stat().st_size > 0  # else it is being created, or lost
+            return (path / CATALOG).stat().st_size > 0  # an empty catalog is new, or lost
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
@@ -168,7 +168,7 @@ class Cluster:
         """Close the catalog, and release this process's lock."""
         for cluster in self.others.values():
             cluster.close()
-        self._lasting_connection.close()  # give it back to the pool
+        self._lasting_connection.close()  # the pool gets the connection back
         if self.is_replaced:
             abandon(self.engine)
         else:
@@ -237,7 +237,7 @@ class Cluster:
                 ) from error
             try:
                 with connection.execution_options(replctl_write=True).begin():
-                    check_recovers(connection)  # it may have been promoted meanwhile
+                    check_recovers(connection)  # a promotion may have happened meanwhile
                     yield connection
             except exc.DBAPIError as error:
                 raise translated(error, self.path) from error

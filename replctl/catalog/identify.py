@@ -146,7 +146,7 @@ def _check_not_in_use(cluster: Cluster) -> None:
 def _is_same_file(one: Path, other: Path) -> bool:
     try:
         return os.path.samefile(one, other)
-    except OSError:  # one of them does not exist
+    except OSError:  # one of the files does not exist
         return False
 
 
@@ -190,7 +190,7 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
             )
         )
         record_home(connection, cluster.path.resolve())
-    for path in (cluster.path / "spark").glob("server.json"):  # the original's server
+    for path in (cluster.path / "spark").glob("server.json"):  # of the original's server
         path.unlink()
     return CopiedCluster(
         identifier,

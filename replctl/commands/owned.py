@@ -157,7 +157,7 @@ def _reassign_owned(ddl: Ddl, statement: ast.ReassignOwned) -> str:
 def _give(ddl: Ddl, item: RoleDependency, old: int, new: int) -> None:
     if item.class_name == "pg_class":
         relation = get_relation(ddl.catalog, item.oid)
-        if relation is not None and relation.owner == old:  # else it moved with its table
+        if relation is not None and relation.owner == old:  # a part moves with its table
             give_relation(ddl, relation, new)
         return
     table = schema_table.metadata.tables[item.class_name]

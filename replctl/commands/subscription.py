@@ -169,7 +169,7 @@ def _insert_with_tables(
     warn_of_unpublished(session, subscription, published)
     members = [new_member(subscription, *item, options) for item in tables.items()]
     check_reconciles(session, publisher, subscription, members, tables)
-    if options.two_phase and not options.copy_data and tables:  # else after the copies
+    if options.two_phase and not options.copy_data and tables:  # otherwise after the copies
         subscription = replace(subscription, two_phase_state=TwoPhaseState.ENABLED)
     if options.create_slot:
         assert slot_name is not None

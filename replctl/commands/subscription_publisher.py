@@ -51,7 +51,7 @@ def stop_workers(session: Session, subscription: Subscription) -> None:
     with (
         suppress(
             ConnectionFailure, FeatureNotSupported, PasswordRequired
-        ),  # then no process uses the slot either
+        ),  # without a connection, no process uses the slot
         open_publisher(session, subscription) as publisher,
     ):
         publisher.slots.dismiss(subscription.slot_name, client)

@@ -92,7 +92,7 @@ def text_of(row: nodes.Expr) -> nodes.Expr:
 
 
 # ---------------------------------------------------------------------------------------------
-# What is refused
+# Refused expressions
 
 
 def check_no_rows(environment: Environment, expr: Any, what: str) -> None:

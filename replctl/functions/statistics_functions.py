@@ -39,7 +39,7 @@ _DATABASE_COUNTERS = (
     " temp_files tuples_deleted tuples_fetched tuples_inserted tuples_returned tuples_updated"
     " xact_commit xact_rollback"
 ).split()
-#: Data checksums are off, so the first two are unknown.
+#: Columns that are NULL.  Data checksums are off, so the first two are unknown.
 _DATABASE_NULLS = ("checksum_failures", "checksum_last_failure", "stat_reset_time")
 _FUNCTION_COUNTERS = (
     "function_calls function_total_time function_self_time xact_function_calls"

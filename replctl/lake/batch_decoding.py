@@ -288,7 +288,7 @@ def _definitions(
     for oid, relation in load_relations(catalog, relids).items():
         try:
             published = publication_set.changes_of(relation)
-        except FeatureNotSupported as error:  # it stops only readers of this relation
+        except FeatureNotSupported as error:  # the error stops only readers of this relation
             problems.append(error)
             continue
         if published is not None:

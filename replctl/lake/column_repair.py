@@ -100,7 +100,7 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
     column = None if relation is None else relation.column(fault.column.name)
     found = fault.readable
     if relation is None or column is None or column.attnum != fault.column.attnum:
-        return Repair(database, (), root)  # this database has also dropped it
+        return Repair(database, (), root)  # this database has also dropped the column
     if found is not None and is_stored_alike(found, column):
         return Repair(database, (), root)
     places = _Places(session, catalog, root, column.name)

@@ -103,7 +103,7 @@ def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> li
         try:
             if _lacks(table, _newest_version(table)):
                 behind.append(table.relid)
-        except IoError:  # then reading it below raises the error
+        except IoError:  # the caller's read raises the error
             behind.append(table.relid)
     return behind
 
@@ -168,7 +168,7 @@ def enter_readable(
             with reading_log(catalog, relation):
                 if has_unlogged_versions(catalog, relation):
                     enter_versions(catalog, cluster, relation, own_xid, ends=ends)
-        except UNREADABLE as error:  # it stops only those who need the relation
+        except UNREADABLE as error:  # the error stops only readers of the relation
             broken[relation.oid] = error
     return broken
 

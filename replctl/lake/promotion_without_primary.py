@@ -234,7 +234,7 @@ def _enter_complete(
     for oid, relation in _stored_relations(catalog).items():
         assert relation.storage is not None
         newest = latest_version(relation.storage.location)
-        if newest is None:  # it was never created
+        if newest is None:  # the table was never created
             continue
         known = last_logged_version(catalog.connection, oid)
         is_broken = relation_chain(catalog, relation) is Chain.BROKEN

@@ -52,7 +52,7 @@ class Chain(Enum):
     """The relation between the newest version in the commit log and the versions of the table."""
 
     WHOLE = "whole"
-    CLEANED = "cleaned"  # : Delta's log lacks the newest known version, but has later ones
+    CLEANED = "cleaned"  # Delta's log lacks the newest known version, but has later ones
     BROKEN = "broken"
 
 

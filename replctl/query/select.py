@@ -107,7 +107,7 @@ def _answer(query: Query, context: FunctionContext) -> list[list[str | None]] | 
         return _evaluated(query, parts if query.from_ else None, context, {})
     from replctl.query.lake import spark_sql  # queries over catalogs do not need this import
 
-    # First, so that what works for a small table does not fail when the table grows
+    # Translate first, so that a query that Spark cannot run also fails while the table is small
     text = spark_sql(query if parts is None else parts.rows, context)
     tables = small_tables(query, context)
     if tables is not None:

@@ -312,7 +312,7 @@ _ZONE_ARGUMENT: dict[str, Callable[..., nodes.Expr | None]] = {
     },
 }
 
-#: The same for functions that PostgreSQL defines in SQL, by OID.
+#: Like _ZONE_ARGUMENT, for functions that PostgreSQL defines in SQL, by OID.
 _ZONE_ARGUMENT_BY_OID: dict[int, Callable[..., nodes.Expr | None]] = {
     2549: lambda zone, interval, value: _ZONE_ARGUMENT["timestamptz_pl_interval"](
         zone, value, interval

@@ -135,7 +135,7 @@ def _fault(
     None if there is none.
     """
     fault = _publisher_fault(publisher, position)
-    if fault is not None or position.digest is None:  # a user has set the position, or nobody has
+    if fault is not None or position.digest is None:  # a user has set the position, or it is new
         return fault
     applied = publisher.slots.applied_lsn(subscription.slot_name or "") or INVALID_LSN
     if position.lsn >= applied:

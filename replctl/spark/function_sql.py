@@ -565,15 +565,15 @@ TRANSLATORS: dict[str, Translator] = {
     "timestamptz_date": _timestamp_to_date,
 }
 
-#: The same for functions whose result may have a Spark type other than its storage type.
+#: Like TRANSLATORS, for functions whose result may have a Spark type other than its storage type.
 VALUES: dict[str, Callable[[Arguments, Constants], SqlValue]] = {
     **numeric_sql.FUNCTIONS,
     "extract_date": _extract,
     "extract_timestamp": _extract,
 }
 
-#: The same for functions that depend on the collation; the flag says that it maps only ASCII
-#: letters.
+#: Like TRANSLATORS, for functions that depend on the collation.  The flag says that the collation
+#: maps only ASCII letters.
 COLLATED: dict[str, CollatedTranslator] = {
     "lower": _case_mapping(to_lower=True),
     "upper": _case_mapping(to_lower=False),

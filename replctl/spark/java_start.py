@@ -158,7 +158,7 @@ def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
     known = [str(java), release.read_text("utf-8") if release.is_file() else "", class_path]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
     folder = cache_directory()
-    assert folder is not None  # it contains Delta's jars
+    assert folder is not None  # the directory contains Delta's jars
     return folder / f"jdk-{name}.jsa", folder / f"spark-{name}.jsa"
 
 

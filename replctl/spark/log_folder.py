@@ -59,7 +59,8 @@ class LogFolder:
             # The system may have cleaned up its directory for temporary files
             if table not in self._used or not commit.exists():
                 self._remove_idle()
-                commit.parent.mkdir(parents=True, exist_ok=True)  # it exists if the disk was full
+                # If the disk was full, the folder exists without its files
+                commit.parent.mkdir(parents=True, exist_ok=True)
                 commit.with_suffix(".crc").write_text(_checksum(log), encoding="utf-8")
                 commit.write_text(log, encoding="utf-8")
             self._used[table] = self._clock()

@@ -29,7 +29,7 @@ from replctl.spark.values import NEXT_VALUE, Leaf, StoredExpr, Target, TargetCol
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: How to find the table's rows for a row of an outcome.  "key": by the target's key.  "sent
+#: The way to find the table's rows for a row of an outcome.  "key": by the target's key.  "sent
 #: columns": by these columns; a D row stands for all equal rows.  "whole row": by all old columns
 #: (o<attnum>); equal rows stay equal.  "each row": likewise, but equal rows may become different.
 Matching: TypeAlias = Literal["key", "sent columns", "whole row", "each row"]

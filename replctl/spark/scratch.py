@@ -93,7 +93,7 @@ def _make(place: Path) -> tuple[Path, int]:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         lock = os.open(lock_file, flags, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)  # until this process ends: the directory is in use
-        if lock_file.exists():  # no other process has removed it as abandoned
+        if lock_file.exists():  # another process may remove a new file as abandoned
             path.mkdir(mode=0o700)
             return path, lock
         os.close(lock)

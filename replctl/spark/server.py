@@ -46,9 +46,7 @@ _STOP_TIMEOUT = 45.0  # seconds to wait before killing a server
 _KILL_TIMEOUT = 10.0  # seconds for the system to end a killed server
 _HEAP = 4 << 30  # bytes, if there is enough memory
 _POLL_INTERVAL = 0.5
-_TOKEN_VARIABLE = (
-    "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # not an argument: other users can see arguments
-)
+_TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # other users could see an argument
 
 #: Spark properties of a server.  It runs for a long time, so they limit Spark's records of finished
 #: work.
@@ -155,7 +153,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
                 stdout=log,
                 stderr=log,
                 cwd=folder.path,
-                start_new_session=True,  # it survives the end of the terminal
+                start_new_session=True,  # the server survives the end of the terminal
             )  # fmt: skip
         _tell(process, json.dumps(asdict(conf)))
         deadline = time.monotonic() + _START_TIMEOUT
