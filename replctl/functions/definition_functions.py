@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from replctl.catalog import schema
 from replctl.catalog.pg_class import get_relation, index_table_oid
+from replctl.catalog.pg_collation import list_collations
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_proc import UserFunction, list_functions
 from replctl.catalog.pg_type import type_name
@@ -22,6 +23,8 @@ from replctl.catalog.ruleutils import (
     index_key_column,
     partition_key,
 )
+from replctl.expr.environment import user_collation
+from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
@@ -166,6 +169,15 @@ def _operator_is_visible(context: FunctionContext, oid: int) -> int | None:
     return int(bool(alike) and alike[0].oid == oid)
 
 
+def _collation_is_visible(context: FunctionContext, oid: int) -> int | None:
+    names = {number: (name, name) for name, number in builtin.collations().items()}
+    names |= {c.oid: (c.name, user_collation(c.oid)) for c in list_collations(context.catalog)}
+    if oid not in names:
+        return None
+    name, found = names[oid]
+    return int(context.environment.collation(None, name) == found)
+
+
 def _built_in_is_visible(context: FunctionContext, oid: int) -> int:
     """Return 1 for a built-in object, else 0."""
     return int(oid < FIRST_USER_OID)
@@ -184,6 +196,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_type_is_visible": _type_is_visible,
     "pg_function_is_visible": _function_is_visible,
     "pg_operator_is_visible": _operator_is_visible,
-    "pg_collation_is_visible": _built_in_is_visible,
+    "pg_collation_is_visible": _collation_is_visible,
     "pg_opclass_is_visible": _built_in_is_visible,
 }

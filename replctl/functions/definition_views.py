@@ -15,6 +15,7 @@ from replctl.catalog.pg_class import (
     load_relations,
     relation_oids,
 )
+from replctl.catalog.pg_collation import list_collations
 from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_type import get_type, type_name, type_oid
@@ -295,12 +296,20 @@ def _pg_am(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_collation(context: FunctionContext) -> Iterator[Row]:
-    for name, oid in builtin.collations().items():
-        yield {
-            "oid": oid, "collname": name, "collnamespace": 11, "collowner": 10,
+    rows: dict[str, Row] = {
+        name: {
+            "oid": oid, "collname": name, "collnamespace": PG_CATALOG_NAMESPACE, "collowner": 10,
             "collprovider": "d" if name == "default" else "c", "collisdeterministic": 1,
             "collencoding": -1, "collcollate": None if name == "default" else name,
             "collctype": None if name == "default" else name,
+        }
+        for name, oid in builtin.collations().items()
+    }  # fmt: skip
+    yield from rows.values()
+    for made in list_collations(context.catalog):
+        yield {
+            **rows[made.source], "oid": made.oid, "collname": made.name,
+            "collnamespace": made.schema_oid, "collowner": made.owner,
         }  # fmt: skip
 
 
