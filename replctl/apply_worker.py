@@ -107,7 +107,7 @@ class ApplyWorker:
     Args:
         copying: a lock, held while tables are synchronized.  So only one subscription synchronizes
             tables at a time, which limits slots and memory.
-        copies: the failed copies of earlier runs; those that are not due are left out.
+        copies: the failed copies of earlier runs.  This run skips those whose retry is not due.
         feeds: feeds of the publisher that several subscriptions share.
         is_new: this process has not run the subscription before.
         only_unfinished: only finish an unfinished batch, because a statement waits for it.

@@ -238,7 +238,7 @@ def shown_as_text(type_name: str) -> Callee:
 
 
 def _of_texts(function: Callee, types: tuple[str, ...]) -> Callee:
-    """Return a function that converts its arguments to texts for `function`.
+    """Return a function that converts its arguments to texts, and calls `function` with them.
 
     Args:
         types: the types of the arguments.

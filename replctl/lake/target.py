@@ -368,8 +368,8 @@ def pinned(target: Target, versions: Mapping[int, int | None]) -> Target:
     many rows are cached.  Spark does not do it for queries that read the table at a version.
 
     Args:
-        versions: the versions by OID.  Tables without a version here, or with one in the target,
-            stay unchanged.
+        versions: the versions by OID.  A table that has no version in this map, or already has one
+            in `target`, is read as before.
     """
     known = {relid: version for relid, version in versions.items() if version is not None}
     leaves = (

@@ -114,7 +114,9 @@ def relabel(value: SqlValue, target: str) -> SqlValue:
 
 
 def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
-    """Translate CURRENT_TIMESTAMP and similar functions; Spark uses the time of its statement."""
+    """Translate CURRENT_TIMESTAMP and similar functions.  Spark returns the start of its own query,
+    not the start of the transaction.
+    """
     text = {
         "current_timestamp": "current_timestamp()",
         "current_date": "CAST(current_timestamp() AS DATE)",

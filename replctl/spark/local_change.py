@@ -55,7 +55,8 @@ def inserted_values(
     generated columns, checks or partitions.
 
     Args:
-        rows, place: see `inserted`.
+        rows: the new rows, with the columns that `inserted` describes.
+        place: see `inserted`.
     """
     given = rows.table
     if given.num_rows > SMALL or not _is_plain(target, rows.columns):

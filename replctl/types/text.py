@@ -89,7 +89,7 @@ def parse(type_name: str, text: str, typmod: int = -1, *, now: datetime | None =
 
 
 def render(type_name: str, value: Value) -> str:
-    """Print like a type's output function: (numeric, Decimal("1.50")) -> `1.50`.
+    """Return the text that the type's output function prints: (numeric, Decimal("1.50")) -> `1.50`.
 
     Raises:
         FeatureNotSupported: the type is not implemented.
