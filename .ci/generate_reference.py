@@ -148,7 +148,7 @@ def backslash_commands() -> list[str]:
     """Return the page of the backslash commands and the variables."""
     lines = _page(
         "Backslash commands and variables",
-        "`\\?` prints the first list, and `\\? variables` the second. All of them are psql's, except `\\sync` and the variable AUTOSYNC.",
+        "This page lists the backslash commands and the special variables. `\\?` and `\\? variables` print the same lists. Only `\\sync` and the variable AUTOSYNC are replctl's own. psql has all the others.",
     )
     lines += ["## Backslash commands", "", *_fenced(psql_help.slash_commands(None))]
     return [*lines, "## Variables", "", *_fenced(psql_help.VARIABLES)]
