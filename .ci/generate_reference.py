@@ -135,7 +135,7 @@ def commands() -> list[str]:
     """Return the page of the commands and their options."""
     lines = _page(
         "Commands and options",
-        "`replctl` alone runs SQL, as psql does. The other commands replicate, check and maintain a cluster.",
+        "This page lists the commands with their options. `replctl` alone runs SQL, as psql does. The other commands replicate, check and maintain a cluster.",
     )
     lines += ["## replctl", "", *_fenced(psql_help.OPTIONS)]
     for name, more in _COMMANDS.items():
@@ -158,8 +158,8 @@ def statement_syntax() -> list[str]:
     """Return the page of the syntax that `\\h` prints."""
     lines = _page(
         "Syntax of the main statements",
-        "`\\h NAME` prints the syntax of one statement. The syntax is abridged: many statements have"
-        " more forms than are shown here. [Statements](statements.md) lists all statements and"
+        "This page shows the syntax of statements. `\\h NAME` prints the same. The syntax is abridged: many statements have"
+        " more forms. [Statements](statements.md) lists all statements and"
         " replctl's own options.",
     )
     for name, (description, syntax) in sorted(psql_help._SQL.items()):
@@ -178,7 +178,7 @@ def settings_page() -> list[str]:
     known = settings()
     lines = _page(
         "Settings",
-        "`SET`, `ALTER ROLE ... SET`, `ALTER DATABASE ... SET` and `ALTER SYSTEM` change settings;"
+        "This page lists all settings. `SET`, `ALTER ROLE ... SET`, `ALTER DATABASE ... SET` and `ALTER SYSTEM` change settings."
         " `SHOW` shows them.",
     )
     lines += [
@@ -294,7 +294,7 @@ def hints() -> list[str]:
         " exact statement or command for your case.",
         "",
     ]
-    lines += ["[Troubleshooting](../guides/troubleshooting.md) explains the frequent ones.", ""]
+    lines += ["[Troubleshooting](../guides/troubleshooting.md) explains the frequent errors.", ""]
     theirs = {text.replace("{}", "...") for text, test in HINTS.items() if test == POSTGRESQL}
     found = defaultdict(set)
     for sqlstate, message, hint in _hinted():
