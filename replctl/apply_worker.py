@@ -225,8 +225,9 @@ class ApplyWorker:
         return has_moved
 
     def _check_history(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
-        """Return whether the publisher's log has the commits that were applied.  If it does not,
-        reconciles of all affected tables may be started; then also return True.
+        """Return whether the publisher's log has the commits that the subscription has applied.  If
+        it does not, start reconciles of all affected tables if `resync = auto`, and also return
+        True.
         """
         while True:
             try:

@@ -75,8 +75,8 @@ def execute(session: Session, text: str) -> Iterator[Result]:
 
 
 def describe(session: Session, text: str) -> list[tuple[str, str]]:
-    """Return names and types of the result columns of the statement in `text`, which is not
-    executed.  The list is empty if the statement returns no rows.
+    """Return names and types of the result columns of the statement in `text`, without executing
+    it.  The list is empty if the statement returns no rows.
 
     Raises:
         PostgresError: the analysis failed, or there is more than one statement.

@@ -67,7 +67,8 @@ class TablePlan:
         published: schema and name of the published table.
         state: the table's state in pg_subscription_rel.
         transactions: number of transactions that changed the published table; None for a copy.
-        rows_read: number of rows that these change, before row filters; None if unknown.
+        rows_read: number of rows that these transactions change, before row filters; None if
+            unknown.
         bytes_read: size of the change feeds, or of the copied table.
     """
 

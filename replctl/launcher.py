@@ -156,7 +156,8 @@ class Launcher:
             feeds: feeds of the publisher that several subscriptions share.
 
         Returns:
-            the counts of written changes, None without work; the error of apply or of a copy.
+            two values: the counts of written changes (None without work), and the error of apply or
+            of a copy (None without one).
 
         Raises:
             Stopping: a signal requested a stop.

@@ -90,8 +90,8 @@ def out_of_memory(kilobytes: int) -> OutOfMemory:
 def lift_memory_limit() -> None:
     """Lift the limit for the rest of the statement.
 
-    Callers do this if the statement starts to use Spark, whose client and Java must not fail, or if
-    the statement has failed and cleans up.
+    Callers do this in two cases: the statement starts to use Spark, whose client and Java must not
+    fail; or the statement has failed, and cleans up.
     """
     memory_limit._base = None
     _restore()

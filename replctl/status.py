@@ -32,7 +32,8 @@ class Lag:
     Attributes:
         size: bytes of the publisher's log, as pg_wal_lsn_diff counts them.
         transactions: the number of transactions that change the subscription's tables.
-        rows: the number of rows that these change, by Delta's log and before row filters.
+        rows: the number of rows that these transactions change, by Delta's log and before row
+            filters.
         seconds: the age of the oldest of these transactions.
     """
 

@@ -320,7 +320,7 @@ def overlaps(start1: Any, end1: Any, start2: Any, end2: Any) -> bool | None:
 def _overlaps_of(
     type_name: str, plus: Callable[[int, Interval], int]
 ) -> dict[str, Callable[..., Any]]:
-    """Return the variants of OVERLAPS in which a length replaces the end of a period."""
+    """Return the forms of OVERLAPS in which a length replaces the end of a period."""
 
     def end(start: int | None, value: Any, *, is_length: bool) -> Any:
         if not is_length:

@@ -90,7 +90,7 @@ class Cluster:
         signing_key: the key that signs the marks of commits to Delta tables; standbys share it.
         backend: this process's name in the cluster; the process holds a lock of that name.
         log: the cluster's log.
-        is_new: whether opening the cluster has created its directory.
+        is_new: opening the cluster has created its directory.
         refusal: the error that says why the cluster cannot be written; None if it can.
         upgraded_from: the former revision if opening the cluster has upgraded it; else None.
         abandoned: failed transactions that this process could not yet undo or mark as abandoned.

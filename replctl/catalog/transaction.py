@@ -49,9 +49,9 @@ _T = TypeVar("_T")
 class Snapshot:
     """The rule that decides which row versions are visible.
 
-    If `as_of_lsn` is None, changes are visible that are committed or belong to the own transaction.
-    `in_progress` has all other open transactions.  Otherwise changes committed at or before
-    `as_of_lsn` are visible.
+    If `as_of_lsn` is None, committed changes and the changes of the own transaction are visible.
+    `in_progress` has all other open transactions.  If `as_of_lsn` is an LSN, changes that were
+    committed at or before this LSN are visible.
     """
 
     in_progress: frozenset[int] = frozenset()

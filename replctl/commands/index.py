@@ -80,8 +80,8 @@ class IndexDraft:
     Attributes:
         kind: the kind of the constraint that has the index; None for other indexes.
         predicate: the WHERE condition of a partial index.
-        is_enforced: whether existing rows must satisfy the index.
-        is_deferrable: whether the index belongs to a DEFERRABLE constraint.
+        is_enforced: existing rows must satisfy the index.
+        is_deferrable: the index belongs to a DEFERRABLE constraint.
         access_method, exprs, details, options: see Index.  An expression has the name '' in
             `columns`.
     """

@@ -31,7 +31,7 @@ class SubscriptionOptions:
         given: the names of the options in the list.
         copies_by: how `copy_data` treats existing rows.
         replace, reconcile, delete: options about existing rows, which PostgreSQL does not have.
-        create_tables: whether to create missing tables.
+        create_tables: create missing tables.
         table_options: the storage parameters of these tables, in the form of a WITH list.
     """
 

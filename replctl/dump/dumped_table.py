@@ -251,8 +251,8 @@ def _index(
     """Return an index, or its constraint.
 
     The index of a partitioned table follows the indexes of its partitions, and its creation
-    attaches them.  If a partition lacks the index, it is created with ONLY, and the existing
-    indexes are attached to it.
+    attaches them.  If a partition lacks the index, the dump creates the index with ONLY, and then
+    attaches the existing indexes.
     """
     below = [
         (partition, other)

@@ -153,7 +153,7 @@ def _candidates(paths: CastPaths, call: Call) -> list[_Candidate]:
     """Return the functions that fit a call by name and number of arguments.
 
     Of two functions with the same arguments, the one in the earlier schema wins.  In one schema,
-    the one that is not variadic wins.  Otherwise the call is ambiguous.
+    the one that is not variadic wins.  If neither rule decides, the call is ambiguous.
     """
     schema, name = split_name(paths.environment, call.name)
     check_schema(paths.environment, schema)

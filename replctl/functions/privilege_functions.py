@@ -231,7 +231,7 @@ _Implementation = Callable[..., int | None]
 def _variants(
     name: str, kind: str, find: Callable[[FunctionContext, str], int], check: _Check
 ) -> dict[str, _Implementation]:
-    """Return the variants of a function: with and without a role, and with names or OIDs."""
+    """Return the forms of a function: with and without a role, and with names or OIDs."""
 
     def call(context: FunctionContext, *args: Any) -> int | None:
         *roles, target, words = args

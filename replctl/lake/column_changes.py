@@ -223,9 +223,9 @@ def _rename_columns(
 
 
 def _renamed_back(catalog: Catalog, relid: int, found: Sequence[_Field]) -> list[tuple[int, str]]:
-    """Return the columns of replctl's own table that the Delta table has under an unexpected one of
-    their names: their numbers in storage, and the names found.  This happens if the table was
-    restored, or is newer than the catalog.
+    """Return the columns of replctl's own table whose name in the Delta table is an earlier or a
+    later one than the catalog says: their numbers in storage, and the names found.  This happens
+    if the table was restored, or is newer than the catalog.
 
     Return nothing if the table has column mapping.  Only other programs turn it on, and columns
     then have identities other than their names.

@@ -39,7 +39,7 @@ class DeltaCommit:
             that it changes; None if the writer did not count them.
         outside: a path outside the table's directory that the commit names; None if it names none.
         feed_size: bytes of the files of the commit's change data feed.
-        has_feed: Delta can read the commit's change data feed, according to the commit.  Otherwise
+        has_feed: Delta can read the commit's change data feed, according to the commit.  If not,
             replctl compares the versions before and after (feed_choice.with_feeds).
         metadata: the commit's metaData action; None if it has none.
         parameters: the operation's parameters, by Delta's names.

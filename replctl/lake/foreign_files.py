@@ -1,4 +1,5 @@
-"""Refuse tables whose log names files outside the table's directory, unless the owner trusts it."""
+"""Refuse tables whose log names files outside the table's directory, unless the relation's
+option foreign_files allows it."""
 
 from __future__ import annotations
 

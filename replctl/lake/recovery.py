@@ -147,8 +147,8 @@ def _undo(session: Session, xid: int) -> None:
 
 
 def _undo_tables(session: Session, xid: int, relids: Collection[int]) -> None:
-    """Undo the writes of a dead process's transaction in some tables.  Its other tables are undone
-    later, because one of them is unreadable.
+    """Undo the writes of a dead process's transaction in some tables.  One of its other tables is
+    unreadable, so a later process undoes the writes there.
     """
     relations = undo_commits(session, xid, only=relids)
     with session.cluster.write(session.database_oid) as catalog:

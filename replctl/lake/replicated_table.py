@@ -185,7 +185,7 @@ class ReplicatedTable:
         """Yield the outcome of changes, after a check that it has no conflicts.
 
         Args:
-            is_prefix: only the row that the last change makes matters.
+            is_prefix: only one row matters, the one that the last change makes.
         """
         engine = self.session.engine()
         rows = _staged(changes.rows)

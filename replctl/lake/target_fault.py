@@ -56,7 +56,7 @@ def note_break(catalog: Catalog, relation: Relation, what: str) -> None:
 def note_cleaning(
     catalog: Catalog, relation: Relation, system_identifier: int, version: int
 ) -> None:
-    """Record a fault for each subscription whose last step a target lacks.  The target's log no
+    """Record a fault for each subscription whose last step is not in a target's log.  The log no
     longer has the known versions, so that only the steps can show that it is the same table.
 
     Args:

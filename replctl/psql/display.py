@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[ -~]*")
 class Line(NamedTuple):
     """The part of a value on one line of the output.
 
-    `is_wrapped`: the line was too long and continues on the next line.  Otherwise the next line, if
+    `is_wrapped`: the line was too long and continues on the next line.  If false, the next line, if
     any, comes from a newline in the value.
     """
 

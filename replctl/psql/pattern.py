@@ -21,7 +21,7 @@ class NamePattern:
 
     Attributes:
         schema, name: regular expressions for the whole name; None for all.
-        has_schema: the pattern names a schema.  Otherwise only objects that are visible in the
+        has_schema: the pattern names a schema.  If not, only objects that are visible in the
             search path match.
     """
 

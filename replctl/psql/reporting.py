@@ -21,7 +21,7 @@ def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[
     cluster's log gets their tracebacks.
 
     Yields:
-        A list, which is empty after a failure, and otherwise has the item True.
+        A list: empty after a failure, else with the item True.
     """
     outcome = [True]
     try:

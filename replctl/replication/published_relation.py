@@ -202,7 +202,7 @@ class PublicationSet:
 
 
 def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, ...]:
-    """Combine the row filters of several publications, so that rows pass that satisfy any of them
+    """Combine the row filters of several publications: a row passes if it satisfies any of them
     (documentation, section 31.3.6).
 
     (a > 5) and (b = 1) both stay, and are combined with OR. (a > 5) and no filter become (): every

@@ -1,14 +1,14 @@
 """Decide which rows of a subscriber's table a reconcile may delete: rows of the subscription.
 
 A reconcile deletes only rows that the publisher does not have, and only if the publications publish
-deletes.  These rules say which of them:
+deletes.  Three rules decide which of these rows it deletes:
 
 1. All of them, if the subscription itself has made every commit that has changed rows since the
    table was empty, copied or reconciled.
-2. Otherwise, the rows that pass any row filter that was applied since then.  This requires that
-   only one subscription writes the partition tree, that its origin is `any`, and that the columns
-   of the filters are replicated without a change of type.
-3. Otherwise, the rows that the statement specifies.
+2. If others have changed rows, the rows that pass any row filter that was applied since then.  This
+   requires that only one subscription writes the partition tree, that its origin is `any`, and that
+   the columns of the filters are replicated without a change of type.
+3. If these requirements are not met, the rows that the statement specifies.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Files of other writers may spell the name of a column in another case, or store another type.  Spark
 ignores the case of names, and refuses most of the types.  Arrow and delta-rs find no column of that
-name, and so read NULL, and they convert the types, 1.5 to 1.
+name, and so read NULL.  They also convert values to the wanted type: 1.5 becomes 1.
 """
 
 from __future__ import annotations

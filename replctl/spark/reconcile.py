@@ -323,7 +323,7 @@ def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
     """Return a query for the target's rows, with the columns target_<attnum> and leaf (the leaf
     partition).
 
-    With a key, `previous_leaf` and `next_leaf` are those of other rows with the same key, and
+    With a key, `previous_leaf` and `next_leaf` are the leaves of other rows with the same key, and
     `is_first` marks one of several rows that are stored identically in a leaf.  Without a key,
     `target_occurrence` numbers equal rows from the oldest on, so that a reconcile deletes the rows
     that other writers have added.

@@ -292,7 +292,7 @@ class Decoder:
         """Return which part of a date a number is after the parts `found`; 0 for none.
 
         Args:
-            length: how many digits the number has.
+            length: the number of digits.
         """
         order = self._format.date_order
         if found == 0:

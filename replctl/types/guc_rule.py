@@ -117,7 +117,7 @@ _DEVELOPER = "Developer Options"
 
 
 def harmless_because(key: str, category: str) -> str | None:
-    """Return the reason why no result depends on a setting; None if results do.
+    """Return the reason why no result depends on a setting; None if a result depends on it.
 
     Args:
         key: the setting's name in lower case.
