@@ -44,8 +44,8 @@ def explain(session: Session, statement: ast.Explain) -> Result:
 
     If the query reads only catalogs, the plan names the tables that SQLite reads.  For other
     queries it is Spark's physical plan (with VERBOSE, its formatted plan), and then the expressions
-    that run in Python.  If SQLite runs the query instead, because the tables are small, a last line says
-    so.
+    that run in Python.  If SQLite runs the query instead, because the tables are small, a last
+    line says so.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue: an option is wrong (42601, 22023).
