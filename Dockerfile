@@ -6,7 +6,7 @@ FROM python:3.12-slim-bookworm AS build
 WORKDIR /src
 COPY . .
 RUN python -m venv /opt/replctl && /opt/replctl/bin/pip install --no-cache-dir '.[java]'
-# Delta's jars, so that no network is needed later; nothing is written there when it runs
+# Delta's jars, so that containers need no network.  Containers write nothing into this directory
 RUN XDG_CACHE_HOME=/opt/replctl/cache /opt/replctl/bin/replctl spark prepare --no-archive --s3
 
 FROM python:3.12-slim-bookworm

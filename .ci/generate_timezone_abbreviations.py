@@ -51,7 +51,7 @@ def ask(conninfo: str, query: str) -> list[list[str]]:
 
 
 def steps(conninfo: str, abbreviation: str) -> str:
-    """`10800,1301191200:14400`: the first offset, then each later one with the time it begins."""
+    """Return the first offset, and each later one with its first time: `10800,1301191200:14400`."""
 
     def offsets(seconds: str) -> list[tuple[int, int]]:
         query = OFFSETS.format(abbreviation=abbreviation, seconds=seconds)

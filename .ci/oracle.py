@@ -48,7 +48,7 @@ def main(folder: Path) -> int:
     fallen = [name for name in there if Path(name).name not in passed]
     for name in fallen:
         print(f"{name} passed before and does not any more")
-        # Here again, as a long log may be shown without its middle
+        # Print the errors at the end again, because a viewer may omit the middle of a long log
         print("\n".join(_MESSAGE.findall(outputs.get(Path(name).name, ""))[-20:]))
     syncs = sum((folder / f"{name}.sql").read_text("utf-8").count("\\sync") for name in there)
     print(f"the server after a third of {syncs} syncs: {settled}; after all: {memory}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Inject faults into replication, and count lost and doubled rows, of which there must be none.
+"""Inject faults into replication, and count lost and doubled rows.  There must be none.
 
     python -m benchmarks.faults [--kills N] [--repeat N] [--seed N] [--only KIND ...]
 
@@ -278,9 +278,12 @@ def _tear_wal(lake: Lake, point: str) -> bool:
 
 
 def _last_transaction(wal: bytes) -> tuple[int, int] | None:
-    """Return where the last transaction begins and ends in SQLite's write-ahead log (its file
-    format, section 4): a header of 32 bytes, then frames with headers of 24, of which that of a
-    commit has the size of the database; the frames that count have the header's salt."""
+    """Return the beginning and the end of the last transaction in SQLite's write-ahead log.
+
+    The log (SQLite's file format, section 4) has a header of 32 bytes, then frames with headers of
+    24 bytes.  In the last frame of a commit, this header has the size of the database.  Only frames
+    with the salt of the log's header are valid.
+    """
     if len(wal) < 32:
         return None
     page_size, salt = struct.unpack_from(">I", wal, 8)[0], wal[16:24]

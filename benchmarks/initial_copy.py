@@ -1,4 +1,4 @@
-"""Run initial copies, and compare with a Spark job that appends the same rows to a similar one."""
+"""Run initial copies, and compare with a Spark job that appends the rows to a similar table."""
 
 from __future__ import annotations
 
