@@ -48,7 +48,7 @@ class SyncFailure:
     """The error of a subscription that failed.
 
     Attributes:
-        is_stopped: apply of the subscription has stopped; otherwise only copies have failed.
+        is_stopped: apply of the subscription has stopped.  If false, only copies have failed.
     """
 
     subscription: str

@@ -35,7 +35,7 @@ class Alphabet(dict[str, int]):
 
     Attributes:
         edge: the colour of the positions before and after the text.
-        flags: for each colour, whether it is a newline, a word character, or the edge.
+        flags: the properties of each colour: newline, word character, edge.
     """
 
     def __init__(self, tree: Alternatives, *, ascii_only: bool) -> None:

@@ -65,7 +65,7 @@ def tree_of(expression: Expression, *, captures: bool) -> Node:
     """Return the tree of an expression's parts.
 
     Args:
-        captures: the caller needs the matches of groups; otherwise groups only matter for back
+        captures: the caller needs the matches of groups.  If false, groups only matter for back
             references.
     """
     tree = _Builder().alternatives(expression.tree)

@@ -212,8 +212,8 @@ def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
     """Return whether commits are missing between a catalog and the first commits in its -wal.
 
     The function searches for the first transaction of the -wal that adds commits.  All commits that
-    are new after this transaction must belong to it.  Otherwise catalog.db is older than the
-    beginning of the -wal.
+    are new after this transaction must belong to it.  If one does not, catalog.db is older than
+    the beginning of the -wal.
 
     Args:
         alone: the commits of the catalog without the -wal.

@@ -115,7 +115,7 @@ class KeyDetail:
     """A column of an index, as CREATE INDEX specifies it.
 
     Attributes:
-        name: the index's name for an expression.
+        name: the name of the column in the index, if it is an expression.
         collation, opclass: None for the defaults of the column and the type.
         option: pg_index.indoption: 1 is DESC, 2 is NULLS FIRST.
     """

@@ -22,7 +22,7 @@ class _Rules:
     Attributes:
         name: the place's name in messages.
         phrase: the words after `not allowed in`; the name if it is empty.
-        aggregates, windows, sets: whether the place allows such functions.
+        aggregates, windows, sets: the place allows such functions.
         subquery, column: the complete message that refuses them; None if the place allows them.
         aggregate_phrase, window_phrase: other words than `phrase` for these functions.
     """

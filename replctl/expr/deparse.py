@@ -450,8 +450,8 @@ class _OrderPrinter:
             self._printer.parts.append(" NULLS FIRST")
 
     def expr(self, expr: nodes.Expr) -> None:
-        """Append the expression of an item.  Show the type of a constant, which otherwise means a
-        column number; put a function call in parentheses.
+        """Append the expression of an item.  Show the type of a constant, because an integer alone
+        means a column number.  Put a function call in parentheses.
         """
         if isinstance(expr, nodes.Const):
             self._printer.parts.append(

@@ -1,4 +1,4 @@
-"""Map the columns of other owners' Delta tables to columns of PostgreSQL."""
+"""Map the columns of Delta tables of other owners to columns of PostgreSQL."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ def _removed(relation: Relation, location: str, version: int) -> ObjectNotInPrer
 
 
 def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
-    """Return the versions, and mark versions to be compared: those with a feed that Delta refuses
-    or misreads, and those with a feed that lacks files.
+    """Return the versions.  Mark a version to be compared if Delta refuses or misreads its feed, or
+    if files of the feed are missing.
     """
     newest = metadata_at(location, latest_version(location) or 0)
     reads_vectors = reads_deletion_vectors(table_state(location).protocol)

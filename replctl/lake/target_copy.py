@@ -324,8 +324,8 @@ class TargetCopy(TargetWrite):
 
     def resynchronize(self, names: Sequence[RelationName]) -> str | None:
         """Start automatic reconciles of tables if the subscription itself made every commit that
-        changed their rows.  Otherwise start none, and return the reason.  A partly written batch
-        continues without these tables.
+        changed their rows.  If it did not, start none, and return the reason.  A partly written
+        batch continues without these tables.
 
         Args:
             names: schemas and names of the subscriber's tables.

@@ -89,7 +89,7 @@ def _undo_by_inverse(
     is_renamed: bool,
 ) -> None:
     """Undo versions of a table between which other writers committed.  If rows have a key, undo the
-    versions together.  Otherwise undo them one by one, the newest first.
+    versions together.  Without a key, undo them one by one, the newest first.
 
     Args:
         own: the versions to undo.

@@ -91,7 +91,7 @@ class PostgresLexer(Lexer):
     Names are not truncated, so that the caller can report the truncation.
 
     The parser's state decides whether a word is a keyword: it is one if the grammar accepts the
-    keyword and the token after it.  Otherwise the word is a name or label, as its category allows.
+    keyword and the token after it.  If not, the word is a name or a label, as its category allows.
     """
 
     __future_interface__ = 2

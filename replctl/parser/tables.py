@@ -119,8 +119,8 @@ class _Tables(NamedTuple):
     """The cached data.
 
     Attributes:
-        rows: for each state a pickled dict: the next state after a shift, ~i for a reduction by the
-            rule i.
+        rows: for each state a pickled dict from the type of a token or rule to the action: the next
+            state for a shift, ~i for a reduction by rule i.
         rules: pickled rules.
         start_states, end_states: the states by start rule.
     """

@@ -102,7 +102,7 @@ def _boolean(name: str, attribute: str) -> Callable[[PrintOptions, str | None], 
 
 def _text(attribute: str, empty: str | None) -> Callable[[PrintOptions, str | None], PrintOptions]:
     """Return a function that sets an option to a text.  Without a text, the function unsets the
-    option if `empty` is None; otherwise the option stays as it is.
+    option if `empty` is None, and keeps it if `empty` is a text.
     """
 
     def set_value(options: PrintOptions, value: str | None) -> PrintOptions:

@@ -65,7 +65,7 @@ class _NewRows:
 
     Attributes:
         texts: the canonical texts of the rows if all values are constants, else None.
-        query: otherwise SQL of the rows, with the columns w<attnum>.
+        query: SQL of the rows, with the columns w<attnum>, if `texts` is None.
         supplied: names of the columns with values in the statement.
     """
 

@@ -108,7 +108,8 @@ def matching_form(column: TypedColumn, value: str) -> str:
     """Return SQL of the form in which a look-up of rows compares the values of a column.
 
     This is the stored value if equal values are stored identically (as for char(n), which is stored
-    with all its blanks), or if the type has no equality.  Otherwise it is the normal form.
+    with all its blanks), or if the type has no equality.  In all other cases it is the
+    normal form.
 
     Args:
         value: SQL of the stored value.

@@ -67,8 +67,8 @@ class Token:
     """A token of a jsonpath.
 
     Args:
-        kind: the text of an operator or keyword; otherwise name, quoted, variable, int, numeric or
-            end.
+        kind: the text of an operator or keyword; for other tokens name, quoted, variable, int,
+            numeric or end.
         value: the text of the token, with decoded escapes.
         near: the text that an error at this token shows; empty at the end of the path.
     """
