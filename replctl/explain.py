@@ -184,8 +184,9 @@ class _Explained:
             if begun is None
             else Snapshot(begun.lsn, begun.publisher_state)
         )
-        remote, rows = publisher.tables.copy(self._subscription.publications, name, snapshot)
-        counts = subscriber.copies.planned(relation, remote, rows)
+        publications = self._subscription.publications
+        with publisher.tables.copy(publications, name, snapshot) as (remote, rows):
+            counts = subscriber.copies.planned(relation, remote, rows)
         path = "reconcile" if relation.method.compares else "copy"
         self._runs[name].append(
             RunPlan(snapshot.lsn, counts.inserted, counts.updated, counts.deleted, path)

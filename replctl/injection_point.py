@@ -19,8 +19,8 @@ from replctl.errors import InternalError
 #: All points, so that a test can visit each of them.
 POINTS = (
     "write.after-intent",
-    "append.after-file",
-    "append.after-commit",
+    "small.after-file",
+    "small.after-version",
     "write.after-delta-commit",
     "write.before-log",
     "write.after-log",

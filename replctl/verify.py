@@ -207,8 +207,8 @@ class _Comparing:
         lsn = pinned.lsn or self._slot_position(name)
         snapshot = self._publisher.tables.past_snapshot(name, lsn)
         publications = self._subscription.publications
-        remote, rows = self._publisher.tables.copy(publications, name, snapshot)
-        comparison = self._subscriber.copies.compare(pinned, remote, rows, self._limit)
+        with self._publisher.tables.copy(publications, name, snapshot) as (remote, rows):
+            comparison = self._subscriber.copies.compare(pinned, remote, rows, self._limit)
         return VerifiedTable(*self._target(name), name, lsn, comparison)
 
     def _target(self, published: RelationName) -> RelationName:

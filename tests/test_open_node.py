@@ -93,8 +93,9 @@ def test_copies_that_policies_stop(
     subscription = _subscription(f"dbname=postgres user=reader {options}")
     with open_publisher(session, subscription) as publisher:
         snapshot = publisher.tables.snapshot(RelationName("public", "t"))
-        with pytest.raises(ConnectionFailure, match=message):
-            publisher.tables.copy(["p"], RelationName("public", "t"), snapshot)
+        copy = publisher.tables.copy(["p"], RelationName("public", "t"), snapshot)
+        with pytest.raises(ConnectionFailure, match=message), copy:
+            pass
 
 
 ROLES = """

@@ -146,15 +146,17 @@ def check_reconcile(
         ObjectNotInPrerequisiteState: the statement must specify the rule (55000).
     """
 
-    def published_rows() -> Rows:
-        snapshot = publisher.tables.snapshot(remote.relation_name)
-        _remote, rows = publisher.tables.copy(
-            subscription.publications, remote.relation_name, snapshot
-        )
-        return rows
+    with ExitStack() as stack:
 
-    said = replace(member, method=CopyMethod.RECONCILE, deletion=deletion)
-    LakeSubscriber(session, subscription).copies.check_reconcile(said, remote, published_rows)
+        def published_rows() -> Rows:
+            snapshot = publisher.tables.snapshot(remote.relation_name)
+            _remote, rows = stack.enter_context(
+                publisher.tables.copy(subscription.publications, remote.relation_name, snapshot)
+            )
+            return rows
+
+        said = replace(member, method=CopyMethod.RECONCILE, deletion=deletion)
+        LakeSubscriber(session, subscription).copies.check_reconcile(said, remote, published_rows)
 
 
 def new_member(

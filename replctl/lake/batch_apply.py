@@ -26,10 +26,12 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.abandoned_write import note_abandoned, undo
 from replctl.lake.batch_part import BatchPart, TableWork
+from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import take_over
 from replctl.lake.replicated_table import TableOutcome, count_actions, undone_leaves, written_leaves
 from replctl.lake.retry import repeated
+from replctl.lake.small_definition import remove_rows
 from replctl.lake.table_write import TableWriter, commit
 from replctl.lake.target_fault import check_faults
 from replctl.lake.target_relations import PartitionTrees, leaves_of_root, leaves_of_trees
@@ -325,7 +327,7 @@ class BatchApply(TargetWrite):
                 storage = leaf.storage
                 if storage is None or not storage.is_made or leaf.oid in done:
                     continue
-                before, engine = latest_version(storage.location), self._session.engine()
+                before = latest_version(storage.location)
                 with writer.commit_to(
                     leaf.oid,
                     truncates=True,
@@ -333,8 +335,10 @@ class BatchApply(TargetWrite):
                     step=batch.targets[leaf.oid].number,
                     may_be_nothing=True,
                 ) as note:
-                    spark.jobs.truncate(engine, storage.location, note)
-                if latest_version(storage.location) == before and spark.jobs.has_rows(
-                    engine, storage.location
+                    remove_rows(self._session, storage.location, note)
+                if (
+                    latest_version(storage.location) == before
+                    and not is_empty_at(storage.location, before or 0)
+                    and spark.jobs.has_rows(self._session.engine(), storage.location)
                 ):
                     raise commit_log.not_carried_out(leaf)

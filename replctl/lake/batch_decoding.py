@@ -44,6 +44,7 @@ from replctl.lake.remote_relation import (
     remote_relation,
     sent_columns,
 )
+from replctl.lake.small_feed import with_small_feeds
 from replctl.lake.version_chain import replaced
 from replctl.lake.version_range import is_sent_whole
 from replctl.record import dataclass
@@ -197,6 +198,7 @@ class BatchDecoding:
         has_others = any(map(_has_other_writers, relations.values()))
         remote = replace(remote_changes(first), has_other_writers=has_others)
         sources: list[ChangeSource] = []
+        sourced: list[Relation] = []
         retyped: set[str] = set()
         joined: tuple[int, ...] = ()
         for relid, leaf_entries in by_leaf.items():
@@ -207,6 +209,7 @@ class BatchDecoding:
             for piece, own in pieces_by_type(item, feeds):
                 check_decodable(self._session, piece, [version.version for version in own])
                 sources.append(change_source(piece, own))
+                sourced.append(piece.relation)
                 retyped |= changed_types(relations[relid], piece.relation)
         if retyped:
             remote = with_texts(remote, retyped)
@@ -216,6 +219,10 @@ class BatchDecoding:
         check_names(self._session, by_leaf)
         count = sum(decoded_rows(placed.entry, relations, _MANY) for placed in entries)
         with ExitStack() as stack:
+            sources = [
+                with_small_feeds(self._session, relation, source, stack)
+                for relation, source in zip(sourced, sources, strict=True)
+            ]
             rows = self._decoded(sources, remote, count, stack)
             positions = joined or tuple(placed.position for placed in entries)
             yield RelationChanges(remote, rows, positions, thread), bool(joined)

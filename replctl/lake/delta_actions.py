@@ -19,7 +19,7 @@ _INT64 = 2**63
 _LONGEST_TEXT = 10_000_000
 #: The last millisecond of the year 9999.
 _LAST_TIMESTAMP = 253_402_300_799_999
-_BASE85 = {
+BASE85 = {
     letter: value
     for value, letter in enumerate(
         "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -158,9 +158,9 @@ def _decoded(text: str) -> bytes:
     for start in range(0, len(text), 5):
         number = 0
         for letter in text[start : start + 5]:
-            if letter not in _BASE85:
+            if letter not in BASE85:
                 raise ValueError(letter)
-            number = number * 85 + _BASE85[letter]
+            number = number * 85 + BASE85[letter]
         if number >= 2**32:
             raise ValueError(number)
         result += number.to_bytes(4, "big")

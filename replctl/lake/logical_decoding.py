@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import groupby
 from math import ceil
@@ -34,6 +35,7 @@ from replctl.lake.column_fault import check_listable
 from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.file_access import check_readable
 from replctl.lake.recovery import recover
+from replctl.lake.small_feed import with_small_feeds
 from replctl.lake.table_read import relation_at
 from replctl.lake.version_chain import replaced
 from replctl.record import dataclass
@@ -255,7 +257,10 @@ class _Batch:
         place = self._session.engine().place_log
         source = change_source(table.published, chosen_feeds(relation, versions, place))
         sent = [SentColumn(c.name, c.type, c.typmod) for c in table.decoded.columns]
-        for lsn, letter, *values in spark.jobs.listed_changes(self._session.engine(), source, sent):
+        with ExitStack() as stack:
+            source = with_small_feeds(self._session, relation, source, stack)
+            rows = spark.jobs.listed_changes(self._session.engine(), source, sent)
+        for lsn, letter, *values in rows:
             assert letter is not None
             action = Action(letter)
             old, new = tuple(values[: len(sent)]), tuple(values[len(sent) :])

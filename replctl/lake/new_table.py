@@ -13,6 +13,7 @@ from replctl import spark
 from replctl.errors import IoError
 from replctl.lake.own_commit import (
     commit_info,
+    contains,
     create_checksum,
     create_version,
     now,
@@ -100,7 +101,7 @@ def _definition(
     features = []
     if properties["delta.enableDeletionVectors"] == "true":
         features.append(_DELETION_VECTORS)
-    if any(_has(type_, "TIMESTAMP_NTZ") for type_ in types.values()):
+    if any(contains(type_, "TIMESTAMP_NTZ") for type_ in types.values()):
         features.append(_TIMESTAMPS)
     hidden = {
         f"delta.rowTracking.materialized{name}ColumnName": f"_{place}-col-{uuid4()}"
@@ -121,8 +122,3 @@ def _definition(
         "writerFeatures": [*features, *_WRITER_FEATURES],
     }
     return metadata, protocol
-
-
-def _has(type_: DeltaType, name: str) -> bool:
-    """Return whether a type is, or contains, a simple type."""
-    return type_.name == name or any(_has(part, name) for _label, part in type_.parts)

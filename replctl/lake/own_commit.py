@@ -25,12 +25,15 @@ def commit_info(
     metrics: Mapping[str, str],
     note: CommitNote,
     read_version: int | None = None,
+    *,
+    is_blind: bool = True,
 ) -> dict[str, Any]:
-    """Return the commitInfo action of a commit that reads no rows.
+    """Return the commitInfo action of a commit.
 
     Args:
         operation, parameters, metrics: by Delta's names.
         read_version: the version on which the commit is based; None for the first one.
+        is_blind: the commit does not depend on the table's rows.
     """
     based_on = {} if read_version is None else {"readVersion": read_version}
     return {
@@ -39,7 +42,7 @@ def commit_info(
         "operationParameters": parameters,
         **based_on,
         "isolationLevel": "Serializable",
-        "isBlindAppend": True,
+        "isBlindAppend": is_blind,
         "operationMetrics": metrics,
         "userMetadata": note.user_metadata,
         "engineInfo": f"replctl/{replctl.__version__}",
@@ -76,6 +79,11 @@ def stored_type(column: TableColumn) -> DeltaType:
     found = parsed(storage_type(column.type, column.typmod))
     assert found is not None
     return found
+
+
+def contains(type_: DeltaType, name: str) -> bool:
+    """Return whether a type is, or contains, a simple type."""
+    return type_.name == name or any(contains(part, name) for _label, part in type_.parts)
 
 
 def now() -> int:

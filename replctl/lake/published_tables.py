@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -33,6 +34,7 @@ from replctl.lake.past_snapshot import past_snapshot
 from replctl.lake.published_definition import table_definition
 from replctl.lake.recovery import recover
 from replctl.lake.remote_relation import check_filters, remote_table
+from replctl.lake.small_source import with_small_rows
 from replctl.lake.table_read import enter_foreign_versions, numbered_as
 from replctl.lake.version_chain import replaced
 from replctl.relation_name import RelationName
@@ -145,11 +147,12 @@ class PublishedTables:
             lsn = insert_lsn(catalog.connection)
             return Snapshot(lsn, {"versions": versions}, digest_at(catalog.connection, lsn))
 
+    @contextmanager
     def copy(
         self, publications: Sequence[str], name: RelationName, snapshot: Snapshot
-    ) -> tuple[RemoteRelation, Rows]:
-        """Return the rows to copy: the rows that satisfy the row filter of at least one
-        publication.  Like PostgreSQL's copy, ignore `publish`.
+    ) -> Iterator[tuple[RemoteRelation, Rows]]:
+        """Yield the rows to copy: the rows that satisfy the row filter of at least one publication.
+        Like PostgreSQL's copy, ignore `publish`.
 
         Raises:
             UndefinedTable: the relation is not published, or was dropped.
@@ -180,13 +183,17 @@ class PublishedTables:
         for leaf in leaves:
             check_copyable(self._session, table, leaf, versions.get(leaf.oid))
         there = [  # the other leaves had no table at the snapshot, hence no rows
-            numbered_as(table.relation, leaf, versions[leaf.oid])
+            (leaf.oid, numbered_as(table.relation, leaf, versions[leaf.oid]))
             for leaf in leaves
             if versions.get(leaf.oid) is not None
         ]
-        sources = [CopySource(leaf, table.columns, table.filters, policies) for leaf in there]
-        remote = remote_table(table)
-        return remote, Rows(copied_sql(sources) if sources else _no_rows(table))
+        with ExitStack() as stack:
+            sources = [
+                CopySource(source, table.columns, table.filters, policies)
+                for source in with_small_rows(self._session, there, stack)
+            ]
+            remote = remote_table(table)
+            yield remote, Rows(copied_sql(sources) if sources else _no_rows(table))
 
     def _policies(self, catalog: Catalog, relation: Relation) -> tuple[nodes.Expr, ...]:
         """Return the conditions that row security adds to a copy.

@@ -26,7 +26,8 @@ from replctl.lake.left_out import left_out_error
 from replctl.lake.received_type import domain_tests, received_types
 from replctl.lake.remote_relation import sent_columns
 from replctl.lake.row_description import RowReader
-from replctl.lake.small_append import write_leaf
+from replctl.lake.small_source import with_small_leaves
+from replctl.lake.small_write import write_leaf
 from replctl.lake.table_state import table_state
 from replctl.lake.target import (
     check_updatable,
@@ -203,9 +204,13 @@ class ReplicatedTable:
             others = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
             added = f"SELECT 1 FROM {converted.view} WHERE action = 'I'"
             target = self._with_taken_values(lambda: spark.jobs.count_rows(engine, added))
-            if not converted.is_small:
-                target = pinned(target, self.locked_versions)
-            with spark.jobs.outcome(engine, target, converted, summary) as outcome:
+            with ExitStack() as stack:
+                if converted.is_small:
+                    target = stack.enter_context(with_small_leaves(self.session, target))
+                else:
+                    target = pinned(target, self.locked_versions)
+                job = spark.jobs.outcome(engine, target, converted, summary)
+                outcome = stack.enter_context(job)
                 self._check(outcome, others, first=first)  # conflicts of the key are in the outcome
                 yield outcome
 

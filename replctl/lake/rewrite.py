@@ -21,8 +21,11 @@ from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.storage import reserve_storage_name, storage_names
 from replctl.errors import ObjectInUse, SerializationFailure
 from replctl.injection_point import injection_point
+from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.retry import repeated
+from replctl.lake.small_definition import add_columns
+from replctl.lake.small_rewrite import set_columns
 from replctl.lake.storage_place import free_name
 from replctl.lake.table_write import TableWriter, writing_locked
 from replctl.record import dataclass
@@ -115,37 +118,39 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
         assert relation.storage is not None
         location = relation.storage.location
         names = {c.attnum: _reserved_name(session, relation, c.name) for c in rewrite.columns}
-        engine = session.engine()
         added = [TableColumn(c.attnum, c.type, c.typmod, names[c.attnum]) for c in rewrite.columns]
         with writer.commit_to(relation.oid, silent=True) as note:
-            spark.jobs.add_columns(engine, location, added, note)
+            add_columns(session, location, added, note)
         injection_point("rewrite.after-columns")
         values = {names[column.attnum]: column.value for column in rewrite.columns}
-        version, rows = repeated(lambda: _fill(writer, rewrite, location, values))
+        version, rows = repeated(lambda: _fill(writer, rewrite, location, added, values))
         injection_point("rewrite.after-fill")
         writer.note_storage(relation.oid, [], version)
     return RewrittenTable(names, version, rows)
 
 
 def _fill(
-    writer: TableWriter, rewrite: TableRewrite, location: str, values: Mapping[str, str]
+    writer: TableWriter,
+    rewrite: TableRewrite,
+    location: str,
+    columns: list[TableColumn],
+    values: Mapping[str, str],
 ) -> tuple[int, int]:
     """Fill new columns.  Return the version that has them, and the number of rows."""
-    engine = writer.session.engine()
-    before, rows = latest_version(location), 0
+    before, rows, session = latest_version(location), 0, writer.session
     if rewrite.is_row_by_row:
-        rows = spark.jobs.count_rows(engine, f"SELECT 1 FROM {table_name(location)}")
-    numbers = _numbers(writer.session, rewrite.calls, rows)
+        rows = spark.jobs.count_rows(session.engine(), f"SELECT 1 FROM {table_name(location)}")
+    numbers = _numbers(session, rewrite.calls, rows)
     with writer.commit_to(rewrite.relid, silent=True, may_be_nothing=True) as note:
         if rows:
-            spark.jobs.rewrite_rows(engine, location, values, numbers, note)
-        elif not rewrite.is_row_by_row:
-            spark.jobs.rewrite_columns(engine, location, values, note)
+            spark.jobs.rewrite_rows(session.engine(), location, values, numbers, note)
+        elif not rewrite.is_row_by_row and not is_empty_at(location, before or 0):
+            set_columns(session, location, columns, values, note)
     after = latest_version(location)
     if before is None or after is None or after > before + 1:
         if rows and after is not None:  # the rewrite has not read the rows of other writers
             with writer.commit_to(rewrite.relid, silent=True) as note:
-                spark.jobs.restore(engine, location, after - 1, note)
+                spark.jobs.restore(session.engine(), location, after - 1, note)
         raise SerializationFailure("could not serialize access due to concurrent update")
     return after, rows
 

@@ -20,6 +20,7 @@ from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.errors import SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import columns_of
+from replctl.lake.small_rewrite import rewrite_schema
 from replctl.lake.storage_place import differing_names, own_names
 from replctl.lake.table_metadata import MAPPING_MODE, ROW_TRACKING
 from replctl.lake.table_state import TableState, table_state
@@ -160,10 +161,9 @@ def _rewrite(session: Session, relation: Relation) -> bool:
         rewrite = None if current is None else _rewrite_of(current)
         if current is None or current.storage is None or rewrite is None:
             return False
-        engine = session.engine()
         with writer.commit_to(
             relation.oid, silent=True, removes=rewrite.removed, renames=rewrite.renamed
         ) as note:
-            spark.jobs.rewrite_schema(engine, current.storage.location, rewrite.columns, note)
+            rewrite_schema(session, current.storage.location, rewrite.columns, note)
         injection_point("columns.after-rewrite")
     return bool(rewrite.renamed)

@@ -5,7 +5,7 @@ that are simple to read.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replctl.errors import ObjectNotInPrerequisiteState
@@ -22,7 +22,8 @@ _MOST_FILES = 100
 _MOST_BYTES = 4 << 20
 #: The reader features that `rows_of_files` supports.
 _FEATURES = frozenset(("deletionVectors", "timestampNtz"))
-_HIDDEN = (
+#: The properties with the names of the hidden columns that identify rows (`FileReader.read`).
+HIDDEN = (
     "delta.rowTracking.materializedRowCommitVersionColumnName",
     "delta.rowTracking.materializedRowIdColumnName",
 )
@@ -44,39 +45,50 @@ def small_rows(source: TableSource, most: int) -> list[LocalRow] | None:
     if source.location is None:
         return []
     folder = TableFolder.of(source.location)
-    if not folder.is_local or not _are_plain(source):
+    if not folder.is_local or not are_plain(source):
         return None
     try:
         state = table_state(source.location)
         if (
             source.version not in (None, state.version)
-            or not _is_plain(state)
+            or not is_plain(state)
             or log_size(source.location) > _MOST_LOG_BYTES
         ):
             return None
         bodies = whole_files_at(source.location, state.version)
     except ObjectNotInPrerequisiteState:  # Spark also reads compacted logs, and shortened ones
         return None
-    paths = TablePaths(source.location)
-    names = [paths.relative(body["path"]) for body in bodies]
-    if (
-        len(bodies) > _MOST_FILES
-        or sum(body.get("size", 0) for body in bodies) > _MOST_BYTES
-        or any(map(paths.leads_out, (body["path"] for body in bodies)))
-    ):
+    files = data_files(folder, bodies)
+    if files is None:
         return None
-    files = [
-        _data_file(os.path.join(folder.location, name or ""), body)
-        for name, body in zip(names, bodies, strict=True)
-    ]
-    if not all(os.path.isfile(file.path) for file in files):
-        return None
-    version, row_id = map(state.properties.get, _HIDDEN)
+    version, row_id = map(state.properties.get, HIDDEN)
     hidden = (version, row_id) if source.has_row_tracking else (None, None)
     return rows_of_files(folder.location, state.version, files, source.columns, hidden, most)
 
 
-def _are_plain(source: TableSource) -> bool:
+def data_files(folder: TableFolder, adds: Sequence[Mapping[str, Any]]) -> list[DataFile] | None:
+    """Return the data files of a table on a local disk; None if Spark has to read them, because
+    they are many or large, or lie outside of the table's folder.
+
+    Args:
+        adds: the `add` actions of the files.
+    """
+    paths = TablePaths(folder.location)
+    names = [paths.relative(add["path"]) for add in adds]
+    if (
+        len(adds) > _MOST_FILES
+        or sum(add.get("size", 0) for add in adds) > _MOST_BYTES
+        or any(map(paths.leads_out, (add["path"] for add in adds)))
+    ):
+        return None
+    files = [
+        _data_file(os.path.join(folder.location, name or ""), add)
+        for name, add in zip(names, adds, strict=True)
+    ]
+    return files if all(os.path.isfile(file.path) for file in files) else None
+
+
+def are_plain(source: TableSource) -> bool:
     """Return whether queries show the columns' values just as the files have them."""
     return not any(
         column.fault is not None
@@ -87,7 +99,7 @@ def _are_plain(source: TableSource) -> bool:
     )
 
 
-def _is_plain(state: TableState) -> bool:
+def is_plain(state: TableState) -> bool:
     """Return whether a table has only supported features, and no partition columns."""
     features = {*(state.protocol.get("readerFeatures") or ())}
     is_known = state.protocol.get("minReaderVersion", 0) in (1, 3) and features <= _FEATURES

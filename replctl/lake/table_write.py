@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from functools import partial
 
-from replctl import spark
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, delete_intents, insert_intent, intents_of, move_intent
 from replctl.catalog.lock import LockMode, object_lock
@@ -43,6 +42,8 @@ from replctl.lake.location import check_is_empty
 from replctl.lake.new_table import create_table
 from replctl.lake.recovery import recover, undo_or_leave
 from replctl.lake.retry import repeated
+from replctl.lake.small_definition import add_columns
+from replctl.lake.small_rewrite import set_columns
 from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.storage_place import differing_names
 from replctl.lake.table_folder import TableFolder
@@ -58,7 +59,7 @@ from replctl.lake.undo import (
 from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
 from replctl.session import Session
-from replctl.spark import CommitNote, TableColumn, TableSource
+from replctl.spark import CommitNote, TableColumn, TableSource, literal
 from replctl.types.boolean import bool_in
 
 
@@ -308,11 +309,14 @@ class TableWriter:
         new = [c for c in missing if (c.storage_name or "").lower() not in present]
         if new:
             with self.commit_to(relid, silent=True) as note:
-                spark.jobs.add_columns(self.session.engine(), location, new, note)
+                add_columns(self.session, location, new, note)
         filled = [column for column in missing if column.missing_value is not None]
         if filled:
+            values = {
+                c.storage_name or "": literal(c.type, c.typmod, c.missing_value) for c in filled
+            }
             with self.commit_to(relid, silent=True, may_be_nothing=True) as note:
-                spark.jobs.fill_columns(self.session.engine(), location, filled, note)
+                set_columns(self.session, location, filled, values, note)
 
     def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
         """Record newly created storage.  The storage stays even if the transaction fails.  So the

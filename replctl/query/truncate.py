@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from replctl import spark
 from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
@@ -14,6 +13,7 @@ from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import WrongObjectType
 from replctl.lake.delta_rules import append_only_error
+from replctl.lake.small_definition import remove_rows
 from replctl.lake.table_write import writing
 from replctl.lake.truncation import check_truncatable, referencing
 from replctl.parser import ast
@@ -69,7 +69,7 @@ def empty(
         for oid, leaf in writer.relations.items():
             if leaf.storage is not None and leaf.storage.is_made:
                 with writer.commit_to(oid, truncates=True, may_be_nothing=True) as note:
-                    spark.jobs.truncate(session.engine(), leaf.storage.location, note)
+                    remove_rows(session, leaf.storage.location, note)
         for relation in relations:
             writer.truncations[relation.oid] = detail
 

@@ -23,7 +23,7 @@ from replctl.lake.left_out import left_out_error
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.row_description import RowReader
 from replctl.lake.schema_rewrite import rewrite_schemas
-from replctl.lake.small_append import write_leaf
+from replctl.lake.small_write import write_leaf
 from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import (
     local_target,

@@ -318,8 +318,9 @@ class PublishedTables(Protocol):
 
     def copy(
         self, publications: Sequence[str], name: RelationName, snapshot: Snapshot
-    ) -> tuple[RemoteRelation, Rows]:
-        """Return a relation's description at a snapshot, and its rows to copy."""
+    ) -> AbstractContextManager[tuple[RemoteRelation, Rows]]:
+        """Yield a relation's description at a snapshot, and its rows to copy.  Only this thread may
+        read the rows."""
 
     def past_snapshot(self, name: RelationName, lsn: int) -> Snapshot:
         """Return the state of a relation at an LSN, for a comparison."""

@@ -154,8 +154,8 @@ def _copy_begun(
     run.publisher.slots.start_replication(slot_name, client, application, publications)
     try:
         _check_slot(run.publisher, slot_name)
-        remote, rows = run.publisher.tables.copy(publications, name, snapshot)
-        return run.subscriber.copies.write(relation, remote, rows)
+        with run.publisher.tables.copy(publications, name, snapshot) as (remote, rows):
+            return run.subscriber.copies.write(relation, remote, rows)
     except (
         ConnectionFailure
     ):  # a Spark server may still write: repeat the same copy, which is recognised

@@ -27,8 +27,12 @@ from replctl.spark.java_start import archive_classes as archive_classes
 from replctl.spark.key_path import LeafChange as LeafChange
 from replctl.spark.key_path import WritePath as WritePath
 from replctl.spark.key_path import estimated_path as estimated_path
+from replctl.spark.local_feed import VersionFiles as VersionFiles
+from replctl.spark.local_feed import feed_columns as feed_columns
 from replctl.spark.local_scan import DataFile as DataFile
 from replctl.spark.local_scan import LocalRow as LocalRow
+from replctl.spark.local_scan import MatchedFile as MatchedFile
+from replctl.spark.local_scan import matched_files as matched_files
 from replctl.spark.local_scan import rows_of_files as rows_of_files
 from replctl.spark.local_write import WrittenFile as WrittenFile
 from replctl.spark.local_write import write_file as write_file

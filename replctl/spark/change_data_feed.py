@@ -13,7 +13,8 @@ If Delta cannot read the feed of a commit, replctl compares the rows before and 
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -357,20 +358,37 @@ def _feed(
     assert source.location is not None
     unreadable = [version.version for version in among or versions if version.is_compared]
     feeds = groupby(
-        (version for version in versions if not version.is_compared),
+        (version for version in versions if not version.is_compared and version.feed is None),
         key=lambda version: (bisect(unreadable, version.version), version.run),
     )
     runs = [[version.version for version in run] for _place, run in feeds]
-    condition = f" AND _change_type IN {kinds}" if kinds else ""
+    condition = f" AND {{}} IN {kinds}" if kinds else ""
     parts = [
         "SELECT _commit_version AS version, _change_type AS"
         f" kind, {place} AS place{_columns_in(source, run)}"
         f" FROM {feed_of(source.location, run[0], run[-1])}"
-        f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition}"
+        f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition.format('_change_type')}"
         for run in runs
     ]
+    parts += _feeds_here(source, versions, place, condition)
     parts += [compared_sql(source, v, place) for v in versions if v.is_compared]
     return " UNION ALL ".join(parts)
+
+
+def _feeds_here(
+    source: TableSource, versions: Sequence[FeedVersion], place: str, condition: str
+) -> list[str]:
+    """Return SQL of the feeds that this process has read, as `_feed` does."""
+    listed: defaultdict[Callable[[], str], list[int]] = defaultdict(list)
+    for version in versions:
+        if version.feed is not None:
+            listed[version.feed].append(version.version)
+    columns = "".join(f", c{column.attnum}" for column in source.columns)
+    return [
+        f"SELECT version, kind, {place} AS place{columns} FROM {feed()}"
+        f" WHERE version IN ({', '.join(map(str, numbers))}){condition.format('kind')}"
+        for feed, numbers in listed.items()
+    ]
 
 
 def _columns_in(source: TableSource, run: Sequence[int]) -> str:

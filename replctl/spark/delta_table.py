@@ -61,17 +61,6 @@ def add_columns(
         engine.run(f"ALTER TABLE {table_name(location)} ADD COLUMNS ({_definitions(columns)})")
 
 
-def fill_columns(
-    engine: Engine, location: str, columns: Sequence[TableColumn], note: CommitNote
-) -> None:
-    """Set columns to their `missing_value` in all rows of a table."""
-    values = {
-        column.storage_name or "": literal(column.type, column.typmod, column.missing_value)
-        for column in columns
-    }
-    rewrite_columns(engine, location, values, note)
-
-
 def rewrite_columns(
     engine: Engine, location: str, values: Mapping[str, str], note: CommitNote
 ) -> None:
@@ -148,6 +137,10 @@ def scan(source: TableSource, *, with_row_id: bool = False) -> str:
         if with_row_id:
             columns += ["0L AS row_version", "0L AS row_id"]
         return f"SELECT {', '.join(columns) or '1 AS c0'} WHERE FALSE"
+    if source.view is not None:
+        columns = [f"c{column.attnum}" for column in source.columns]
+        columns += ["row_version", "row_id"] if with_row_id else []
+        return f"SELECT {', '.join(columns) or '1 AS c0'} FROM {source.view()}"
     columns = [f"{column_sql(column)} AS c{column.attnum}" for column in source.columns]
     if with_row_id and source.has_row_tracking:
         columns += ["_metadata.row_commit_version AS row_version", "_metadata.row_id AS row_id"]

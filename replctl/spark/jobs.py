@@ -1,5 +1,5 @@
 """The functions that run jobs in Spark.  Their first argument is the engine.  A few functions only
-inspect an outcome, and need no engine.
+inspect an outcome, or read and write files of small tables, and need no engine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from replctl.spark.decoded_changes import first_action as first_action
 from replctl.spark.decoded_changes import listed_changes as listed_changes
 from replctl.spark.delta_table import add_columns as add_columns
 from replctl.spark.delta_table import create_table as create_table
-from replctl.spark.delta_table import fill_columns as fill_columns
 from replctl.spark.delta_table import has_rows as has_rows
 from replctl.spark.delta_table import optimize as optimize
 from replctl.spark.delta_table import restore as restore
@@ -30,8 +29,14 @@ from replctl.spark.local_change import changed as changed
 from replctl.spark.local_change import inserted as inserted
 from replctl.spark.local_change import inserted_values as inserted_values
 from replctl.spark.local_change import unconflicting as unconflicting
+from replctl.spark.local_feed import feed_rows as feed_rows
+from replctl.spark.local_rewrite import computed as computed
+from replctl.spark.local_rewrite import rows_in_order as rows_in_order
+from replctl.spark.local_rewrite import write_rewritten as write_rewritten
+from replctl.spark.merge import key_predicate as key_predicate
 from replctl.spark.merge import leaf_changes as leaf_changes
 from replctl.spark.merge import replace_leaf as replace_leaf
+from replctl.spark.merge import replaced_keys as replaced_keys
 from replctl.spark.merge import write_leaf as write_leaf
 from replctl.spark.reconcile import count_deleted as count_deleted
 from replctl.spark.reconcile import count_unpublished as count_unpublished

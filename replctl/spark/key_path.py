@@ -99,8 +99,11 @@ def existing_rows(
         or column.attnum in target.key
         or (column.sent is None and column.generated is None)
     ]
+    are_here = all(leaf.source.view is not None for leaf in target.leaves)
     with ExitStack() as stack:
-        found = _looked_up_rows(engine, target, changes, read, stack) if conditions else None
+        found = None
+        if conditions and not are_here:
+            found = _looked_up_rows(engine, target, changes, read, stack)
         if found is not None:
             yield found, needs_values
             return

@@ -1,4 +1,5 @@
-"""Read the rows of small Delta tables from their files, in this process.
+"""Read the rows of small Delta tables from their files, and find rows by their keys, in this
+process.
 
 Even for one row, Spark needs a plan, three queries of Delta's log, and jobs.  A warm Spark takes
 0.2 to 0.4 s for it, and a cold one several seconds more.  This module takes some milliseconds.
@@ -10,17 +11,25 @@ deletion vectors follow Delta's protocol, sections "Reader Requirements for Row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os.path import realpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from replctl.record import dataclass
-from replctl.spark.data_type import element_type, stored_arrow, text_of_wire, wire
+from replctl.spark.data_type import (
+    element_type,
+    storage_type,
+    stored_arrow,
+    text_of_wire,
+    wire,
+)
 from replctl.spark.file_columns import are_read_alike
 from replctl.spark.key_lookup import check_declined, is_found_by_delta_rs
 from replctl.spark.local_write import WRITER
-from replctl.spark.values import TableColumn
+from replctl.spark.normal_form import has_own_form
+from replctl.spark.values import TableColumn, TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +72,83 @@ class LocalRow:
     values: tuple[str | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of a data file: all of them, and the positions of the deleted ones."""
+
+    rows: Sequence[LocalRow]
+    deleted: frozenset[int]
+
+    def live(self) -> dict[int, LocalRow]:
+        """Return the rows that are not deleted, by their positions."""
+        return {i: row for i, row in enumerate(self.rows) if i not in self.deleted}
+
+
+class LeftToSpark(Exception):
+    """Raised for files that have too many rows, or values that only Spark reads."""
+
+
+class FileReader:
+    """Reads data files of one table.
+
+    Args:
+        location: the table's directory.
+        most: the maximum number of live rows to read in total.
+    """
+
+    def __init__(self, location: str, most: int) -> None:
+        self._location = location
+        self._most = most
+        self._kept: dict[int, dict[str, list[bool]]] = {}
+
+    def read(
+        self,
+        file: DataFile,
+        version: int,
+        columns: Sequence[TableColumn],
+        hidden: tuple[str | None, str | None] = (None, None),
+    ) -> FileRows:
+        """Return the rows of a file of a version of the table.
+
+        Args:
+            columns: the columns to return.
+            hidden: the names of the two columns that hold the row version and the row id of rows
+                that have moved between files; None without row tracking.
+
+        Raises:
+            LeftToSpark: Spark has to read the file.
+        """
+        rows = _rows_of_file(file, columns, hidden, self._most)
+        found = FileRows(rows, self._deleted(file, version))
+        self._most -= len(rows) - len(found.deleted)
+        return found
+
+    def _deleted(self, file: DataFile, version: int) -> frozenset[int]:
+        if not file.has_vector:
+            return frozenset()
+        if version not in self._kept:
+            self._kept[version] = _kept_rows(self._location, version)
+        mask = self._kept[version].get(realpath(file.path))
+        if mask is None:
+            raise LeftToSpark
+        # A mask ends with the last deleted row
+        return frozenset(i for i, is_kept in enumerate(mask) if not is_kept)
+
+
+@contextmanager
+def declining() -> Iterator[None]:
+    """End the `with` block without an error if Spark has to read a file, or will report an error
+    of it."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (LeftToSpark, OSError, pa.ArrowException, UnicodeDecodeError):
+        pass  # Spark will report the error, or accepts the file
+    except Exception as error:
+        check_declined(error)
+
+
 def rows_of_files(
     location: str,
     version: int,
@@ -77,32 +163,84 @@ def rows_of_files(
         location: the table's directory.
         files: the files of the version.
         columns: the columns to return.
-        hidden: the names of the two columns that hold the row version and the row id of rows that
-            have moved between files; None without row tracking.
+        hidden: see `FileReader.read`.
         most: the maximum number of rows.
 
     Returns:
         the rows; None if Spark has to read the table, because it has more rows, or values that only
         Spark reads.
     """
-    import pyarrow as pa
+    reader = FileReader(location, most)
+    with declining():
+        read = [reader.read(file, version, columns, hidden) for file in files]
+        found = [row for item in read for row in item.live().values()]
+        return sorted(found, key=lambda row: row.place)
+    return None
 
-    found: list[LocalRow] = []
-    try:
-        kept = _kept_rows(location, version) if any(file.has_vector for file in files) else {}
-        for file in files:
-            rows = _rows_of_file(file, columns, hidden, most - len(found))
-            mask = kept.get(realpath(file.path)) if file.has_vector else []
-            if rows is None or mask is None:
-                return None
-            # A mask ends with the last deleted row
-            found += [row for i, row in enumerate(rows) if i >= len(mask) or mask[i]]
-    except (OSError, pa.ArrowException, UnicodeDecodeError):
-        return None  # Spark will report the error, or accepts the file
-    except Exception as error:
-        check_declined(error)
+
+@dataclass(frozen=True, slots=True)
+class MatchedFile:
+    """A data file, and the positions of some of its rows.
+
+    Attributes:
+        rows: the number of its rows, including deleted ones.
+        deleted: the positions of the rows that a deletion vector has deleted.
+        matching: the positions of the other rows that have one of the keys.
+    """
+
+    rows: int
+    deleted: frozenset[int]
+    matching: frozenset[int]
+
+
+def matched_files(
+    source: TableSource,
+    files: Sequence[DataFile],
+    keys: Mapping[int, Sequence[str | None]],
+    most: int,
+) -> list[MatchedFile] | None:
+    """Find the rows of a version of a table that have given keys.
+
+    Args:
+        source: the table, with its location and the version.
+        files: the files of the version.
+        keys: the values of the keys in canonical text, by attnum of the column.
+        most: the maximum number of rows in all files.
+
+    Returns:
+        the files, in the same order; None if Spark has to find the rows, because there are more
+        rows, or values that only Spark reads or compares.
+    """
+    assert source.location is not None
+    assert source.version is not None
+    columns = [source.column(attnum) for attnum in keys]
+    if not all(map(_is_compared_as_text, columns)):
         return None
-    return sorted(found, key=lambda row: row.place)
+    wanted = {key for key in zip(*keys.values(), strict=True) if None not in key}
+    reader = FileReader(source.location, most)
+    with declining():
+        return [
+            MatchedFile(
+                len(read.rows),
+                read.deleted,
+                frozenset(i for i, row in read.live().items() if row.values in wanted),
+            )
+            for read in (reader.read(file, source.version, columns) for file in files)
+        ]
+    return None
+
+
+def _is_compared_as_text(column: TableColumn) -> bool:
+    """Return whether two values of a stored column are equal if and only if their canonical texts
+    are equal.  For floating-point numbers, 0 equals -0.
+    """
+    stored = storage_type(column.type, column.typmod)
+    return (
+        column.storage_name is not None
+        and has_own_form(column)
+        and element_type(column.type) is None
+        and stored not in ("FLOAT", "DOUBLE")
+    )
 
 
 def _kept_rows(location: str, version: int) -> dict[str, list[bool]]:
@@ -123,15 +261,19 @@ def _rows_of_file(
     columns: Sequence[TableColumn],
     hidden: tuple[str | None, str | None],
     most: int,
-) -> list[LocalRow] | None:
-    """Return all rows of a file, including deleted ones; None if Spark has to read it."""
+) -> list[LocalRow]:
+    """Return all rows of a file, including deleted ones.
+
+    Raises:
+        LeftToSpark: Spark has to read the file.
+    """
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(file.path) as parquet:
         count = parquet.metadata.num_rows
         if count > most:
-            return None
+            raise LeftToSpark
         names = parquet.schema_arrow.names
         wanted = {name: pa.int64() for name in hidden if name is not None} | {
             column.storage_name: stored_arrow(column.type, column.typmod)
@@ -139,9 +281,9 @@ def _rows_of_file(
             if column.storage_name is not None
         }
         if not are_read_alike(parquet.schema_arrow, wanted):
-            return None
+            raise LeftToSpark
         table = parquet.read(sorted(wanted.keys() & {*names}))
-        has_known_calendar = _has_known_calendar(parquet)
+        is_known = has_known_calendar(parquet)
     values: list[list[str | None]] = []
     for column in columns:
         if column.storage_name is None:
@@ -149,9 +291,9 @@ def _rows_of_file(
         elif column.storage_name not in names:
             values.append([None] * count)
         else:
-            texts = _values(table.column(column.storage_name), column, has_known_calendar)
+            texts = _values(table.column(column.storage_name), column, is_known)
             if texts is None:
-                return None
+                raise LeftToSpark
             values.append(texts)
     places = _places(table, file, hidden, count)
     rows = zip(*values, strict=True) if values else iter([()] * count)
@@ -175,7 +317,7 @@ def _places(
     ]
 
 
-def _has_known_calendar(parquet: ParquetFile) -> bool:
+def has_known_calendar(parquet: ParquetFile) -> bool:
     written = parquet.metadata.metadata or {}
     return any(name in written for name in _WRITERS) and not any(
         name in written for name in _OLD_CALENDARS

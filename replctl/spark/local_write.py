@@ -25,19 +25,19 @@ from replctl.spark.values import TableColumn
 from replctl.types.delta_type import is_native
 
 if TYPE_CHECKING:
-    pass
+    import pyarrow as pa
 
 #: The entry in the metadata of a file that names the version of replctl that wrote it.
 WRITER = b"replctl.version"
 #: The first microsecond of 1900, since 1970.  Old readers move earlier timestamps to the Julian
 #: calendar, and dates before the Gregorian calendar.
-_FIRST_TIME = -2_208_988_800_000_000
+FIRST_TIME = -2_208_988_800_000_000
 #: The last day, and the end of the last microsecond, whose text has a year of four digits.
 _LAST_DAY, _LAST_TIME = 2_932_896, 253_402_300_800_000_000
 #: Maximum number of columns with statistics, and of characters of a text in them.
 _MOST_COLUMNS, _MOST_CHARACTERS = 32, 32
-#: Arguments of `write_table`.  By the limits in the file, which leave NaN out, and by a dictionary,
-#: which may have only one of 0 and -0, Spark would skip the file for such values.
+#: Arguments of `ParquetWriter`.  By the limits in the file, which leave NaN out, and by a
+#: dictionary, which may have only one of 0 and -0, Spark would skip the file for such values.
 _FORMAT: dict[str, Any] = {
     "compression": "snappy",
     "use_dictionary": False,
@@ -79,7 +79,6 @@ def write_file(
         OSError: the file cannot be written.
     """
     import pyarrow as pa
-    from pyarrow.parquet import write_table
 
     rows = outcome.rows
     comes = [
@@ -96,12 +95,24 @@ def write_file(
         for c in columns
     }
     arrays = arrays or {NO_COLUMN: pa.nulls(sum(comes), pa.bool_())}
-    table = pa.table(arrays).replace_schema_metadata({WRITER: replctl.__version__})
-    with open(path, "xb") as file:
-        write_table(table, file, **_FORMAT)
+    table = pa.table(arrays)
+    write_rows(table, path)
     state = os.stat(path)
-    statistics = _statistics(table.num_rows, [(c, sent[c.attnum]) for c in columns])
-    return WrittenFile(table.num_rows, state.st_size, state.st_mtime_ns // 1_000_000, statistics)
+    shown = statistics(table.num_rows, [(c, sent[c.attnum]) for c in columns])
+    return WrittenFile(table.num_rows, state.st_size, state.st_mtime_ns // 1_000_000, shown)
+
+
+def write_rows(table: pa.Table, path: str) -> None:
+    """Write rows to a new data file, as Arrow stores them.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    from pyarrow.parquet import ParquetWriter
+
+    with open(path, "xb") as file, ParquetWriter(file, table.schema, **_FORMAT) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({WRITER: replctl.__version__.encode()})
 
 
 def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
@@ -115,7 +126,7 @@ def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
         case "date":
             return all(value >= GREGORIAN for value in known)
         case "timestamp" | "timestamptz":
-            return all(value >= _FIRST_TIME for value in known)
+            return all(value >= FIRST_TIME for value in known)
     return True
 
 
@@ -123,7 +134,7 @@ def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
 # Statistics
 
 
-def _statistics(count: int, columns: Sequence[tuple[TableColumn, Sequence[Any]]]) -> str:
+def statistics(count: int, columns: Sequence[tuple[TableColumn, Sequence[Any]]]) -> str:
     """Return the statistics of a file as JSON.  The minimum and maximum of a column are absent if
     readers do not need them, or if JSON or Delta has no text for them."""
     least, greatest, nulls = [], [], []

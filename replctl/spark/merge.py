@@ -7,11 +7,12 @@ rows, and rows whose keys change.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from replctl.spark import delta_table
 from replctl.spark.comparison_sql import without_limits
-from replctl.spark.data_type import quote_name, table_name
+from replctl.spark.data_type import quote_name, table_name, text_of_wire
 from replctl.spark.delta_table import to_storage
 from replctl.spark.key_path import LeafChange, WritePath, write_path
 from replctl.spark.normal_form import (
@@ -77,7 +78,7 @@ def write_leaf(
     if path is WritePath.APPEND:
         delta_table.append(engine, location, few, note)
     else:
-        predicate = _key_predicate(outcome, number, columns)
+        predicate = key_predicate(outcome, number, columns)
         delta_table.replace_where(engine, location, predicate, few, note)
 
 
@@ -134,17 +135,13 @@ def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
         return frame.coalesce(1)
 
 
-def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ...]) -> str:
+def key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ...]) -> str:
     """Return a condition on the table's columns, which the rows to replace and the new rows
     satisfy: the key is one of the outcome's keys.
     """
     rows, target = outcome.rows, outcome.target
-    keys = [rows.literals(f"k{i}") for i in range(1, len(target.key) + 1)]
-    concerned = [
-        number in (old, new)
-        for old, new in zip(rows.values("old_leaf"), rows.values("new_leaf"), strict=True)
-    ]
-    tuples = [key for key, here in zip(zip(*keys, strict=True), concerned, strict=True) if here]
+    literals = [rows.literals(f"k{i}") for i in range(1, len(target.key) + 1)]
+    tuples = list(compress(zip(*literals, strict=True), _concerns(outcome, number)))
     names = [
         without_limits(_stored_name(columns, attnum), target.column(attnum).type)
         for attnum in target.key
@@ -157,6 +154,25 @@ def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ..
     ]
     shown = ", ".join(f"struct({', '.join(key)})" for key in tuples)
     return f"{' AND '.join(bounds)} AND struct({', '.join(names)}) IN ({shown})"
+
+
+def replaced_keys(outcome: Outcome, number: int) -> dict[int, list[str | None]]:
+    """Return the keys of the rows that `key_predicate` accepts: for each key column its values in
+    canonical text, by attnum."""
+    rows, target = outcome.rows, outcome.target
+    concerned = _concerns(outcome, number)
+    return {
+        column.attnum: [
+            text_of_wire(column.type, value) for value in compress(rows.values(f"k{i}"), concerned)
+        ]
+        for i, column in enumerate(target.key_columns, start=1)
+    }
+
+
+def _concerns(outcome: Outcome, number: int) -> list[bool]:
+    """Return for each row of an outcome whether it changes a leaf partition."""
+    old, new = (outcome.rows.values(f"{image}_leaf") for image in ("old", "new"))
+    return [number in leaves for leaves in zip(old, new, strict=True)]
 
 
 def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]) -> str:

@@ -224,6 +224,14 @@ class LocalRows:
         """Yield the name of a view of the rows."""
         return local_view(engine, self.table, self.columns)
 
+    @contextmanager
+    def late_view(self, engine: Callable[[], Engine]) -> Iterator[Callable[[], str]]:
+        """Yield a function that returns the name of a view of the rows.  Its first call makes the
+        view, and starts Spark if necessary.
+        """
+        with ExitStack() as stack:
+            yield cache(lambda: stack.enter_context(self.view(engine())))
+
 
 @contextmanager
 def late_view(
@@ -248,6 +256,8 @@ def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) 
     if rows.num_rows:
         frame = engine.frame(rows)
         with engine.running():
+            # One task reads few rows in their order, so that the first error is the first row's
+            frame = frame.coalesce(1) if rows.num_rows <= SMALL else frame
             frame = frame.selectExpr(*received)
     else:
         nothing = [f"{value_literal(c.type, c.typmod, None)} AS {c.name}" for c in columns]

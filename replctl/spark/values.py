@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field, replace
 
 from replctl.catalog.pg_class import PartitionBound
@@ -83,6 +84,9 @@ class TableSource:
         version: the version to read; None: the newest.
         left_out: names of columns of the Delta table that the relation does not have.  Writes keep
             their values.
+        view: a function that returns the name of a temporary view of the rows, if this process has
+            read them; None if Spark reads the table.  The columns of the view are c<attnum>,
+            row_version and row_id.
     """
 
     location: str | None
@@ -90,6 +94,7 @@ class TableSource:
     version: int | None = None
     has_row_tracking: bool = True
     left_out: tuple[str, ...] = ()
+    view: Callable[[], str] | None = field(default=None, compare=False)
 
     def column(self, attnum: int) -> TableColumn:
         """Return the column with that attnum."""
@@ -370,6 +375,8 @@ class FeedVersion:
         run: the number of a run of versions.  Spark can read their feeds together, because the
             metadata does not change in a run.
         images: the view of the rows to compare, if they are already computed (`narrowed_version`).
+        feed: a function that returns the name of a view of the feed, if this process has read it
+            (`local_feed`).
     """
 
     version: int
@@ -381,6 +388,7 @@ class FeedVersion:
     run: int = 0
     first: int | None = None
     images: str | None = None
+    feed: Callable[[], str] | None = field(default=None, compare=False)
 
     @property
     def before(self) -> int:

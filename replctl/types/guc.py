@@ -180,8 +180,7 @@ _OWN = (
         "0",
         str(_MAX_INT),
         "Query Tuning",
-        "Read tables with at most this many rows, and append at most this many rows, without"
-        " Spark.",
+        "Read tables with at most this many rows, and write at most this many rows, without Spark.",
         "Zero: Spark reads and writes all tables.",
     ),
     Setting(

@@ -303,6 +303,25 @@ def test_a_statement_is_done_as_a_whole_or_not_at_all(command: Command) -> None:
         before = after
 
 
+def test_few_rows_are_written_as_a_whole_or_not_at_all(command: Command) -> None:
+    """replctl writes them without Spark.  A statement that is one commit is done with it."""
+    before = command.answers("test_pub")
+    touch = "INSERT INTO {0} VALUES (-1, 'new');\nDELETE FROM {0} WHERE {1} = -1;\n"
+    for statement, table, key, points in (
+        ("UPDATE keyed SET v = v || '!' WHERE id IN (1, 4)", "keyed", "id", _points("small")),
+        ("DELETE FROM keyed WHERE id = 2", "keyed", "id", _points("small")),
+        ("TRUNCATE loose", "loose", "a", ["small.after-version"]),
+    ):
+        for point in points:
+            code, _ = command.run("-d", "test_pub", script=f"{statement};\n", kill_at=point)
+            assert code == -signal.SIGKILL, point
+            command.run("-d", "test_pub", script=touch.format(table, key))
+            after = command.answers("test_pub")
+            is_done = point == "small.after-version" and table == "keyed"
+            assert (after != before) == is_done, (statement, point)
+            before = after
+
+
 def test_a_type_is_changed_as_a_whole_or_not_at_all(command: Command) -> None:
     before = command.answers("test_pub")
     statement = "ALTER TABLE keyed ALTER v TYPE int USING length(v);\n"

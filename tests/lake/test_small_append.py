@@ -19,7 +19,8 @@ from golden_script import answer_of
 from pyarrow.parquet import ParquetFile, read_table
 
 from replctl.catalog.pg_class import get_relation
-from replctl.lake import small_append
+from replctl.lake import small_commit
+from replctl.lake.small_write import has_types
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import TableState
 from replctl.session import Session
@@ -217,7 +218,7 @@ def test_spark_finds_the_checksums_right(spark_session: Session, engine: Engine)
     ):
         answer_of(spark_session, statement)
     assert [_is_ours(location, version) for version in range(1, 7)] == [
-        *(True, True, False, True, False, True)
+        *(True, True, True, True, False, True)
     ]
     written = json.loads(_log_file(location, 6, "crc").read_text())
     files = [Path(uri) for uri in DeltaTable(location).file_uris()]
@@ -229,15 +230,15 @@ def test_spark_finds_the_checksums_right(spark_session: Session, engine: Engine)
 
 
 @pytest.mark.spark
-def test_spark_writes_each_tenth_version_and_its_checkpoint(spark_session: Session) -> None:
-    answer_of(spark_session, "CREATE TABLE ten (id int PRIMARY KEY)")
-    for i in range(12):
-        assert answer_of(spark_session, f"INSERT INTO ten VALUES ({i})")[-1] == "INSERT 0 1"
-    location = _location(spark_session, "ten")
-    assert [v for v in range(1, 13) if not _is_ours(location, v)] == [10]
-    assert _log_file(location, 10, "checkpoint.parquet").exists()
+def test_spark_writes_the_checkpoints(spark_session: Session) -> None:
+    answer_of(spark_session, "CREATE TABLE fifty (id int PRIMARY KEY)")
+    for i in range(52):
+        assert answer_of(spark_session, f"INSERT INTO fifty VALUES ({i})")[-1] == "INSERT 0 1"
+    location = _location(spark_session, "fifty")
+    assert [v for v in range(1, 53) if not _is_ours(location, v)] == [50]
+    assert _log_file(location, 50, "checkpoint.parquet").exists()
     answer_of(spark_session, "SET replctl.small_table_rows = 0")
-    assert answer_of(spark_session, "SELECT count(*) FROM ten")[0] == "| 12"
+    assert answer_of(spark_session, "SELECT count(*) FROM fifty")[0] == "| 52"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -347,7 +348,7 @@ def test_which_tables_are_simple(
         {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": _FEATURES, **protocol},
         {"schemaString": json.dumps(schema), "partitionColumns": [], **metadata},
     )
-    assert small_append._is_simple(state, _LEAF) == is_simple
+    assert (small_commit.is_simple(state) and has_types(state, _LEAF.source.columns)) == is_simple
 
 
 _DOMAIN = {"domain": "delta.rowTracking", "removed": False}
@@ -497,7 +498,7 @@ def test_another_writer_may_come_first(session: Session) -> None:
 def test_a_step_is_not_repeated() -> None:
     checksum = {"setTransactions": [{"appId": "a", "version": 3}]}
     repeated = {
-        (application, step): small_append._is_repeated(checksum, CommitNote("", application, step))
+        (application, step): small_commit.is_repeated(checksum, CommitNote("", application, step))
         for application in ("a", "b", None)
         for step in (2, 3, 4)
     }
@@ -509,7 +510,7 @@ def _location_after(session: Session, statement: str, name: str) -> Path:
     return _location(session, name)
 
 
-@pytest.mark.parametrize(("point", "is_done"), [("after-file", False), ("after-commit", True)])
+@pytest.mark.parametrize(("point", "is_done"), [("after-file", False), ("after-version", True)])
 def test_an_append_is_done_as_a_whole_or_not_at_all(
     simple: tuple[Session, Path], point: str, *, is_done: bool
 ) -> None:
@@ -519,7 +520,7 @@ def test_an_append_is_done_as_a_whole_or_not_at_all(
         env={
             **os.environ,
             "REPLCTL_HOME": str(session.cluster.path),
-            "REPLCTL_INJECTION_POINT": f"append.{point}:kill",
+            "REPLCTL_INJECTION_POINT": f"small.{point}:kill",
         },
         capture_output=True,
         check=False,

@@ -11,6 +11,8 @@ from fix_replication import Database, connect
 from replctl import spark
 from replctl.catalog.cluster import Cluster
 from replctl.errors import SerializationFailure
+from replctl.lake import replicated_table
+from replctl.query import write
 from replctl.spark.engine import Engine
 
 pytestmark = pytest.mark.spark
@@ -20,11 +22,12 @@ _BEFORE_CHECK, _BEFORE_WRITE = "leaf_changes", "write_leaf"
 
 @pytest.fixture
 def race(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine, str, list[str]], None]:
-    """Carries out Spark's statements, one at each of the next calls of a job that
-    concern table t; those for other tables run next to it."""
+    """Carries out Spark's statements, one at each of the next calls of a function that concern
+    table t; those for other tables run next to it."""
 
     def begin(engine: Engine, job: str, statements: list[str]) -> None:
-        original = getattr(spark.jobs, job)
+        owners = [spark.jobs] if job == _BEFORE_CHECK else [write, replicated_table]
+        original = getattr(owners[0], job)
 
         def raced(*arguments: Any) -> Any:
             if job == _BEFORE_CHECK:
@@ -34,7 +37,8 @@ def race(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine, str, list[str]], 
                 engine.run(statements.pop(0))
             return answer if job == _BEFORE_CHECK else original(*arguments)
 
-        monkeypatch.setattr(spark.jobs, job, raced)
+        for owner in owners:
+            monkeypatch.setattr(owner, job, raced)
 
     return begin
 

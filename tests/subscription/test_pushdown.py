@@ -22,7 +22,8 @@ _FILES = 4
 
 
 def _fill(database: Database) -> None:
-    """Table t: file n has the ids from 10 n and the first day of month n + 1."""
+    """Table t: file n has the ids from 10 n and the first day of month n + 1.  Spark reads it."""
+    database.run("SET replctl.small_table_rows = 0")
     database.run(
         "CREATE TABLE t (id int PRIMARY KEY, region text, amount numeric(10,2), day date,"
         " other text)"
@@ -46,9 +47,9 @@ def _plan(database: Database, engine: Engine, where: str, columns: str) -> str:
     database.run(f"CREATE PUBLICATION p FOR TABLE t ({columns}) WHERE ({where})")
     publisher = LakePublisher(database.session)
     snapshot = publisher.tables.snapshot(RelationName("public", "t"))
-    _remote, rows = publisher.tables.copy(["p"], RelationName("public", "t"), snapshot)
-    database.run("DROP PUBLICATION p")
-    ((text,),) = engine.run(f"EXPLAIN FORMATTED {rows}")
+    with publisher.tables.copy(["p"], RelationName("public", "t"), snapshot) as (_remote, rows):
+        database.run("DROP PUBLICATION p")
+        ((text,),) = engine.run(f"EXPLAIN FORMATTED {rows}")
     return str(text)
 
 

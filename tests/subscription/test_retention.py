@@ -29,6 +29,7 @@ def test_a_slot_holds_and_the_rest_goes(
     publisher.session.on_notice = notices.append
     for database in (publisher, subscriber):
         database.run("SET replctl.vacuum_retention = 0")
+        database.run("SET replctl.small_table_rows = 0")  # Spark writes checkpoints more often
         database.run(_TABLE)
     publisher.run("INSERT INTO t SELECT g, 'row ' || g FROM generate_series(1, 20) g")
     publisher.run("CREATE PUBLICATION p FOR TABLE t WHERE (id > 3)")
