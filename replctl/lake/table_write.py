@@ -459,7 +459,7 @@ def commit(
     """Record a transaction's versions and its commit in one transaction of the catalog.
 
     Args:
-        then: does further work in the catalog's transaction; receives the catalog and the LSN of
+        then: does further work in the catalog's transaction.  It gets the catalog and the LSN of
             the commit.
     """
     session = writer.session

@@ -2,8 +2,8 @@
 transform the images.
 
 Two images in one commit can be the old and the new image of one row.  If the primary key does not
-change, replctl pairs images by this key.  Otherwise it joins the two versions of the table by row
-id.
+change, replctl pairs images by this key.  If the key changes, or there is none, replctl joins the
+two versions of the table by row id.
 A delete and an insert of the same key in one commit become an UPDATE.  Images without a counterpart
 become a DELETE or an INSERT.
 
