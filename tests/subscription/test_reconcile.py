@@ -10,6 +10,7 @@ from fix_replication import Database
 
 from replctl import spark
 from replctl.errors import PostgresError
+from replctl.lake import replicated_table
 from replctl.lake.delta_log import commits_after, latest_version
 from replctl.spark import reconcile
 from replctl.spark.engine import Engine
@@ -254,7 +255,8 @@ def test_only_keys_that_others_have_changed_are_compared_again(
     compared = []
 
     def watch(job: str) -> None:
-        original = getattr(spark.jobs, job)
+        owner = replicated_table if job == "write_leaf" else spark.jobs
+        original = getattr(owner, job)
 
         def watched(*arguments: Any) -> Any:
             compared.append(job)
@@ -262,7 +264,7 @@ def test_only_keys_that_others_have_changed_are_compared_again(
                 engine.run(statements.pop(0))
             return original(*arguments)
 
-        monkeypatch.setattr(spark.jobs, job, watched)
+        monkeypatch.setattr(owner, job, watched)
 
     for job in ("difference", "renewed_difference", "write_leaf"):
         watch(job)
