@@ -21,7 +21,6 @@ from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.storage import reserve_storage_name, storage_names
 from replctl.errors import ObjectInUse, SerializationFailure
 from replctl.injection_point import injection_point
-from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.retry import repeated
 from replctl.lake.small_definition import add_columns
@@ -144,7 +143,7 @@ def _fill(
     with writer.commit_to(rewrite.relid, silent=True, may_be_nothing=True) as note:
         if rows:
             spark.jobs.rewrite_rows(session.engine(), location, values, numbers, note)
-        elif not rewrite.is_row_by_row and not is_empty_at(location, before or 0):
+        elif not rewrite.is_row_by_row:
             set_columns(session, location, columns, values, note)
     after = latest_version(location)
     if before is None or after is None or after > before + 1:

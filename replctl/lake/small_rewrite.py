@@ -13,6 +13,8 @@ from replctl import spark
 from replctl.errors import IoError
 from replctl.injection_point import injection_point
 from replctl.lake.delta_actions import parse_columns
+from replctl.lake.delta_files import is_empty_at
+from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import version_path
 from replctl.lake.small_commit import SmallCommit
 from replctl.lake.small_table import HIDDEN, data_files
@@ -33,7 +35,7 @@ def set_columns(
     values: Mapping[str, str],
     note: CommitNote,
 ) -> None:
-    """Set columns of all rows of a table, in one commit.
+    """Set columns of all rows of a table, in one commit; in none if it has no files.
 
     Args:
         columns: the columns to set.
@@ -42,6 +44,8 @@ def set_columns(
     Raises:
         PostgresError: a value cannot be computed, or the table cannot be written.
     """
+    if is_empty_at(location, latest_version(location) or 0):
+        return
 
     def rewritten(rows: pa.Table) -> pa.Table | None:
         new = spark.jobs.computed(session.engine(), rows, columns, values)

@@ -130,10 +130,12 @@ def computed(
 
     Returns:
         the values in the order of the rows, as Arrow stores them, by name in storage; None if
-        replctl cannot send the rows to Spark.
+        replctl cannot send the rows to Spark, or there are none.
     """
     import pyarrow as pa
 
+    if not rows.num_rows:  # Spark Connect cannot send them
+        return None
     numbered = rows.append_column(_PLACE, pa.array(range(rows.num_rows), pa.int64()))
     with view_of_rows(engine, numbered) as view:
         if view is None:

@@ -249,6 +249,9 @@ def test_definitions_change_as_by_spark(spark_session: Session, engine: Engine) 
     assert pair.run("TRUNCATE {t}") == ("TRUNCATE TABLE",)
     assert pair.run("TRUNCATE {t}") == ("TRUNCATE TABLE",)
     assert pair.run("SELECT count(*) FROM {t}")[0] == "| 0"
+    pair.run("ALTER TABLE {t} ADD COLUMN e int DEFAULT 5")  # no row needs the default
+    pair.run("INSERT INTO {t} (id) VALUES (1)")
+    assert pair.run("SELECT id, e FROM {t}")[0] == "| 1 | 5"
 
 
 def _statements(chance: random.Random) -> Iterator[str]:
