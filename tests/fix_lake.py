@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -15,8 +18,43 @@ from golden_script import answer_of
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.storage import note_storage
 from replctl.lake.publisher import LakePublisher
+from replctl.lake.table_folder import TableFolder
 from replctl.relation_name import RelationName
 from replctl.session import Session
+
+
+def table_location(session: Session, name: str) -> Path:
+    """The directory of the Delta table of a relation."""
+    with session.read() as catalog:
+        oid = session.environment(catalog).relation_oid(None, name)
+        assert oid is not None
+        relation = get_relation(catalog, oid)
+    assert relation is not None
+    assert relation.storage is not None
+    return Path(relation.storage.location)
+
+
+def log_file(location: Path, version: int, ending: str = "json") -> Path:
+    """The file of a version in a table's log."""
+    return location / "_delta_log" / f"{version:020d}.{ending}"
+
+
+@contextmanager
+def another_first(location: Path, version: int) -> Iterator[list[str]]:
+    """Let another program commit a version first, once; the paths of these commits."""
+    created, others = TableFolder.create, list[str]()
+
+    def create(folder: TableFolder, path: str, content: bytes, **options: Any) -> bool:
+        if path.endswith(f"{version}.json") and not others:
+            others.append(path)
+            commit = {"commitInfo": {"timestamp": 0, "operation": "OTHER"}}
+            (location / path).write_text(json.dumps(commit))
+            checksum = log_file(location, version - 1, "crc").read_text()
+            log_file(location, version, "crc").write_text(checksum)
+        return created(folder, path, content, **options)
+
+    with patch.object(TableFolder, "create", create):
+        yield others
 
 
 class Lake:

@@ -44,7 +44,7 @@ from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
 
 #: The actions that change rows.
-_ROW_KINDS = ("add", "remove")
+ROW_KINDS = ("add", "remove")
 #: The columns of a checkpoint that describe an existing file.
 _WHOLE_ADD = [
     "add.path",
@@ -225,7 +225,7 @@ def has_row_files(location: str, version: int) -> bool:
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
     """
-    return _are_there(location, _changed_bodies(read_actions(location, version), _ROW_KINDS))
+    return _are_there(location, changed_bodies(read_actions(location, version), ROW_KINDS))
 
 
 def has_feed_files(location: str, version: int) -> bool:
@@ -250,12 +250,10 @@ def _feed_bodies(location: str, version: int) -> list[dict[str, Any]]:
     """Return the actions whose files are the change data feed of a version."""
     actions = read_actions(location, version)
     has_own = any("cdc" in action for action in actions)
-    return _changed_bodies(actions, ("cdc",) if has_own else _ROW_KINDS)
+    return changed_bodies(actions, ("cdc",) if has_own else ROW_KINDS)
 
 
-def _changed_bodies(
-    actions: Iterable[dict[str, Any]], kinds: Sequence[str]
-) -> list[dict[str, Any]]:
+def changed_bodies(actions: Iterable[dict[str, Any]], kinds: Sequence[str]) -> list[dict[str, Any]]:
     """Return the actions of some kinds that change rows."""
     return [
         action[kind]

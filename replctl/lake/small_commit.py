@@ -15,21 +15,27 @@ Metadata", "Row Tracking" and "Version Checksum File".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.errors import IoError, ObjectNotInPrerequisiteState
 from replctl.injection_point import injection_point
 from replctl.lake.delta_actions import BrokenLogError, parse_checksum, parse_columns
 from replctl.lake.delta_files import file_key, whole_files_at
 from replctl.lake.delta_log import checkpoints, log_names
 from replctl.lake.delta_names import checksum_path
-from replctl.lake.own_commit import commit_info, create_checksum, create_version, now
+from replctl.lake.own_commit import (
+    commit_info,
+    create_checksum,
+    create_version,
+    now,
+    stored_type,
+)
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import TableState, table_state
 from replctl.record import dataclass
-from replctl.spark import CommitNote, WrittenFile
+from replctl.spark import CommitNote, TableColumn, WrittenFile
 
 #: The features that do not affect a commit of this module, or that it supports.
 _FEATURES = frozenset(
@@ -108,12 +114,21 @@ class SmallCommit:
         """Return the number of the commit's version."""
         return self.state.version + 1
 
+    def has_types(self, columns: Sequence[TableColumn]) -> bool:
+        """Return whether the table has columns with the types in which Spark would store them."""
+        types = {field["name"]: field["type"] for field in parse_columns(self.state.metadata)}
+        return all(
+            types.get(column.storage_name or "") == stored_type(column).declaration
+            for column in columns
+        )
+
     def files(self) -> Sequence[dict[str, Any]] | None:
-        """Return the `add` actions of the table's files; None if the checksum, which may be of any
-        writer, does not list the files of the log.
+        """Return the `add` actions of the table's files, which the commit may remove; None if the
+        table is append-only, or if the checksum, which may be of any writer, does not list the
+        files of the log.
         """
         adds: list[dict[str, Any]] | None = self.checksum.get("allFiles")
-        if adds is None:
+        if adds is None or self.state.is_on("delta.appendOnly"):
             return None
         try:
             bodies = whole_files_at(self.folder.location, self.state.version)
@@ -187,6 +202,20 @@ class SmallCommit:
         with suppress(OSError):
             create_checksum(self.folder, self.version, following)
         return True
+
+
+@contextmanager
+def writing_files(folder: TableFolder) -> Iterator[None]:
+    """Turn errors of the file system in the `with` block into errors about the table.
+
+    Raises:
+        IoError: the table cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        location = folder.location
+        raise IoError(f'could not write the Delta table at "{location}": {error}') from error
 
 
 def _is_of(metadata: Mapping[str, Any], state: TableState) -> bool:

@@ -8,10 +8,9 @@ import json
 from collections.abc import Sequence
 
 from replctl import spark
-from replctl.errors import IoError
 from replctl.lake.delta_actions import parse_columns
 from replctl.lake.own_commit import contains, stored_type
-from replctl.lake.small_commit import SmallCommit
+from replctl.lake.small_commit import SmallCommit, writing_files
 from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn
@@ -27,10 +26,9 @@ def add_columns(
     Raises:
         IoError: the table cannot be written.
     """
-    try:
-        is_done = _are_added(TableFolder.of(location), columns, note)
-    except OSError as error:
-        raise IoError(f'could not write the Delta table at "{location}": {error}') from error
+    folder = TableFolder.of(location)
+    with writing_files(folder):
+        is_done = _are_added(folder, columns, note)
     if not is_done:
         spark.jobs.add_columns(session.engine(), location, columns, note)
 
@@ -63,10 +61,9 @@ def remove_rows(session: Session, location: str, note: CommitNote) -> None:
     Raises:
         IoError: the table cannot be written.
     """
-    try:
-        is_done = _is_emptied(TableFolder.of(location), note)
-    except OSError as error:
-        raise IoError(f'could not write the Delta table at "{location}": {error}') from error
+    folder = TableFolder.of(location)
+    with writing_files(folder):
+        is_done = _is_emptied(folder, note)
     if not is_done:
         spark.jobs.truncate(session.engine(), location, note)
 
@@ -79,7 +76,7 @@ def _is_emptied(folder: TableFolder, note: CommitNote) -> bool:
     """
     commit = SmallCommit.following(folder, CommitNote(note.user_metadata))
     files = None if commit is None else commit.files()
-    if commit is None or files is None or commit.state.is_on("delta.appendOnly"):
+    if commit is None or files is None:
         return False
     if not files:
         return True

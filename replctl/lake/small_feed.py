@@ -12,6 +12,7 @@ from dataclasses import replace
 from replctl import spark
 from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.delta_files import ROW_KINDS, changed_bodies
 from replctl.lake.delta_log import read_actions
 from replctl.lake.small_table import are_plain, data_files, is_plain
 from replctl.lake.table_folder import TableFolder
@@ -24,6 +25,7 @@ from replctl.spark import (
     TableSource,
     VersionFiles,
     feed_columns,
+    late_view,
 )
 
 
@@ -39,8 +41,7 @@ def with_small_feeds(
     most, source = int(session.setting("replctl.small_table_rows")), changes.source
     if not most or not _is_simple(relation, source):
         return changes
-    rows, versions = LocalRows(feed_columns(source)), []
-    feed = stack.enter_context(rows.late_view(session.engine))
+    rows, here = LocalRows(feed_columns(source)), set[int]()
     for version in changes.versions:
         is_here = most > 0 and not _needs_spark(source, version)
         files = _version_files(source, version.version) if is_here else None
@@ -48,8 +49,11 @@ def with_small_feeds(
         if found is not None and len(found) <= most:
             most -= len(found)
             rows.add(found)
-            version = replace(version, feed=feed)
-        versions.append(version)
+            here.add(version.version)
+    if not here:
+        return changes
+    feed = stack.enter_context(late_view(session.engine(), rows.table, rows.columns))
+    versions = (replace(v, feed=feed) if v.version in here else v for v in changes.versions)
     return replace(changes, versions=tuple(versions))
 
 
@@ -75,18 +79,10 @@ def _version_files(source: TableSource, version: int) -> VersionFiles | None:
         actions = read_actions(source.location, version)
     except ObjectNotInPrerequisiteState:  # decoding reports it
         return None
-    bodies = {
-        kind: [
-            action[kind]
-            for action in actions
-            if kind in action and (kind == "cdc" or action[kind]["dataChange"])
-        ]
-        for kind in ("cdc", "remove", "add")
-    }
-    if bodies["cdc"]:
-        bodies |= {"remove": [], "add": []}
-    found = {kind: data_files(folder, listed) for kind, listed in bodies.items()}
-    changed, removed, added = found["cdc"], found["remove"], found["add"]
+    changes = changed_bodies(actions, ("cdc",))
+    # The files with changes come instead of the others
+    adds, removes = ([], []) if changes else (changed_bodies(actions, [k]) for k in ROW_KINDS)
+    changed, removed, added = (data_files(folder, bodies) for bodies in (changes, removes, adds))
     if changed is None or removed is None or added is None:
         return None
     return VersionFiles(version, changed, removed, added)

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from replctl import spark
-from replctl.errors import IoError
 from replctl.injection_point import injection_point
 from replctl.lake.delta_actions import parse_columns
 from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import version_path
-from replctl.lake.small_commit import SmallCommit
+from replctl.lake.small_commit import SmallCommit, writing_files
 from replctl.lake.small_table import HIDDEN, data_files
-from replctl.lake.small_write import has_types
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_metadata import ROW_TRACKING
 from replctl.session import Session
@@ -113,7 +111,7 @@ class _Rewrite:
             IoError: the table cannot be written.
         """
         commit = SmallCommit.following(self._folder, self._note)
-        if commit is None or not self._most or not has_types(commit.state, columns):
+        if commit is None or not self._most or not commit.has_types(columns):
             return False
         files = commit.files()
         rows = None if files is None else self._rows(commit, files)
@@ -121,15 +119,12 @@ class _Rewrite:
         if files is None or new is None:
             return False
         metadata = None if names is None else _metadata(commit, names)
-        try:
+        with writing_files(self._folder):
             return self._is_written(commit, files, new, columns, operation, parameters, metadata)
-        except OSError as error:
-            location = self._folder.location
-            raise IoError(f'could not write the Delta table at "{location}": {error}') from error
 
     def _rows(self, commit: SmallCommit, adds: Sequence[dict[str, Any]]) -> pa.Table | None:
         state, files = commit.state, data_files(self._folder, adds)
-        if files is None or not state.is_on(ROW_TRACKING) or state.is_on("delta.appendOnly"):
+        if files is None or not state.is_on(ROW_TRACKING):
             return None
         version, row_id = map(state.properties.get, HIDDEN)
         schema = str(state.metadata["schemaString"])
@@ -152,7 +147,7 @@ class _Rewrite:
         path = f"part-00000-{uuid4()}-c000.snappy.parquet"
         if rows.num_rows:
             place = f"{self._folder.location}/{path}"
-            written = spark.jobs.write_rewritten(rows, columns, place)
+            written = spark.jobs.write_rows(rows, columns, place)
             if written is None:
                 return False
             self._folder.copy_mode(version_path(commit.state.version), path)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from replctl.lake.catalog_name import named_tables
 from replctl.lake.small_table import small_rows
 from replctl.session import Session
-from replctl.spark import LocalRows, StagedColumn, TableSource, Target
+from replctl.spark import LocalRows, StagedColumn, TableSource, Target, late_view
 
 #: The columns that sort rows in the order in which they were written.
 _PLACE = (StagedColumn("row_version", "int8"), StagedColumn("row_id", "int8"))
@@ -64,5 +64,5 @@ def _small(session: Session, source: TableSource, most: int, stack: ExitStack) -
     columns = [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in source.columns]
     rows = LocalRows([*columns, *_PLACE])
     rows.add([[*row.values, *map(str, row.place)] for row in found])
-    view = stack.enter_context(rows.late_view(session.engine))
+    view = stack.enter_context(late_view(session.engine(), rows.table, rows.columns))
     return replace(source, view=view)

@@ -17,13 +17,10 @@ from typing import Any
 from uuid import uuid4
 
 from replctl import spark
-from replctl.errors import IoError
 from replctl.injection_point import injection_point
 from replctl.lake.deletion_vector import write_vector
-from replctl.lake.delta_actions import parse_columns
 from replctl.lake.delta_names import version_path
-from replctl.lake.own_commit import stored_type
-from replctl.lake.small_commit import SmallCommit
+from replctl.lake.small_commit import SmallCommit, writing_files
 from replctl.lake.small_table import data_files
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import TableState
@@ -35,7 +32,6 @@ from replctl.spark import (
     LeafChange,
     MatchedFile,
     Outcome,
-    TableColumn,
     WritePath,
     WrittenFile,
 )
@@ -62,37 +58,12 @@ def write_leaf(
     Raises:
         IoError: the table cannot be written.
     """
-    if not _is_written(session, outcome, number, leaf, change, note):
-        spark.jobs.write_leaf(session.engine(), outcome, number, leaf, change, note)
-
-
-def _is_written(
-    session: Session,
-    outcome: Outcome,
-    number: int,
-    leaf: Leaf,
-    change: LeafChange,
-    note: CommitNote,
-) -> bool:
-    """Write an outcome's rows, and return True; return False if Spark has to write them."""
     location = leaf.source.location
     assert location is not None
-    folder = TableFolder.of(location)
     most = int(session.setting("replctl.small_table_rows"))
-    if (
-        not folder.is_local
-        or not outcome.rows.is_small
-        or change.inserted + change.updated + change.deleted > most
-        or spark.jobs.write_path(outcome, change) is WritePath.MERGE
-        or leaf.source.left_out
-        or any(column.is_assigned for column in outcome.target.columns)
-    ):
-        return False
-    write = _SmallWrite(folder, outcome, number, leaf, note, change, most)
-    try:
-        return write.is_done()
-    except OSError as error:
-        raise IoError(f'could not write the Delta table at "{location}": {error}') from error
+    write = _SmallWrite(TableFolder.of(location), outcome, number, leaf, note, change, most)
+    if not write.is_done():
+        spark.jobs.write_leaf(session.engine(), outcome, number, leaf, change, note)
 
 
 @dataclass(slots=True)
@@ -120,10 +91,33 @@ class _SmallWrite:
     vectors: list[str] = field(default_factory=list)
 
     def is_done(self) -> bool:
+        """Write the rows, and return True; return False if Spark has to do it.
+
+        Raises:
+            IoError: the table cannot be written.
+        """
+        if not self._is_small():
+            return False
+        with writing_files(self.folder):
+            return self._is_written()
+
+    def _is_small(self) -> bool:
+        """Return whether this module supports the outcome, whatever the table is like."""
+        change = self.change
+        return (
+            self.folder.is_local
+            and self.outcome.rows.is_small
+            and change.inserted + change.updated + change.deleted <= self.most
+            and spark.jobs.write_path(self.outcome, change) is not WritePath.MERGE
+            and not self.leaf.source.left_out
+            and not any(column.is_assigned for column in self.outcome.target.columns)
+        )
+
+    def _is_written(self) -> bool:
         """Write the rows, and return True; return False if Spark has to do it."""
         for _attempt in range(_ATTEMPTS):
             commit = SmallCommit.following(self.folder, self.note)
-            if commit is None or not has_types(commit.state, self.leaf.source.columns):
+            if commit is None or not commit.has_types(self.leaf.source.columns):
                 break
             replaced = self._replaced(commit)
             if replaced is None or not self._has_new_rows(commit.state):
@@ -161,9 +155,9 @@ class _SmallWrite:
         vectors; None if Spark has to do it.
         """
         state = commit.state
-        if spark.jobs.write_path(self.outcome, self.change) is WritePath.APPEND:
+        if not (self.change.deleted or self.change.updated):
             return []
-        if not state.is_on("delta.enableDeletionVectors") or state.is_on("delta.appendOnly"):
+        if not state.is_on("delta.enableDeletionVectors"):
             return None
         adds = commit.files()
         files = None if adds is None else data_files(self.folder, adds)
@@ -257,15 +251,6 @@ class _Replaced:
     before: dict[str, Any]
     after: dict[str, Any] | None
     rows: int
-
-
-def has_types(state: TableState, columns: Sequence[TableColumn]) -> bool:
-    """Return whether a table has columns with the types in which Spark would store them."""
-    types = {field["name"]: field["type"] for field in parse_columns(state.metadata)}
-    return all(
-        types.get(column.storage_name or "") == stored_type(column).declaration
-        for column in columns
-    )
 
 
 def _loose(statistics: object) -> str | None:

@@ -61,6 +61,7 @@ from replctl.spark.sql_value import SqlValue as SqlValue
 from replctl.spark.staged import Staged as Staged
 from replctl.spark.staged import StagedColumn as StagedColumn
 from replctl.spark.staging import LocalRows as LocalRows
+from replctl.spark.staging import late_view as late_view
 from replctl.spark.table_comparison import DIFFERENCE_KINDS as DIFFERENCE_KINDS
 from replctl.spark.table_comparison import Comparison as Comparison
 from replctl.spark.table_comparison import RowDifference as RowDifference

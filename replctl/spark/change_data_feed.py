@@ -362,21 +362,26 @@ def _feed(
         key=lambda version: (bisect(unreadable, version.version), version.run),
     )
     runs = [[version.version for version in run] for _place, run in feeds]
-    condition = f" AND {{}} IN {kinds}" if kinds else ""
     parts = [
         "SELECT _commit_version AS version, _change_type AS"
         f" kind, {place} AS place{_columns_in(source, run)}"
         f" FROM {feed_of(source.location, run[0], run[-1])}"
-        f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition.format('_change_type')}"
+        f" WHERE _commit_version IN ({', '.join(map(str, run))}){_among('_change_type', kinds)}"
         for run in runs
     ]
-    parts += _feeds_here(source, versions, place, condition)
+    parts += _feeds_here(source, versions, place, kinds)
     parts += [compared_sql(source, v, place) for v in versions if v.is_compared]
     return " UNION ALL ".join(parts)
 
 
+def _among(column: str, kinds: str) -> str:
+    """Return the SQL condition, after others, that a change is of one of the kinds, if there are
+    any."""
+    return f" AND {column} IN {kinds}" if kinds else ""
+
+
 def _feeds_here(
-    source: TableSource, versions: Sequence[FeedVersion], place: str, condition: str
+    source: TableSource, versions: Sequence[FeedVersion], place: str, kinds: str
 ) -> list[str]:
     """Return SQL of the feeds that this process has read, as `_feed` does."""
     listed: defaultdict[Callable[[], str], list[int]] = defaultdict(list)
@@ -386,7 +391,7 @@ def _feeds_here(
     columns = "".join(f", c{column.attnum}" for column in source.columns)
     return [
         f"SELECT version, kind, {place} AS place{columns} FROM {feed()}"
-        f" WHERE version IN ({', '.join(map(str, numbers))}){condition.format('kind')}"
+        f" WHERE version IN ({', '.join(map(str, numbers))}){_among('kind', kinds)}"
         for feed, numbers in listed.items()
     ]
 

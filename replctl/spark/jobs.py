@@ -32,7 +32,7 @@ from replctl.spark.local_change import unconflicting as unconflicting
 from replctl.spark.local_feed import feed_rows as feed_rows
 from replctl.spark.local_rewrite import computed as computed
 from replctl.spark.local_rewrite import rows_in_order as rows_in_order
-from replctl.spark.local_rewrite import write_rewritten as write_rewritten
+from replctl.spark.local_write import write_rows as write_rows
 from replctl.spark.merge import key_predicate as key_predicate
 from replctl.spark.merge import leaf_changes as leaf_changes
 from replctl.spark.merge import replace_leaf as replace_leaf

@@ -1,14 +1,13 @@
-"""Rewrite all rows of a small Delta table into one new data file, in this process."""
+"""Read all rows of a small Delta table as they are stored, and compute new values for them."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from replctl.spark.data_type import quote_name, stored_arrow, wire
 from replctl.spark.file_columns import are_read_alike
-from replctl.spark.key_lookup import GREGORIAN, view_of_rows
+from replctl.spark.key_lookup import view_of_rows
 from replctl.spark.local_scan import (
     DataFile,
     FileReader,
@@ -16,7 +15,6 @@ from replctl.spark.local_scan import (
     declining,
     has_known_calendar,
 )
-from replctl.spark.local_write import FIRST_TIME, WrittenFile, statistics, write_rows
 from replctl.spark.values import TableColumn
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def rows_in_order(
 
     Returns:
         the rows; None if Spark has to rewrite the table, because it has more rows, or values that
-        only Spark reads or writes.
+        only Spark reads.
     """
     import pyarrow as pa
     from deltalake import Schema
@@ -63,10 +61,7 @@ def rows_in_order(
             pieces.append(_stored(file.path, wanted).take(pa.array(live, pa.int64())))
         rows = pa.concat_tables(pieces) if pieces else wanted.empty_table()
         order = sorted(range(len(places)), key=places.__getitem__)
-        found = rows.take(pa.array(order, pa.int64()))
-        if not all(map(_is_written_alike, found.columns)):
-            raise LeftToSpark
-        return found
+        return rows.take(pa.array(order, pa.int64()))
     return None
 
 
@@ -94,28 +89,6 @@ def _stored(path: str, wanted: pa.Schema) -> pa.Table:
             for field in wanted
         }
     )
-
-
-def _is_written_alike(values: pa.ChunkedArray) -> bool:
-    """Return whether readers find the same values, whether this module or Spark writes them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_list(values.type):
-        return _is_written_alike(pc.list_flatten(values))
-    if pa.types.is_struct(values.type):
-        return all(
-            _is_written_alike(pc.struct_field(values, i)) for i in range(values.type.num_fields)
-        )
-    if pa.types.is_map(values.type):
-        return False
-    if pa.types.is_date32(values.type):
-        least = pc.min(values.cast(pa.int32())).as_py()
-        return least is None or least >= GREGORIAN
-    if pa.types.is_timestamp(values.type):
-        least = pc.min(values.cast(pa.int64())).as_py()
-        return least is None or least >= FIRST_TIME
-    return True
 
 
 def computed(
@@ -157,30 +130,3 @@ def computed(
         ).cast(stored_arrow(c.type, c.typmod))
         for i, c in enumerate(columns)
     }
-
-
-def write_rewritten(
-    rows: pa.Table, columns: Sequence[TableColumn], path: str
-) -> WrittenFile | None:
-    """Write rows to a new data file.
-
-    Args:
-        rows: the rows as Arrow stores them.
-        columns: the columns of the relation, by their names in storage, for statistics.
-
-    Returns:
-        the file; None if Spark has to write the rows.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    if not all(map(_is_written_alike, rows.columns)):
-        return None
-    write_rows(rows, path)
-    state = os.stat(path)
-    known = [
-        (c, rows.column(c.storage_name).cast(wire(c.type, c.typmod).arrow).to_pylist())
-        for c in columns
-    ]
-    shown = statistics(rows.num_rows, known)
-    return WrittenFile(rows.num_rows, state.st_size, state.st_mtime_ns // 1_000_000, shown)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import replctl
 from replctl.record import dataclass
-from replctl.spark.data_type import NO_COLUMN, element_type, storage_type, stored_arrow, wire
+from replctl.spark.data_type import NO_COLUMN, storage_type, stored_arrow, wire
 from replctl.spark.key_lookup import GREGORIAN
 from replctl.spark.outcome import COMING, Outcome
 from replctl.spark.values import TableColumn
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WRITER = b"replctl.version"
 #: The first microsecond of 1900, since 1970.  Old readers move earlier timestamps to the Julian
 #: calendar, and dates before the Gregorian calendar.
-FIRST_TIME = -2_208_988_800_000_000
+_FIRST_TIME = -2_208_988_800_000_000
 #: The last day, and the end of the last microsecond, whose text has a year of four digits.
 _LAST_DAY, _LAST_TIME = 2_932_896, 253_402_300_800_000_000
 #: Maximum number of columns with statistics, and of characters of a text in them.
@@ -85,48 +85,74 @@ def write_file(
         new_leaf == number and op in COMING
         for op, new_leaf in zip(rows.values("op"), rows.values("new_leaf"), strict=True)
     ]
-    sent = {c.attnum: list(compress(rows.values(f"w{c.attnum}"), comes)) for c in columns}
-    if not all(_is_written_alike(column, sent[column.attnum]) for column in columns):
+    if any(is_native(column.type) for column in columns):
         return None
     arrays = {
-        c.storage_name or "": pa.array(sent[c.attnum], wire(c.type, c.typmod).arrow).cast(
-            stored_arrow(c.type, c.typmod)
-        )
+        c.storage_name or "": pa.chunked_array(
+            [
+                pa.array(
+                    [*compress(rows.values(f"w{c.attnum}"), comes)], wire(c.type, c.typmod).arrow
+                )
+            ]
+        ).cast(stored_arrow(c.type, c.typmod))
         for c in columns
     }
     arrays = arrays or {NO_COLUMN: pa.nulls(sum(comes), pa.bool_())}
-    table = pa.table(arrays)
-    write_rows(table, path)
-    state = os.stat(path)
-    shown = statistics(table.num_rows, [(c, sent[c.attnum]) for c in columns])
-    return WrittenFile(table.num_rows, state.st_size, state.st_mtime_ns // 1_000_000, shown)
+    return write_rows(pa.table(arrays), columns, path)
 
 
-def write_rows(table: pa.Table, path: str) -> None:
-    """Write rows to a new data file, as Arrow stores them.
+def write_rows(rows: pa.Table, columns: Sequence[TableColumn], path: str) -> WrittenFile | None:
+    """Write rows to a new data file.
+
+    Args:
+        rows: the rows as Arrow stores them.
+        columns: the columns of the relation, by their names in storage, for statistics.
+        path: the path of the new file, on a local disk.
+
+    Returns:
+        the file; None if Spark has to write the rows, because other writers could store them
+        differently.
 
     Raises:
         OSError: the file cannot be written.
     """
     from pyarrow.parquet import ParquetWriter
 
-    with open(path, "xb") as file, ParquetWriter(file, table.schema, **_FORMAT) as writer:
-        writer.write_table(table)
+    if not all(map(_is_written_alike, rows.columns)):
+        return None
+    with open(path, "xb") as file, ParquetWriter(file, rows.schema, **_FORMAT) as writer:
+        writer.write_table(rows)
         writer.add_key_value_metadata({WRITER: replctl.__version__.encode()})
+    state = os.stat(path)
+    shown = _statistics(
+        rows.num_rows,
+        [
+            (c, rows.column(c.storage_name).cast(wire(c.type, c.typmod).arrow).to_pylist())
+            for c in columns
+        ],
+    )
+    return WrittenFile(rows.num_rows, state.st_size, state.st_mtime_ns // 1_000_000, shown)
 
 
-def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
-    """Return whether readers find the same values, whether this module or Spark writes the file."""
-    if is_native(column.type):
+def _is_written_alike(values: pa.ChunkedArray) -> bool:
+    """Return whether readers find the same values, whether this module or Spark writes them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_list(values.type):
+        return _is_written_alike(pc.list_flatten(values))
+    if pa.types.is_struct(values.type):
+        return all(
+            _is_written_alike(pc.struct_field(values, i)) for i in range(values.type.num_fields)
+        )
+    if pa.types.is_map(values.type):
         return False
-    known = [value for value in values if value is not None]
-    if element_type(column.type) is not None:
-        known = [item for value in known for item in value if item is not None]
-    match element_type(column.type) or column.type:
-        case "date":
-            return all(value >= GREGORIAN for value in known)
-        case "timestamp" | "timestamptz":
-            return all(value >= FIRST_TIME for value in known)
+    if pa.types.is_date32(values.type):
+        least = pc.min(values.cast(pa.int32())).as_py()
+        return least is None or least >= GREGORIAN
+    if pa.types.is_timestamp(values.type):
+        least = pc.min(values.cast(pa.int64())).as_py()
+        return least is None or least >= _FIRST_TIME
     return True
 
 
@@ -134,7 +160,7 @@ def _is_written_alike(column: TableColumn, values: Sequence[Any]) -> bool:
 # Statistics
 
 
-def statistics(count: int, columns: Sequence[tuple[TableColumn, Sequence[Any]]]) -> str:
+def _statistics(count: int, columns: Sequence[tuple[TableColumn, Sequence[Any]]]) -> str:
     """Return the statistics of a file as JSON.  The minimum and maximum of a column are absent if
     readers do not need them, or if JSON or Delta has no text for them."""
     least, greatest, nulls = [], [], []

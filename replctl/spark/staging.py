@@ -224,14 +224,6 @@ class LocalRows:
         """Yield the name of a view of the rows."""
         return local_view(engine, self.table, self.columns)
 
-    @contextmanager
-    def late_view(self, engine: Callable[[], Engine]) -> Iterator[Callable[[], str]]:
-        """Yield a function that returns the name of a view of the rows.  Its first call makes the
-        view, and starts Spark if necessary.
-        """
-        with ExitStack() as stack:
-            yield cache(lambda: stack.enter_context(self.view(engine())))
-
 
 @contextmanager
 def late_view(

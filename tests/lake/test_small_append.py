@@ -11,16 +11,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
 from deltalake import DeltaTable
+from fix_lake import another_first, log_file, table_location
 from golden_script import answer_of
 from pyarrow.parquet import ParquetFile, read_table
 
-from replctl.catalog.pg_class import get_relation
 from replctl.lake import small_commit
-from replctl.lake.small_write import has_types
+from replctl.lake.small_commit import SmallCommit
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import TableState
 from replctl.session import Session
@@ -56,23 +55,9 @@ _ROWS = [f"({', '.join(values[i] for values in _TYPES.values())}, {i})" for i in
 ]
 
 
-def _location(session: Session, name: str) -> Path:
-    with session.read() as catalog:
-        oid = session.environment(catalog).relation_oid(None, name)
-        assert oid is not None
-        relation = get_relation(catalog, oid)
-    assert relation is not None
-    assert relation.storage is not None
-    return Path(relation.storage.location)
-
-
-def _log_file(location: Path, version: int, ending: str = "json") -> Path:
-    return location / "_delta_log" / f"{version:020d}.{ending}"
-
-
 def _actions(location: Path, version: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for line in _log_file(location, version).read_text().splitlines():
+    for line in log_file(location, version).read_text().splitlines():
         found |= json.loads(line)
     return found
 
@@ -96,7 +81,7 @@ def pair(spark_session: Session) -> tuple[Session, Path, Path]:
         answer_of(spark_session, f"SET replctl.small_table_rows = {most}")
         rows = ", ".join(_ROWS)
         assert answer_of(spark_session, f"INSERT INTO {name} VALUES {rows}")[-1] == "INSERT 0 3"
-        locations.append(_location(spark_session, name))
+        locations.append(table_location(spark_session, name))
     assert [_is_ours(location, 1) for location in locations] == [True, False]
     own, other = locations
     return spark_session, own, other
@@ -175,7 +160,7 @@ def test_spark_skips_files_by_the_statistics(spark_session: Session, engine: Eng
     for i in range(1, 4):
         row = f"{i}, '2024-01-0{i}', '2024-01-0{i} 00:00:00.0009+00', {i}.5, 'v{i}'"
         answer_of(spark_session, f"INSERT INTO s VALUES ({row})")
-    location = _location(spark_session, "s")
+    location = table_location(spark_session, "s")
     for condition in (
         "id = 2",
         "d = DATE'2024-01-02'",
@@ -194,7 +179,7 @@ def test_spark_finds_zeros_of_both_signs_and_nan(spark_session: Session) -> None
     answer_of(spark_session, "CREATE TABLE z (a float8, b float4)")
     answer_of(spark_session, "INSERT INTO z VALUES (0, '-0'), (0, '-0'), ('NaN', 'NaN'), (1, 1)")
     answer_of(spark_session, "INSERT INTO z VALUES ('-0', 0), ('-0', 0), ('NaN', 'NaN')")
-    location = _location(spark_session, "z")
+    location = table_location(spark_session, "z")
     assert _is_ours(location, 1)
     assert _is_ours(location, 2)
     answer_of(spark_session, "SET replctl.small_table_rows = 0")
@@ -220,7 +205,7 @@ def test_spark_finds_the_checksums_right(spark_session: Session, engine: Engine)
     assert [_is_ours(location, version) for version in range(1, 7)] == [
         *(True, True, True, True, False, True)
     ]
-    written = json.loads(_log_file(location, 6, "crc").read_text())
+    written = json.loads(log_file(location, 6, "crc").read_text())
     files = [Path(uri) for uri in DeltaTable(location).file_uris()]
     size = sum(file.stat().st_size for file in files)
     assert (written["numFiles"], written["tableSizeBytes"]) == (len(files), size)
@@ -234,9 +219,9 @@ def test_spark_writes_the_checkpoints(spark_session: Session) -> None:
     answer_of(spark_session, "CREATE TABLE fifty (id int PRIMARY KEY)")
     for i in range(52):
         assert answer_of(spark_session, f"INSERT INTO fifty VALUES ({i})")[-1] == "INSERT 0 1"
-    location = _location(spark_session, "fifty")
+    location = table_location(spark_session, "fifty")
     assert [v for v in range(1, 53) if not _is_ours(location, v)] == [50]
-    assert _log_file(location, 50, "checkpoint.parquet").exists()
+    assert log_file(location, 50, "checkpoint.parquet").exists()
     answer_of(spark_session, "SET replctl.small_table_rows = 0")
     assert answer_of(spark_session, "SELECT count(*) FROM fifty")[0] == "| 52"
 
@@ -252,7 +237,7 @@ def simple(session: Session) -> tuple[Session, Path]:
     """A table with one row."""
     answer_of(session, "CREATE TABLE t (id int PRIMARY KEY, v text)")
     assert answer_of(session, "INSERT INTO t VALUES (1, 'a')") == ("INSERT 0 1",)
-    return session, _location(session, "t")
+    return session, table_location(session, "t")
 
 
 def test_statements_about_few_rows_need_no_spark(simple: tuple[Session, Path]) -> None:
@@ -299,7 +284,7 @@ def test_nothing_is_left_of_an_append_that_spark_has_to_do(simple: tuple[Session
     session, location = simple
     before = sorted(location.iterdir())
     assert answer_of(session, "INSERT INTO t VALUES (2, 'b'), (3, 'c')")[0] == "INSERT 0 2"
-    _log_file(location, 2, "crc").unlink()
+    log_file(location, 2, "crc").unlink()
     assert answer_of(session, "INSERT INTO t VALUES (4, 'd')")[0] == _NO_SPARK
     assert len(sorted(location.iterdir())) == len(before) + 1
 
@@ -348,7 +333,9 @@ def test_which_tables_are_simple(
         {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": _FEATURES, **protocol},
         {"schemaString": json.dumps(schema), "partitionColumns": [], **metadata},
     )
-    assert (small_commit.is_simple(state) and has_types(state, _LEAF.source.columns)) == is_simple
+    commit = SmallCommit(TableFolder("", is_local=True), state, {}, CommitNote(""))
+    has_types = commit.has_types(_LEAF.source.columns)
+    assert (small_commit.is_simple(state) and has_types) == is_simple
 
 
 _DOMAIN = {"domain": "delta.rowTracking", "removed": False}
@@ -373,7 +360,7 @@ def test_spark_appends_if_there_is_no_usable_checksum(
     simple: tuple[Session, Path], text: str | Mapping[str, object] | None
 ) -> None:
     session, location = simple
-    file = _log_file(location, 1, "crc")
+    file = log_file(location, 1, "crc")
     if isinstance(text, Mapping):
         text = json.dumps({**json.loads(file.read_text()), **text})
     file.unlink() if text is None else file.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -382,7 +369,7 @@ def test_spark_appends_if_there_is_no_usable_checksum(
 
 def test_spark_appends_if_the_checksum_cannot_be_read(simple: tuple[Session, Path]) -> None:
     session, location = simple
-    file = _log_file(location, 1, "crc")
+    file = log_file(location, 1, "crc")
     file.unlink()
     file.mkdir()
     assert answer_of(session, "INSERT INTO t VALUES (2, 'b')")[0] == _NO_SPARK
@@ -391,13 +378,13 @@ def test_spark_appends_if_the_checksum_cannot_be_read(simple: tuple[Session, Pat
 def test_a_checksum_has_only_parts_that_are_right(simple: tuple[Session, Path]) -> None:
     """Other parts of the one before, such as histograms of the files, do not hold any more."""
     session, location = simple
-    file = _log_file(location, 1, "crc")
+    file = log_file(location, 1, "crc")
     before = json.loads(file.read_text())
     others = {"numDeletedRecordsOpt": 0, "fileSizeHistogram": {}, "inCommitTimestampOpt": 7}
     others |= {"histogramOpt": {"sortedBinBoundaries": [0], "fileCounts": [1], "totalBytes": [9]}}
     file.write_text(json.dumps({**before, **others, "allFiles": None}))
     assert answer_of(session, "INSERT INTO t VALUES (2, 'b')") == ("INSERT 0 1",)
-    after = json.loads(_log_file(location, 2, "crc").read_text())
+    after = json.loads(log_file(location, 2, "crc").read_text())
     assert {*after} == {*before, "numDeletedRecordsOpt"} - {"allFiles"}
     assert after["numFiles"] == 2
 
@@ -405,13 +392,13 @@ def test_a_checksum_has_only_parts_that_are_right(simple: tuple[Session, Path]) 
 def test_a_checksum_of_a_removed_version_is_replaced(session: Session) -> None:
     answer_of(session, "CREATE TABLE t (id int)")
     location = _location_after(session, "INSERT INTO t VALUES (1)", "t")
-    stale = _log_file(location, 1, "crc").read_text()
-    _log_file(location, 2, "crc").write_text(stale)
+    stale = log_file(location, 1, "crc").read_text()
+    log_file(location, 2, "crc").write_text(stale)
     check_sums = [location / "_delta_log" / f".{2:020d}.{ending}.crc" for ending in ("json", "crc")]
     for check_sum in check_sums:
         check_sum.write_bytes(b"crc")
     assert answer_of(session, "INSERT INTO t VALUES (2)") == ("INSERT 0 1",)
-    assert json.loads(_log_file(location, 2, "crc").read_text())["numFiles"] == 2
+    assert json.loads(log_file(location, 2, "crc").read_text())["numFiles"] == 2
     assert not any(check_sum.exists() for check_sum in check_sums)
 
 
@@ -421,9 +408,9 @@ def test_rows_are_numbered_even_if_row_tracking_is_off(simple: tuple[Session, Pa
     metadata = _actions(location, 0)["metaData"]
     metadata["configuration"]["delta.enableRowTracking"] = "false"
     commit = [{"commitInfo": {"operation": "SET TBLPROPERTIES"}}, {"metaData": metadata}]
-    _log_file(location, 2).write_text("\n".join(map(json.dumps, commit)))
-    checksum = json.loads(_log_file(location, 1, "crc").read_text())
-    _log_file(location, 2, "crc").write_text(json.dumps({**checksum, "metadata": metadata}))
+    log_file(location, 2).write_text("\n".join(map(json.dumps, commit)))
+    checksum = json.loads(log_file(location, 1, "crc").read_text())
+    log_file(location, 2, "crc").write_text(json.dumps({**checksum, "metadata": metadata}))
     assert answer_of(session, "INSERT INTO t VALUES (2, 'b'), (3, 'c')") == ("INSERT 0 2",)
     written = _actions(location, 3)
     assert (written["add"]["baseRowId"], written["add"]["defaultRowCommitVersion"]) == (1, 3)
@@ -435,7 +422,7 @@ def test_new_files_have_the_permissions_of_the_version_before(
 ) -> None:
     """Otherwise other users could not read a version of a table that they may read."""
     session, location = simple
-    _log_file(location, 1).chmod(0o664)
+    log_file(location, 1).chmod(0o664)
     before = {*location.rglob("*")}
     mask = os.umask(0o077)
     try:
@@ -473,21 +460,8 @@ def test_spark_appends_if_it_is_set_so(session: Session) -> None:
 def test_another_writer_may_come_first(session: Session) -> None:
     answer_of(session, "CREATE TABLE t (id int)")
     answer_of(session, "INSERT INTO t VALUES (1)")
-    location = _location(session, "t")
-    created = TableFolder.create
-    others: list[str] = []
-
-    def create(folder: TableFolder, path: str, content: bytes, **options: Any) -> bool:
-        """Let another program commit first, once."""
-        if path.endswith("2.json") and not others:
-            others.append(path)
-            commit = {"commitInfo": {"timestamp": 0, "operation": "OTHER"}}
-            (location / path).write_text(json.dumps(commit))
-            checksum = _log_file(location, 1, "crc").read_text()
-            _log_file(location, 2, "crc").write_text(checksum)
-        return created(folder, path, content, **options)
-
-    with patch.object(TableFolder, "create", create):
+    location = table_location(session, "t")
+    with another_first(location, 2) as others:
         assert answer_of(session, "INSERT INTO t VALUES (2)") == ("INSERT 0 1",)
     assert others
     assert _actions(location, 3)["add"]["baseRowId"] == 1
@@ -507,7 +481,7 @@ def test_a_step_is_not_repeated() -> None:
 
 def _location_after(session: Session, statement: str, name: str) -> Path:
     answer_of(session, statement)
-    return _location(session, name)
+    return table_location(session, name)
 
 
 @pytest.mark.parametrize(("point", "is_done"), [("after-file", False), ("after-version", True)])

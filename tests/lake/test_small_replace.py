@@ -8,15 +8,13 @@ import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
+from fix_lake import another_first, log_file, table_location
 from fix_replication import Database
 from golden_script import answer_of
 
-from replctl.catalog.pg_class import get_relation
-from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
 
 if TYPE_CHECKING:
@@ -42,22 +40,8 @@ _KEYS = {
 }
 
 
-def _location(session: Session, name: str) -> Path:
-    with session.read() as catalog:
-        oid = session.environment(catalog).relation_oid(None, name)
-        assert oid is not None
-        relation = get_relation(catalog, oid)
-    assert relation is not None
-    assert relation.storage is not None
-    return Path(relation.storage.location)
-
-
-def _log_file(location: Path, version: int, ending: str = "json") -> Path:
-    return location / "_delta_log" / f"{version:020d}.{ending}"
-
-
 def _actions(location: Path, version: int) -> list[dict[str, Any]]:
-    lines = _log_file(location, version).read_text().splitlines()
+    lines = log_file(location, version).read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -92,7 +76,7 @@ class Pair:
 
     @property
     def locations(self) -> tuple[Path, Path]:
-        return _location(self.session, "own"), _location(self.session, "other")
+        return table_location(self.session, "own"), table_location(self.session, "other")
 
 
 def _live_rows(engine: Engine, location: Path) -> list[tuple[Any, ...]]:
@@ -135,7 +119,7 @@ def test_a_commit_has_the_actions_of_spark(spark_session: Session, engine: Engin
     ids = [sorted(engine.rows(hidden.format(location))) for location in (own, other)]
     assert ids[0] == ids[1]
     parts = ("numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt", "domainMetadata")
-    checksums = [json.loads(_log_file(location, 6, "crc").read_text()) for location in (own, other)]
+    checksums = [json.loads(log_file(location, 6, "crc").read_text()) for location in (own, other)]
     assert [checksums[0][part] for part in parts] == [checksums[1][part] for part in parts]
 
 
@@ -159,7 +143,7 @@ def test_other_readers_find_the_same_rows(spark_session: Session) -> None:
     answer_of(spark_session, f"INSERT INTO r VALUES {values}")
     answer_of(spark_session, "DELETE FROM r WHERE id % 3 = 0")
     answer_of(spark_session, "UPDATE r SET v = 'x' WHERE id % 5 = 1")
-    location = _location(spark_session, "r")
+    location = table_location(spark_session, "r")
     assert _writers(location) == ["replctl"] * 4
     expected = [(str(i), "x" if i % 5 == 1 else f"v{i}") for i in range(200) if i % 3]
     query = "SELECT * FROM r ORDER BY id"
@@ -176,20 +160,8 @@ def test_another_writer_may_come_first(spark_session: Session) -> None:
     """Rows are looked for in the newest version again."""
     answer_of(spark_session, "CREATE TABLE f (id int PRIMARY KEY, v text)")
     answer_of(spark_session, "INSERT INTO f VALUES (1, 'a'), (2, 'b')")
-    location = _location(spark_session, "f")
-    created, others = TableFolder.create, list[str]()
-
-    def create(folder: TableFolder, path: str, content: bytes, **options: Any) -> bool:
-        """Let another program commit first, once."""
-        if path.endswith("2.json") and not others:
-            others.append(path)
-            commit = {"commitInfo": {"timestamp": 0, "operation": "OTHER"}}
-            (location / path).write_text(json.dumps(commit))
-            checksum = _log_file(location, 1, "crc").read_text()
-            _log_file(location, 2, "crc").write_text(checksum)
-        return created(folder, path, content, **options)
-
-    with patch.object(TableFolder, "create", create):
+    location = table_location(spark_session, "f")
+    with another_first(location, 2) as others:
         assert answer_of(spark_session, "DELETE FROM f WHERE id = 2") == ("DELETE 1",)
     assert others
     assert answer_of(spark_session, "SELECT id FROM f") == ("| 1", "SELECT 1")
@@ -203,8 +175,8 @@ def test_spark_replaces_rows_if_the_checksum_says_too_little(
     answer_of(spark_session, "CREATE TABLE m (id int PRIMARY KEY)")
     for i in (1, 2):
         answer_of(spark_session, f"INSERT INTO m VALUES ({i}), ({i + 10})")
-    location = _location(spark_session, "m")
-    file = _log_file(location, 2, "crc")
+    location = table_location(spark_session, "m")
+    file = log_file(location, 2, "crc")
     checksum = json.loads(file.read_text())
     if missing == "allFiles":
         del checksum["allFiles"]
@@ -291,4 +263,4 @@ def test_random_changes_are_replicated(
     assert target.sync() == []
     rows = source.rows("SELECT * FROM t WHERE v < 4 ORDER BY id")
     assert target.rows("SELECT * FROM t ORDER BY id") == rows
-    assert len(_live_rows(engine, _location(target.session, "t"))) == len(rows)
+    assert len(_live_rows(engine, table_location(target.session, "t"))) == len(rows)
